@@ -49,10 +49,11 @@ def asgi(
     with the first request and ends with the loop.
 
     Args:
-        server: what is served. Its lifespan is entered when the application's begins.
-        path: where it is served.
-        auth: an `OAuthResourceServer`. Nothing is fetched here: its verifier is a function, `async`
-            or not, or a `JwtVerifier` with its keys.
+        server: the server. Its lifespan is entered when that of the application starts.
+        path: the path of the endpoint.
+        auth: authorizes requests: an `OAuthResourceServer`; None (the default) for no
+            authorization. This driver fetches no keys: its verifier must be a function, `async` or
+            not, or a `JwtVerifier` that was given its keys.
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan handlers get 5 s, then they are cancelled, and

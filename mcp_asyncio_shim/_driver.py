@@ -34,7 +34,7 @@ class ConnectionDriver:
     """The timer and the job tasks of one machine.
 
     Args:
-        machine: what is driven.
+        machine: has the deadlines for which the timer is set.
         process_events: called by `pump` to process the machine's events. It must not wait.
 
     `tasks` are the tasks of the jobs that are running.

@@ -21,7 +21,7 @@ __all__ = ["_H11ClientConnection"]
 
 
 class _H11ClientConnection:
-    """One HTTP/1.1 connection, as a `PooledConnection`."""
+    """One HTTP/1.1 connection, as a `PooledConnection`. The writer is closed by `aclose`."""
 
     protocol = "HTTP/1.1"
     capacity = 1
@@ -93,7 +93,7 @@ class _H11ClientConnection:
         return b""
 
     def server_closed(self) -> bool:
-        """True if anything has arrived, or the connection has ended, while no request was made."""
+        """Return True if data or the end of the connection has arrived while no request ran."""
         return self._incoming.done()
 
     def abort(self) -> None:

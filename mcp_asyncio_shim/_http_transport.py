@@ -47,10 +47,10 @@ class _HttpTransport(ConnectionDriver):
         """Open a connection to the server."""
         return _H11ClientConnection(*await open_http_streams(self._url, self._tls))
 
-    def discard(self, lines: list[_H11ClientConnection]) -> None:
-        """Close connections that have expired."""
-        for line in lines:
-            line.abort()
+    def discard(self, connections: list[_H11ClientConnection]) -> None:
+        """Close connections that the pool has dropped, without waiting."""
+        for connection in connections:
+            connection.abort()
 
     def new_event(self) -> asyncio.Event:
         """Create an event."""
@@ -66,5 +66,5 @@ class _HttpTransport(ConnectionDriver):
         finally:
             requests.stop()
             await self.wait_until(lambda: requests.idle)
-            await asyncio.gather(*(line.aclose() for line in requests.pool.clear()))
+            await asyncio.gather(*(connection.aclose() for connection in requests.pool.clear()))
             self.stop_timer()

@@ -87,7 +87,7 @@ class Link(ConnectionDriver):
         self.reading.cancel()
 
     def write_blocked(self, id: object) -> bool:
-        """True if progress and logs should wait. All requests of a link share one queue."""
+        """Return True if progress and logs should wait. All requests of a link share one queue."""
         return self._events.write_blocked
 
     async def aclose(self, timeout: float = FLUSH_TIMEOUT) -> None:

@@ -39,8 +39,8 @@ async def serve_streams(
 ) -> None:
     """Serve one client, one message a line, until it closes its output.
 
-    After the end of the input, handlers that still run get `grace` seconds to respond, and the
-    client gets as long to read.
+    After the end of the input, handlers that still run get `grace` seconds (by default one) to
+    respond, and the client gets as long to read.
 
     *Resource handling*: the writer is closed at the end, and the lifespan is left. Handlers are
     cancelled, once, and waited for. *Error handling*: nothing that a client sends or a handler

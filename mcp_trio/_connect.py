@@ -344,11 +344,11 @@ async def connect_websocket(
     on_message = None if trace is None else TraceCallback(trace).report
     on_received = None if on_message is None else partial(on_message, "received")
     on_sent = None if on_message is None else partial(on_message, "sent")
-    stream, early = await connector.connect_websocket(upgrade)
+    stream, initial_data = await connector.connect_websocket(upgrade)
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         socket = WebSocket(conn, trio.current_time(), on_message=on_received)
-        return WebSocketTransport(socket, stream, early, on_event, on_sent)
+        return WebSocketTransport(socket, stream, initial_data, on_event, on_sent)
 
     async with stream, open_quiet_nursery() as nursery:
         client = Client(config, with_defaults, make_transport)

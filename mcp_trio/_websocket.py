@@ -5,7 +5,7 @@ custom transport needs no more than this, apart from where its stream comes from
 
 1. One task reads and one task writes. Callers never write, so a cancelled call cannot leave half a
    frame on the stream.
-2. Received data is followed by `pump`, which never waits. Nothing is read while the machine is
+2. Received data is followed by `pump`, which never waits. Nothing is read while it is
    paused, and no more output is taken from it before the last output was sent: backpressure reaches
    the peer, and the tasks that send.
 """
@@ -63,7 +63,7 @@ class _WebSocketConnection(abc.ABC):
     def pump(self) -> None:
         """Deliver events and wake the tasks that have work, without waiting.
 
-        Call it after any call into the machine, from any task of this run.
+        Call it after any call into the `WebSocket`, from any task of this run.
         """
 
     def sending(self, actions: Sequence[WebSocketAction]) -> None:  # noqa: B027 - an optional hook
@@ -73,7 +73,7 @@ class _WebSocketConnection(abc.ABC):
         """Note that the actions passed to `sending` have been written."""
 
     def wake(self) -> None:
-        """Wake the reader and the writer to check the machine, and stop them if it is gone."""
+        """Wake the reader and the writer, and stop them if the peer is disconnected."""
         if self._socket.disconnected:
             self._run_scope.cancel()
         self._read_resumed.unpark_all()
@@ -82,7 +82,8 @@ class _WebSocketConnection(abc.ABC):
     async def run(self, initial_data: bytes = b"") -> None:
         """Run the WebSocket until it is over, then close the stream.
 
-        `early` has the bytes that were already read from the stream, behind the upgrade response.
+        `initial_data` are the bytes that were already read from the stream, behind the upgrade
+        response.
         """
         try:
             with self._run_scope:
@@ -109,7 +110,7 @@ class _WebSocketConnection(abc.ABC):
                     break
         except _BROKEN:
             pass
-        except Exception:  # noqa: BLE001 - our own bug ends this connection and no other
+        except Exception:  # noqa: BLE001 - it ends this connection and no other
             _log.exception("internal error on %r", self)
             socket.fail(trio.current_time())
             self.pump()
@@ -127,7 +128,7 @@ class _WebSocketConnection(abc.ABC):
                     continue
                 if self._socket.done:
                     return
-                self.pump()  # the machine may wait for something else now, with another deadline
+                self.pump()  # the WebSocket may wait for something else now, with another deadline
                 if not self._socket.has_output:
                     parked = True
                     await self._data_queued.park()
@@ -142,7 +143,7 @@ class _WebSocketConnection(abc.ABC):
     async def _send(self, actions: Sequence[WebSocketAction]) -> None:
         self.sending(actions)
         for piece in self._frames.write_chunks(actions, trio.current_time):
-            self.pump()  # the deadlines of the machine have changed
+            self.pump()  # the deadline of the WebSocket has changed
             await self._stream.send_all(piece)
         if isinstance(actions[-1], Close) and self._socket.input_ignored and not self._socket.done:
             await self._send_eof()
@@ -163,32 +164,32 @@ class _WebSocketConnection(abc.ABC):
 
 
 class WebSocketServerConnection(_WebSocketConnection):
-    """A server's WebSocket: the upgraded `exchange` of the driver `reception`."""
+    """A server's WebSocket: the upgraded `exchange` of the driver `driver`."""
 
     def __init__(
-        self, reception: HttpServerDriver, stream: trio.abc.Stream, exchange: Exchange
+        self, driver: HttpServerDriver, stream: trio.abc.Stream, exchange: Exchange
     ) -> None:
         assert exchange.socket is not None
         super().__init__(exchange.socket, stream, client=False)
-        self._reception = reception
+        self._driver = driver
         self._exchange = exchange
         exchange.token = self
 
     def pump(self) -> None:
         assert self._exchange.conversation is not None
         self._exchange.conversation.mark_dirty()
-        self._reception.pump_logging_errors()
+        self._driver.pump_logging_errors()
         self.wake()
 
     def sent(self) -> None:
-        self._reception.output_sent(self._exchange)
+        self._driver.output_sent(self._exchange)
 
 
 class WebSocketTransport(_WebSocketConnection):
     """The transport of a client's conversation over a WebSocket.
 
-    `on_event` is called with each event, in order, and must not wait. `on_message` is called with
-    each message that is sent.
+    `initial_data` are the bytes that were already read from `stream`. `on_event` is called with
+    each event, in order, and must not wait. `on_message` is called with each message that is sent.
 
     *Resource handling*: `aclose` closes the stream. *Error handling*: it never raises; the events
     report what happens.
@@ -200,14 +201,14 @@ class WebSocketTransport(_WebSocketConnection):
         self,
         socket: WebSocket,
         stream: trio.abc.Stream,
-        early: bytes,
+        initial_data: bytes,
         on_event: Callable[[Event], None],
         on_message: Callable[[bytes], object] | None = None,
     ) -> None:
         self._deadlines = DeadlineRunner()
         self._deadline = self._deadlines.new(self._on_deadline)
         super().__init__(socket, stream, client=True)
-        self._early = early
+        self._initial_data = initial_data
         self._ended = trio.Event()
         self._on_message = on_message
         # Callbacks start inside `pump`, which may run in any task. They get the context in which
@@ -223,7 +224,7 @@ class WebSocketTransport(_WebSocketConnection):
         try:
             async with open_quiet_nursery() as nursery:
                 nursery.start_soon(self._deadlines.run)
-                await self.run(self._early)
+                await self.run(self._initial_data)
         finally:
             self._ended.set()
 

@@ -614,5 +614,5 @@ def _reference(text: str) -> t.PromptReference | t.ResourceTemplateReference:
 
 
 def _has_logging(peer: Peer) -> bool:
-    """True if the server declared that it sends log messages."""
+    """Return True if the server declared that it sends log messages."""
     return is_declared(peer.capabilities, peer.dialect.receives[_CLIENT][_LOG].needs)

@@ -67,7 +67,7 @@ class PooledConnection(Protocol):
         """
 
     def server_closed(self) -> bool:
-        """True if an idle connection is known to be closed. This does not wait."""
+        """Return True if an idle connection is known to be closed. This does not wait."""
 
     async def aclose(self) -> None:
         """Close the connection, also if cancelled."""

@@ -92,7 +92,7 @@ class SubscriptionClient:
         self._send_requests()
 
     def wants(self, change: Change) -> bool:
-        """True if a subscription names this very change, and not a resource that contains it."""
+        """Return True if a subscription names this very change, not a resource that contains it."""
         return self._subscriptions.covers(change)
 
     def _reopen_later(self, subscription: ClientSubscription, error: BaseException) -> bool:

@@ -63,7 +63,7 @@ class Runtime(abc.ABC):
         function()
 
     def write_blocked(self, id: RequestId) -> bool:
-        """True if progress and logs of the peer's request `id` should wait: much is queued."""
+        """Return True if progress and logs of the peer's request `id` should wait."""
         return False
 
     def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:

@@ -133,19 +133,22 @@ class ClientAuthorization:
         return f"<ClientAuthorization by {self._authorizer!r}>"
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Set the nursery in which flows run. Call it before `ready`."""
+        """Set the nursery in which flows run. Call it before `ensure_token`."""
         self._nursery = nursery
 
     def set_server_address(self, address: str | None) -> None:
         """Set the IP address at which the MCP server was connected to.
 
-        `absolute_head` is None if it is not known, as behind a proxy.
+        `address` is None if it is not known, as behind a proxy.
         """
         self._server_address_known = True
         self._authorizer.set_server_address(address)
 
     def attempt(self, operation: str = "") -> AuthAttempt:
-        """Return the authorization of one HTTP request, with its retries."""
+        """Return the authorization of one HTTP request, with its retries.
+
+        `operation` names the request in errors, for example `tools/call add`.
+        """
         return self._authorizer.attempt(operation)
 
     async def ensure_token(self) -> None:

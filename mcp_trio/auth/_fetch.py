@@ -129,8 +129,8 @@ async def _connectors(
     if proxy is None:
         addresses = await _addresses(url, allow)
         return [
-            Connector(url.scheme, host, port, tls=tls, proxy=None, absolute_head=each)
-            for each in addresses
+            Connector(url.scheme, host, port, tls=tls, proxy=None, address=address)
+            for address in addresses
         ]
     address = _literal_address(host)
     if address is not None and not allow(address):

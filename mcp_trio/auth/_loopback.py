@@ -74,7 +74,10 @@ async def _open_page(url: str) -> None:
 
 
 class LoopbackListener:
-    """A listener for the redirect of one login. Await `open`, then `answer`, and call `close`."""
+    """A listener for the redirect of one login.
+
+    Await `open`, then `wait_for_redirect`, and call `close`.
+    """
 
     def __init__(self, redirect_uri: str, listeners: list[trio.SocketListener]) -> None:
         self.redirect_uri = redirect_uri

@@ -62,7 +62,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 
 
 def is_uri(word: str) -> bool:
-    """True if `word` begins with a URI scheme (RFC 3986)."""
+    """Return True if `word` begins with a URI scheme (RFC 3986)."""
     return _SCHEME.match(word) is not None
 
 

@@ -4,7 +4,7 @@
    there before argparse sees them, so options of the server are never taken for ours.
 2. Each subcommand has a parser of its own: subparsers of argparse do not allow options between
    positional arguments.
-3. An error that argparse cannot detect, such as a missing `--`, names a line that would work.
+3. An error that argparse cannot detect, such as a missing `--`, shows a command line that works.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Screen:
         self._file = file if isinstance(file, TextIOWrapper) else None
         self.terminal = self._file is not None and self._file.isatty()
         self.reader_gone = False  # the reader closed its end; further output is discarded
-        # The progress bar that is shown, set by its owner, who must not redraw it during `typing`.
+        # The progress bar that is shown. Its owner sets it, and must not redraw it at a prompt.
         self.progress_bar: Progress | None = None
         self._prompt: Text | None = None
         if self._file is not None:
@@ -104,7 +104,7 @@ class Screen:
             self._print(self._prompt, end="")
 
     def begin_prompt(self, *parts: LinePart) -> None:
-        """Write a prompt, for terminals only. Call `typed` when the input has ended.
+        """Write a prompt, for terminals only. Call `end_prompt` when the input has ended.
 
         Until then no progress bar is shown, and the prompt is repeated after each line of other
         output, so that the user never types after a text of the server.
@@ -128,7 +128,7 @@ class Screen:
             self._write(text if text.endswith("\n") else text + "\n")
 
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes unchanged. A terminal must not get a server's bytes: use `show`.
+        """Write bytes unchanged. A terminal must not get a server's bytes: use `write_text`.
 
         Raises:
             CliError: the file cannot be written, for example because the disk is full.

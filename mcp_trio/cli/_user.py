@@ -144,8 +144,8 @@ def _parse_field(form: FormSchema, name: str, text: str) -> Any:
         raise unknown_argument("the form", name, list(form.properties))
     try:
         return parse_field(form, name, text)
-    except InvalidInput as misfit:
-        raise CliError(f"--answer {name}={text}: {misfit}") from None
+    except InvalidInput as exc:
+        raise CliError(f"--answer {name}={text}: {exc}") from None
 
 
 def _open_terminal(stderr: Screen) -> Terminal | None:

@@ -111,7 +111,7 @@ class Connector:
         *,
         tls: ssl.SSLContext | None = None,
         proxy: str | None = ENVIRONMENT,
-        absolute_head: str | None = None,
+        address: str | None = None,
         tunnel: bool = False,
         prior_knowledge: bool = False,
     ) -> None:
@@ -122,7 +122,7 @@ class Connector:
         self._tunnel = tunnel or self._prior_knowledge
         self.host = host
         self.port = port
-        self._address = absolute_head or host
+        self._address = address or host
         self._tls: ssl.SSLContext | None = None
         self._system_tls = tls is None
         if scheme == "https":
@@ -180,9 +180,9 @@ class Connector:
             stream = await self._connect(_HTTP1)
             try:
                 head, remainder = await request_upgrade(stream, upgrade.head)
-                refused = upgrade.find_error(head, remainder)
-                if refused is not None:
-                    raise ConnectFailed(str(refused)) from refused
+                error = upgrade.find_error(head, remainder)
+                if error is not None:
+                    raise ConnectFailed(str(error)) from error
             except BaseException:
                 await trio.aclose_forcefully(stream)
                 raise

@@ -81,7 +81,7 @@ _OTHER_PROTOCOLS: Final = {
 class _H2ClientStream:
     """One request and its response.
 
-    `done` is set when nothing more comes. `find_error` is then the reason if the response is
+    `done` is set when nothing more comes. `problem` is then the reason if the response is
     incomplete, or None.
     """
 

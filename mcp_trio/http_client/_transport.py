@@ -1,7 +1,7 @@
 """Run a client's conversation over HTTP: one task per HTTP request, and one timer task.
 
-1. Call `pump` after every call into the machine. It starts and cancels requests, delivers events
-   and sets the timer, and it never waits.
+1. Call `pump` after every call into the `HttpClient`. It starts and cancels requests, delivers
+   events and sets the timer, and it never waits.
 2. Requests that start although the client is cancelled, such as the session DELETE, get one second.
 
 The core's `HttpRequestRunner` decides how a request is made and on which connection.
@@ -38,28 +38,28 @@ _FINAL_REQUEST_TIMEOUT: Final = 1.0
 
 
 class HttpTransport:
-    """The transport of a client's conversation over HTTP, on connections that `way` opens.
+    """The transport of a client's conversation over HTTP, on connections that `connector` opens.
 
-    `take` is called with each event, in order, and must not wait; `sent` with the body of each
-    request. `authorization` obtains access tokens, if given.
+    `on_event` is called with each event, in order, and must not wait; `on_sent` with the body of
+    each request. `authorization` obtains access tokens, if given.
 
     *Resource handling*: `aclose` closes every connection. *Error handling*: a broken connection
-    does not end the conversation; the failure is passed to the machine.
+    does not end the conversation; the failure is passed to `http`.
     """
 
     def __init__(
         self,
         http: HttpClient,
-        way: Connector,
-        take: Callable[[Event], None],
-        sent: Callable[[bytes], object] | None = None,
+        connector: Connector,
+        on_event: Callable[[Event], None],
+        on_sent: Callable[[bytes], object] | None = None,
         authorization: ClientAuthorization | None = None,
     ) -> None:
         self._authorization = authorization
-        self._connector = way
+        self._connector = connector
         self._request_ended = trio.lowlevel.ParkingLot()
         self._deadline_changed = trio.lowlevel.ParkingLot()
-        self._deadline = math.inf  # that of the machine
+        self._deadline = math.inf  # that of `_requests`
         self._wakeup = math.inf  # the time until which `_tick` sleeps
         self._nursery: trio.Nursery
         # Callbacks start inside `pump`, which may run in any task, such as a caller's. They get the
@@ -69,9 +69,9 @@ class HttpTransport:
             HttpRequestRunner(
                 http,
                 self,
-                lambda event: context.run(take, event),
-                on_sent=sent,
-                adapt_head=way.absolute_head,
+                lambda event: context.run(on_event, event),
+                on_sent=on_sent,
+                adapt_head=connector.absolute_head,
                 auth=authorization,
             )
         )
@@ -115,7 +115,7 @@ class HttpTransport:
             await _close(self._requests.pool.clear())
 
     async def _tick(self) -> None:
-        """Call the machine's timeout handler at each deadline, until cancelled."""
+        """Handle each deadline of the requests, until cancelled."""
         while True:
             self._wakeup = self._deadline
             with trio.move_on_at(self._wakeup):
@@ -134,7 +134,7 @@ class HttpTransport:
     new_event = trio.Event
 
     def discard(self, connections: list[H11ClientConnection | H2ClientConnection]) -> None:
-        """Close connections that the pool has dropped, in the background."""
+        """Close connections that the pool has dropped, without waiting."""
         self._nursery.start_soon(_close, connections)
 
     def start_job(self, job: HttpRequestJob) -> None:

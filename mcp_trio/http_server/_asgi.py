@@ -53,8 +53,8 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer`. Its metadata has
-            paths from the root, so mount the application there.
+        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer`; None (the default) for
+            no authorization. Its metadata has paths from the root, so mount the application there.
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
@@ -94,7 +94,8 @@ class AsgiApp(AsgiApplication):
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[HttpServerDriver]:
         async with self._server.lifespan() as value:
-            site = self._router(secrets.token_bytes, time.time, ServedEndpoint(self._server, value))
-            async with open_http_server_driver(site) as reception:
-                yield reception
-                await reception.shutdown(SHUTDOWN_GRACE)
+            token = ServedEndpoint(self._server, value)
+            router = self._router(secrets.token_bytes, time.time, token)
+            async with open_http_server_driver(router) as driver:
+                yield driver
+                await driver.shutdown(SHUTDOWN_GRACE)

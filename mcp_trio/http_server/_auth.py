@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["AuthStepRunner", "endpoint_auth"]
 
 _FETCH_TIMEOUT: Final = 8.0  # seconds for one fetch, with its DNS look-ups
-_MOST_FETCHES: Final = 200
+_MAX_FETCHES: Final = 200  # at a time
 
 _log = logging.getLogger("mcp_trio")
 
 
-def endpoint_auth(guard: ResourceServerLike | None) -> EndpointAuth | None:
-    """Return the authorization of an endpoint by `guard`; None without one."""
-    return None if guard is None else EndpointAuth(guard, time, _log.log)
+def endpoint_auth(resource_server: ResourceServerLike | None) -> EndpointAuth | None:
+    """Return the authorization of an endpoint by `resource_server`; None without one."""
+    return None if resource_server is None else EndpointAuth(resource_server, time, _log.log)
 
 
 class AuthStepRunner:
@@ -50,37 +50,39 @@ class AuthStepRunner:
     def __repr__(self) -> str:
         return f"<AuthStepRunner, {len(self._fetching)} fetches>"
 
-    async def run(self, admission: AuthCheck) -> None:
+    async def run(self, check: AuthCheck) -> None:
         """Run the steps of a check until the request is granted or denied."""
         with trio.move_on_after(AUTH_CHECK_TIMEOUT):
-            await run_auth_check(admission, self._get, trio.current_time)
-        admission.time_out(trio.current_time())
+            await run_auth_check(check, self._get, trio.current_time)
+        check.time_out(trio.current_time())
 
     async def _get(self, step: Any) -> Any:
         from mcp_core.auth import FetchFailed
 
         fetching = self._fetching.get(id(step))
         if fetching is None:
-            if len(self._fetching) >= _MOST_FETCHES:
+            if len(self._fetching) >= _MAX_FETCHES:
                 raise FetchFailed("too much is being fetched already")
             fetching = self._fetching[id(step)] = _SharedFetch(step)
             self._nursery.start_soon(self._run, fetching)
-        if fetching.keeper is not None:
-            fetching.keeper.shield = False
-        fetching.keeper = trio.CancelScope(shield=True)
-        with fetching.keeper:
+        if fetching.shielded_scope is not None:
+            fetching.shielded_scope.shield = False
+        fetching.shielded_scope = trio.CancelScope(shield=True)
+        with fetching.shielded_scope:
             await fetching.over.wait()
-        if fetching.reply is None:
+        if fetching.response is None:
             raise FetchFailed(fetching.failure)
-        return fetching.reply
+        return fetching.response
 
     async def _run(self, fetching: _SharedFetch) -> None:
         from mcp_core.auth import FetchFailed
 
         step = fetching.step
         try:
-            with trio.move_on_after(_FETCH_TIMEOUT):
-                fetching.reply = await _fetch(step.request, step.named_by)
+            with trio.move_on_after(_FETCH_TIMEOUT) as scope:
+                fetching.response = await _fetch(step.request, step.named_by)
+            if scope.cancelled_caught:
+                fetching.failure = f"it did not complete within {_FETCH_TIMEOUT:g} s"
         except FetchFailed as exc:
             fetching.failure = str(exc)
         except Exception:  # noqa: BLE001 - the requests that wait get the failure
@@ -113,13 +115,14 @@ async def _addresses(url: str) -> list[str]:
 class _SharedFetch:
     """A fetch in progress, shared by all requests with the same step.
 
-    It keeps the step, so that no other object gets the same `id()`. `keeper` is the cancel scope of
-    the request that waits even when it is cancelled.
+    It keeps the step, so that no other object gets the same `id()`. `shielded_scope` is that of the
+    newest waiting request, which waits even when it is cancelled (rule 1). `response` is None, and
+    `failure` says why, if the fetch failed.
     """
 
     def __init__(self, step: Any) -> None:
         self.step = step
         self.over = trio.Event()
-        self.keeper: trio.CancelScope | None = None
-        self.reply: HttpResponse | None = None
-        self.failure = "it was given up"
+        self.shielded_scope: trio.CancelScope | None = None
+        self.response: HttpResponse | None = None
+        self.failure = "it was cancelled"

@@ -85,23 +85,23 @@ class AccessLogEntry(Struct, frozen=True, gc=False):
 
 
 class HttpServerConnection(abc.ABC):
-    """A server connection on `stream`, whose requests go to the driver `reception`.
+    """A server connection on `stream`, whose requests go to the driver `driver`.
 
-    Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read.
-    `on_exchange` is called with the log entry of every exchange when it has ended.
+    Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read
+    from `stream`. `on_exchange` is called with the log entry of every exchange when it has ended.
     """
 
     def __init__(
         self,
-        reception: HttpServerDriver,
+        driver: HttpServerDriver,
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
     ) -> None:
-        self._reception = reception
+        self._driver = driver
         self._stream = stream
         self._on_exchange = on_exchange
-        self._deadline = reception.deadlines.new(self._handle_timeout)
+        self._deadline = driver.deadlines.new(self._handle_timeout)
         self._read_scope = trio.CancelScope()
         self._close_scope = trio.CancelScope()
         self._progressed = trio.lowlevel.ParkingLot()  # `_resume` was run, or a write has ended
@@ -154,7 +154,7 @@ class HttpServerConnection(abc.ABC):
                     await self._read()
                 self._closing = True
                 await self._close_gracefully()
-        except Exception:  # noqa: BLE001 - our bug ends this connection and no other
+        except Exception:  # noqa: BLE001 - it ends this connection and no other
             _log.exception("internal error on %r", self)
         finally:
             self._closing = True
@@ -187,7 +187,7 @@ class HttpServerConnection(abc.ABC):
         """Have some task run `_write`, unless one does already."""
         if not (self._resuming or self._writing):
             self._writing = True
-            self._reception.write_soon(self._write)
+            self._driver.write_soon(self._write)
 
     async def _write(self) -> None:
         """Alternate `_resume` and writing, until there is no output.
@@ -282,12 +282,12 @@ class HttpServerConnection(abc.ABC):
     def _pump(self) -> None:
         if self._pump_needed:
             self._pump_needed = False
-            self._reception.pump()
+            self._driver.pump()
 
     def _pump_quietly(self) -> None:
         if self._pump_needed:
             self._pump_needed = False
-            self._reception.pump_logging_errors()
+            self._driver.pump_logging_errors()
 
     def _write_access_log(
         self, request: RequestHead, status: int, seconds: float, size: int, rpc_method: str

@@ -60,10 +60,11 @@ class ExchangeWakeup(Protocol):
 
 
 class HttpServerDriver:
-    """Drives `site`, with its handlers in `nursery`.
+    """The driver of `router`: it runs the handlers in `nursery`, and sets the timer.
 
-    A server connection begins exchanges, feeds them and takes their actions, and calls `pump`.
-    `stopping`: no new request is accepted, and a connection closes after its current exchange.
+    A server connection begins exchanges of `router`, feeds them and takes their actions, and calls
+    `pump`. If `stopping` is True, no new request is accepted, and a connection closes after its
+    current exchange.
     """
 
     def __init__(self, router: Router, nursery: trio.Nursery) -> None:
@@ -72,7 +73,7 @@ class HttpServerDriver:
         self.trio_token = trio.lowlevel.current_trio_token()
         self.deadlines = DeadlineRunner()
         self._nursery = nursery
-        self._admitting = AuthStepRunner(nursery)
+        self._auth_steps = AuthStepRunner(nursery)
         self._timer = self.deadlines.new(self._handle_timeout)
         self._context = contextvars.copy_context()  # of handlers: `pump` runs in any task
         self._services: set[Service] = set()
@@ -86,13 +87,13 @@ class HttpServerDriver:
     # -- Events ------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Process the site's events. Call it after any call into the site, from any task.
+        """Process the router's events. Call it after any call into the router, from any task.
 
         It raises only an internal error, for the connection whose request causes it.
         """
-        site = self.router
-        site.pump(self._on_event)
-        deadline = site.next_deadline()
+        router = self.router
+        router.pump(self._on_event)
+        deadline = router.next_deadline()
         self._timer.move(math.inf if deadline is None else deadline)
 
     def pump_logging_errors(self) -> None:
@@ -128,10 +129,10 @@ class HttpServerDriver:
         Cancel the scope that this returns when the client disconnects.
         """
         scope = trio.CancelScope()
-        self._nursery.start_soon(self._admit, exchange, scope)
+        self._nursery.start_soon(self._authorize_and_wake, exchange, scope)
         return scope
 
-    async def _admit(self, exchange: Exchange, scope: trio.CancelScope) -> None:
+    async def _authorize_and_wake(self, exchange: Exchange, scope: trio.CancelScope) -> None:
         with scope:
             await self.authorize(exchange)
             token: ExchangeWakeup = exchange.token
@@ -140,7 +141,7 @@ class HttpServerDriver:
     async def authorize(self, exchange: Exchange) -> None:
         """Run the authorization check of `exchange`, if it has one, until it is decided."""
         if exchange.auth_check is not None:
-            await self._admitting.run(exchange.auth_check)
+            await self._auth_steps.run(exchange.auth_check)
             self.pump_logging_errors()
 
     clock = staticmethod(trio.current_time)
@@ -265,7 +266,7 @@ class HttpServerDriver:
             await self._jobs_ended.park()
 
     def close(self) -> None:
-        """Close the site and forget all services, in any state."""
+        """Close the router and forget all services, in any state."""
         self.stopping = True
         self.router.close()
         self.pump_logging_errors()
@@ -275,15 +276,15 @@ class HttpServerDriver:
 
 
 @asynccontextmanager
-async def open_http_server_driver(site: Router) -> AsyncIterator[HttpServerDriver]:
-    """Open a driver for `site`. On exit everything that still runs is cancelled."""
+async def open_http_server_driver(router: Router) -> AsyncIterator[HttpServerDriver]:
+    """Open a driver for `router`. On exit everything that still runs is cancelled."""
     async with open_quiet_nursery() as nursery:
-        reception = HttpServerDriver(site, nursery)
-        nursery.start_soon(reception.deadlines.run)
+        driver = HttpServerDriver(router, nursery)
+        nursery.start_soon(driver.deadlines.run)
         try:
-            yield reception
+            yield driver
         finally:
-            reception.close()
+            driver.close()
 
 
 class _ConversationRuntime(TrioRuntime):
@@ -291,16 +292,16 @@ class _ConversationRuntime(TrioRuntime):
 
     service: Service
 
-    def __init__(self, reception: HttpServerDriver, conversation: Conversation) -> None:
-        self._trio = reception.trio_token
+    def __init__(self, driver: HttpServerDriver, conversation: Conversation) -> None:
+        self._trio = driver.trio_token
         self.closed = False
-        self._reception = reception
+        self._driver = driver
         self.conversation = conversation
         self._capacity_changed: trio.lowlevel.ParkingLot | None = None
 
     def pump(self) -> None:
         self.conversation.mark_dirty()
-        self._reception.pump_logging_errors()
+        self._driver.pump_logging_errors()
 
     def write_blocked(self, id: RequestId) -> bool:
         return not self.closed and self.conversation.write_blocked(id)
@@ -320,4 +321,4 @@ class _ConversationRuntime(TrioRuntime):
             self._capacity_changed.unpark_all()
 
     def after(self) -> Write | None:
-        return self._reception.job_ended(self)
+        return self._driver.job_ended(self)

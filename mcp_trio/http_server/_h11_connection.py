@@ -2,8 +2,8 @@
 
 1. Pipelined requests are processed in order: the next one starts when the response before it is
    complete.
-2. A bug of our own ends the connection on which it shows, and no other. The client gets status 500
-   if no response has started.
+2. An internal error ends the connection on which it occurs, and no other. The client gets status
+   500 if no response has started.
 
 The base class is in `_connection.py`; heads are read and written by `_h11_heads.py`.
 """
@@ -60,12 +60,12 @@ class H11ServerConnection(HttpServerConnection):
 
     def __init__(
         self,
-        reception: HttpServerDriver,
+        driver: HttpServerDriver,
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
     ) -> None:
-        super().__init__(reception, stream, on_exchange, incoming)
+        super().__init__(driver, stream, on_exchange, incoming)
         self._heads = HeadReader()
         self._searched = 0  # bytes of an incomplete head in which its end was not found
         self._switched = False  # the connection has become a WebSocket
@@ -118,7 +118,7 @@ class H11ServerConnection(HttpServerConnection):
             from mcp_trio._websocket import WebSocketServerConnection
 
             assert self._exchange is not None
-            await WebSocketServerConnection(self._reception, self._stream, self._exchange).run(
+            await WebSocketServerConnection(self._driver, self._stream, self._exchange).run(
                 self._incoming
             )
 
@@ -165,9 +165,9 @@ class H11ServerConnection(HttpServerConnection):
                     return
                 if self._incoming and sum(map(len, self._parts)) > WRITE_SIZE:
                     return  # write before the next request: the client pipelines without reading
-        except BadRequest as fault:
-            _log.debug("a request is refused with %d: %s", fault.status, fault)
-            self._reject(fault.status, str(fault))
+        except BadRequest as exc:
+            _log.debug("a request is refused with %d: %s", exc.status, exc)
+            self._reject(exc.status, str(exc))
         except Exception:  # noqa: BLE001 - rule 2
             _log.exception("internal error on %r", self)
             self._reject(500, "Internal error.")
@@ -179,9 +179,9 @@ class H11ServerConnection(HttpServerConnection):
         incoming = self._incoming
         end = head_end(incoming, self._searched)
         if end is None:
-            fault = find_partial_head_error(incoming)
-            if fault is not None:
-                raise BadRequest(fault.status, fault.reason)
+            error = find_partial_head_error(incoming)
+            if error is not None:
+                raise BadRequest(error.status, error.reason)
             self._searched = len(incoming)
             if self._head_deadline == math.inf:
                 self._head_deadline = now + HEAD_SECONDS
@@ -197,12 +197,12 @@ class H11ServerConnection(HttpServerConnection):
         self._chunked = False
         self._close_after = False
         self._started_at = now
-        exchange = self._exchange = self._reception.router.begin(
+        exchange = self._exchange = self._driver.router.begin(
             head.request, now, token=self, may_upgrade=head.is_http_1_1
         )
         self._pump_needed = True
         if exchange.auth_check is not None:
-            self._auth_scope = self._reception.start_auth_check(exchange)
+            self._auth_scope = self._driver.start_auth_check(exchange)
         self._expects_continue = head.expects_continue
         if not head.length:
             return True
@@ -218,7 +218,7 @@ class H11ServerConnection(HttpServerConnection):
         assert exchange is not None
         if exchange.reading:
             if not self._body_left:
-                self._reception.router.receive_data(exchange, b"", now)
+                self._driver.router.receive_data(exchange, b"", now)
                 self._pump_needed = True
             elif self._incoming:
                 self._read_body(exchange, now)
@@ -228,15 +228,15 @@ class H11ServerConnection(HttpServerConnection):
             self._expects_continue = False
         if self._pump_needed:
             self._pump()
-        actions = self._reception.router.actions_to_send(exchange)
+        actions = self._driver.router.actions_to_send(exchange)
         if actions:
-            self._reception.output_sent(exchange)
+            self._driver.output_sent(exchange)
             if exchange.socket is not None:
                 self._send_switching_head(actions)
                 return False
             self._serialize(exchange, actions)
             if exchange.over and self._body_left:
-                # The rest of the request body is read and dropped, up to UNWANTED bytes.
+                # The rest of the request body is read and dropped, up to MAX_UNWANTED bytes.
                 self._body_received = 0
                 self._body_deadline = now + LINGER_SECONDS
         if not exchange.over:
@@ -252,7 +252,7 @@ class H11ServerConnection(HttpServerConnection):
         self._chunk_parser = None
         if self._on_exchange is not None:
             self._log_exchange(exchange, now)
-        if self._close_after or self._reception.stopping:
+        if self._close_after or self._driver.stopping:
             self._closing = True
             self._lingers = bool(self._incoming)
         return True
@@ -272,23 +272,23 @@ class H11ServerConnection(HttpServerConnection):
         self._body_received += len(data)
         self._body_left -= len(data)
         if exchange.reading:
-            self._reception.router.receive_data(exchange, data, now, end=not self._body_left)
+            self._driver.router.receive_data(exchange, data, now, end=not self._body_left)
 
     def _read_chunks(self, exchange: Exchange, data: bytes, now: float) -> None:
         connection = self._chunk_parser
-        site = self._reception.router
+        router = self._driver.router
         assert connection is not None
         try:
             connection.receive_data(data)
             while (event := connection.next_event()) is not h11.NEED_DATA:
                 if isinstance(event, h11.Data):
                     if exchange.reading:
-                        site.receive_data(exchange, bytes(event.data), now)
+                        router.receive_data(exchange, bytes(event.data), now)
                 else:
                     self._body_left = 0
                     self._incoming = connection.trailing_data[0]
                     if exchange.reading:
-                        site.receive_data(exchange, b"", now)
+                        router.receive_data(exchange, b"", now)
                     return
         except h11.RemoteProtocolError as exc:
             raise BadRequest(exc.error_status_hint, str(exc)) from None
@@ -301,9 +301,9 @@ class H11ServerConnection(HttpServerConnection):
         if exchange is not None:
             now = trio.current_time()
             if not exchange.over or self._switched:
-                self._reception.router.disconnected(exchange, now)
+                self._driver.router.disconnected(exchange, now)
                 self._pump_needed = True
-                self._reception.output_sent(exchange)
+                self._driver.output_sent(exchange)
             self._log_exchange(exchange, now)
         self._pump_quietly()
 
@@ -351,7 +351,7 @@ class H11ServerConnection(HttpServerConnection):
         self._body_omitted = is_head or status in WITHOUT_BODY
         if (
             exchange.close_after
-            or self._reception.stopping
+            or self._driver.stopping
             or not request_head.keep_alive
             or (
                 self._body_left
@@ -380,7 +380,7 @@ class H11ServerConnection(HttpServerConnection):
         self._status = status
         return b"%b%b%b%b\r\n" % (lines, framing, date_line(), _CLOSE if self._close_after else b"")
 
-    def _reject(self, status: int, why: str) -> None:
+    def _reject(self, status: int, reason: str) -> None:
         """Send an error response, unless a response has started, and close the connection."""
         answered = self._exchange is not None and self._status
         if self._exchange is not None and not answered:
@@ -389,7 +389,7 @@ class H11ServerConnection(HttpServerConnection):
         self._closing = True
         self._lingers = True
         if not answered:
-            text = why.encode() + b"\n"
+            text = reason.encode() + b"\n"
             lines, _ = status_lines(status, (TEXT_PLAIN,))
             self._parts += (
                 lines,

@@ -89,7 +89,7 @@ class HeadReader:
         """Parse a complete head, up to and including its empty line.
 
         Raises:
-            Fault: it is invalid, or other implementations might read it differently.
+            BadRequest: it is invalid, or other implementations might read it differently.
         """
         found = _CONTENT_LENGTH.search(block)
         key = block if found is None else (block[: found.start(1)], block[found.end(1) :])

@@ -4,8 +4,8 @@
    window. An unread stream then blocks its own handler only, and little is buffered for it.
 2. A client that sends or reads a body too slowly loses that stream. One that reads nothing at all
    loses the connection.
-3. A bug of our own ends the stream on which it shows, and no other. The client gets status 500 if
-   no response has started.
+3. An internal error ends the stream on which it occurs, and no other. The client gets status 500
+   if no response has started.
 
 The base class is in `_connection.py`. The core checks rates and heads (`FrameWatch`,
 `request_head`).
@@ -96,12 +96,12 @@ class H2ServerConnection(HttpServerConnection):
 
     def __init__(
         self,
-        reception: HttpServerDriver,
+        driver: HttpServerDriver,
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
     ) -> None:
-        super().__init__(reception, stream, on_exchange, incoming)
+        super().__init__(driver, stream, on_exchange, incoming)
         self._watch = FrameWatch(is_server=True)
         self._h2 = H2ServerProtocol()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW - INITIAL_WINDOW)
@@ -184,8 +184,8 @@ class H2ServerConnection(HttpServerConnection):
         self._schedule_write()
 
     def _on_stream_timeout(self, stream: H2ServerStream, now: float) -> None:
-        del self._stream_deadlines[stream]
         """Extend the deadline of a stream with enough progress, and end any other."""
+        del self._stream_deadlines[stream]
         if stream.unsent:
             progressed = stream.sent >= BODY_PROGRESS
         else:
@@ -294,10 +294,10 @@ class H2ServerConnection(HttpServerConnection):
         stream.expects_continue = not ended and b"expect" in headers
         self._ready[stream] = None
         try:
-            exchange = stream.exchange = self._reception.router.begin(head, now, token=stream)
+            exchange = stream.exchange = self._driver.router.begin(head, now, token=stream)
             self._pump_needed = True
             if exchange.auth_check is not None:
-                stream.auth_scope = self._reception.start_auth_check(exchange)
+                stream.auth_scope = self._driver.start_auth_check(exchange)
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("internal error on %r", self)
             self._reject(stream, 500, "Internal error.", now)
@@ -364,10 +364,10 @@ class H2ServerConnection(HttpServerConnection):
             if exchange.reading:
                 self._feed_exchange(stream, exchange, now)
             self._pump()
-            if not stream.unsent and (actions := self._reception.router.actions_to_send(exchange)):
+            if not stream.unsent and (actions := self._driver.router.actions_to_send(exchange)):
                 self._send_actions(stream, actions, now)
                 if not stream.unsent:
-                    self._reception.output_sent(exchange)
+                    self._driver.output_sent(exchange)
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("internal error on %r", self)
             if stream.id in self._streams:
@@ -378,10 +378,10 @@ class H2ServerConnection(HttpServerConnection):
         data = stream.body
         stream.body = b""
         if data:
-            self._reception.router.receive_data(exchange, bytes(data), now)
+            self._driver.router.receive_data(exchange, bytes(data), now)
         if stream.request_complete:
             self._end_body(stream)
-            self._reception.router.receive_data(exchange, b"", now)
+            self._driver.router.receive_data(exchange, b"", now)
         elif exchange.reading:
             if stream.expects_continue and not stream.received:
                 self._h2.send_headers(stream.id, _CONTINUE)
@@ -475,9 +475,9 @@ class H2ServerConnection(HttpServerConnection):
         if exchange is not None:
             stream.rpc_method = exchange.mcp_method
             if not exchange.over:
-                self._reception.router.disconnected(exchange, now)
+                self._driver.router.disconnected(exchange, now)
                 self._pump_needed = True
-            self._reception.output_sent(exchange)
+            self._driver.output_sent(exchange)
 
     def _abandon_exchanges(self) -> None:
         now = trio.current_time()
@@ -520,10 +520,10 @@ class H2ServerConnection(HttpServerConnection):
         if not self._streams:
             self._close_now()
 
-    def _fail(self, code: int, why: str) -> None:
+    def _fail(self, code: int, reason: str) -> None:
         """Send GOAWAY with an error, and close."""
         self._collect_frames()
-        self._parts.append(goaway(self._h2.highest_inbound_stream_id, code, why))
+        self._parts.append(goaway(self._h2.highest_inbound_stream_id, code, reason))
         self._close_now()
 
     def _close_now(self) -> None:
@@ -603,17 +603,17 @@ class H2ServerConnection(HttpServerConnection):
         else:
             self._ready[stream] = None
         if exchange is not None:
-            self._reception.output_sent(exchange)
+            self._driver.output_sent(exchange)
         return False
 
-    def _reject(self, stream: H2ServerStream, status: int, why: str, now: float) -> None:
+    def _reject(self, stream: H2ServerStream, status: int, reason: str, now: float) -> None:
         """Send an error response, or reset the stream if a response has started."""
         self._detach(stream, now)
         if stream.status:
             self._reset(stream.id, ErrorCodes.INTERNAL_ERROR)
             self._abandon_stream(stream, now)
         else:
-            text = why.encode() + b"\n"
+            text = reason.encode() + b"\n"
             headers = [TEXT_PLAIN, (b"content-length", b"%d" % len(text))]
             self._send_actions(stream, [Head(status, headers), Body(text), End()], now)
 
@@ -625,8 +625,8 @@ class H2ServerConnection(HttpServerConnection):
     def _count_reset(self, now: float) -> None:
         """Count a reset that the client caused. Too many of them end the connection."""
         self._watch.stream_reset(now)
-        if (fault := self._watch.error) is not None:
-            self._fail(fault.code, fault.reason)
+        if (error := self._watch.error) is not None:
+            self._fail(error.code, error.reason)
 
     def _reset(self, id: int, code: ErrorCodes) -> None:
         with suppress(StreamClosedError):  # the client has already closed the stream

@@ -81,7 +81,7 @@ async def serve_http(
 ) -> None:
     """Serve MCP over HTTP/1.1 and HTTP/2, and WebSockets at the same paths, until `stop` is set.
 
-    Every revision is served. `absolute_head = await nursery.start(serve_http, server)` returns an
+    Every revision is served. `address = await nursery.start(serve_http, server)` returns an
     `HttpAddress` once the server listens.
 
     Args:
@@ -108,11 +108,11 @@ async def serve_http(
             path, or None for a path without authorization. `routes` have none. Handlers never get
             the token: a token is valid only for the server for which it was issued, so a handler
             must use tokens of its own for other services (2026-07-28, basic/authorization).
-        connections: the maximum of open connections; more are closed at once.
+        max_connections: the maximum of open connections; more are closed at once.
         on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
         stop: once set, no more connections are accepted, and new requests are rejected as busy.
         grace: seconds for the handlers that run at that time.
-        task_status: as above.
+        task_status: of `nursery.start`, which passes it.
 
     *Resource handling*: the listener and all connections are closed at the end.
     *Error handling*: nothing that a client sends or a handler raises ends this. Exceptions of a
@@ -125,11 +125,13 @@ async def serve_http(
             servers would be at the same path, because their resources differ only in the host.
     """
     servers = server if isinstance(server, Mapping) else {path: server}
-    guards = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
-    for unknown in guards.keys() - servers.keys():
-        raise ValueError(f"auth has a guard for {unknown!r}, where nothing is served")
-    for missing in servers.keys() - guards.keys():
-        raise ValueError(f"auth has no guard for {missing!r}: say None if it is open to everybody")
+    auth_by_path = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
+    for unknown in auth_by_path.keys() - servers.keys():
+        raise ValueError(f"auth has an entry for {unknown!r}, where nothing is served")
+    for missing in servers.keys() - auth_by_path.keys():
+        raise ValueError(
+            f"auth has no entry for {missing!r}: give None if it needs no authorization"
+        )
     if tls is not None:
         tls.set_alpn_protocols(["h2", "http/1.1"])
     scheme: Literal["https"] | None = "https" if tls is not None else None
@@ -153,10 +155,10 @@ async def serve_http(
         listeners,
         servers,
         options,
-        guards=guards,
+        auth=auth_by_path,
         tls=tls,
         routes=routes or {},
-        connections=max_connections,
+        max_connections=max_connections,
         on_exchange=on_exchange,
         stop=stop,
         grace=grace,
@@ -169,10 +171,10 @@ async def serve_http_listeners(
     servers: Mapping[str, Server],
     options: HttpOptions,
     *,
-    guards: Mapping[str, ResourceServerLike | None] = {},
+    auth: Mapping[str, ResourceServerLike | None] = {},
     tls: ssl.SSLContext | None = None,
     routes: Mapping[str, Route],
-    connections: int = _MAX_CONNECTIONS,
+    max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
@@ -191,12 +193,12 @@ async def serve_http_listeners(
                 entropy=secrets.token_bytes,
                 param_headers=server.param_headers,
                 token=ServedEndpoint(server, value),
-                auth=endpoint_auth(guards.get(path)),
+                auth=endpoint_auth(auth.get(path)),
             )
-        reception = await opened.enter_async_context(
+        driver = await opened.enter_async_context(
             open_http_server_driver(Router(endpoints, routes))
         )
-        server_connections = ServerConnections(reception, tls, connections, on_exchange)
+        server_connections = ServerConnections(driver, tls, max_connections, on_exchange)
         nursery = await opened.enter_async_context(open_quiet_nursery())
         accept_scope = trio.CancelScope()
 
@@ -215,7 +217,7 @@ async def serve_http_listeners(
         for listener in listeners:
             await listener.aclose()
         server_connections.shutdown()
-        await reception.shutdown(grace)
+        await driver.shutdown(grace)
         # Again, for the connections that have become idle since.
         server_connections.shutdown()
         with trio.move_on_after(_CLOSE_TIMEOUT):
@@ -223,18 +225,25 @@ async def serve_http_listeners(
 
 
 class ServerConnections:
-    """All connections of a server. It limits their number, and closes them at shutdown."""
+    """All connections of a server. It limits their number, and closes them at shutdown.
+
+    Args:
+        driver: the driver of the server's router.
+        tls: a context with the server's certificate, or None without TLS.
+        maximum: the number of connections that may be open at once.
+        on_exchange: called with an `AccessLogEntry` when an exchange has ended.
+    """
 
     def __init__(
         self,
-        reception: HttpServerDriver,
+        driver: HttpServerDriver,
         tls: ssl.SSLContext | None,
-        most: int,
+        maximum: int,
         on_exchange: Callable[[AccessLogEntry], object] | None,
     ) -> None:
-        self._reception = reception
+        self._driver = driver
         self._tls = tls
-        self._maximum = most
+        self._maximum = maximum
         self._on_exchange = on_exchange
         self._open: set[H11ServerConnection | H2ServerConnection] = set()
         self._silent: set[trio.CancelScope] = set()  # connections that wait for their first bytes
@@ -305,10 +314,10 @@ class ServerConnections:
             if not incoming:
                 return None
         if not is_http2:
-            return H11ServerConnection(self._reception, stream, self._on_exchange, incoming)
+            return H11ServerConnection(self._driver, stream, self._on_exchange, incoming)
         from ._h2_connection import H2ServerConnection
 
-        return H2ServerConnection(self._reception, stream, self._on_exchange, incoming)
+        return H2ServerConnection(self._driver, stream, self._on_exchange, incoming)
 
     def shutdown(self) -> None:
         """Close idle connections, and let the others end after their running exchanges."""

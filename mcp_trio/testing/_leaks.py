@@ -59,9 +59,9 @@ class Leak(NamedTuple):
 
 
 class LeakDetector(trio.abc.Instrument):
-    """A context manager that records the resources at its start; then `left` returns new ones.
+    """A context manager that records the resources at its start; then `leaks` returns new ones.
 
-    Tasks are seen only in trio runs whose main function was wrapped by `joined`. A task of trio
+    Tasks are seen only in trio runs whose main function was wrapped by `watched`. A task of trio
     ends with its nursery, and the run with its main task, so only system tasks can be left.
 
     A `Connection` is pure: a test may make one and drop it. Only one that was made inside a run of
@@ -93,7 +93,7 @@ class LeakDetector(trio.abc.Instrument):
         Connection.__init__ = self._original_init  # type: ignore[method-assign]
 
     def leaks(self, allowed: Collection[str] = ()) -> list[Leak]:
-        """Return what was left behind, except the kinds in `supported_methods`.
+        """Return what was left behind, except the kinds in `allowed`.
 
         Call it when the trio run has ended: it may block for a second.
         """

@@ -217,7 +217,7 @@ async def test_websocket_upgrade_over_http_1_0_is_rejected(autojump_clock: trio.
 
 
 async def test_websocket_without_token_gets_401(autojump_clock: trio.abc.Clock) -> None:
-    async with served_over_http(house(), guards={"/mcp": guard()}) as listener:
+    async with served_over_http(house(), auth={"/mcp": guard()}) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade()) == 401
         assert wire.headers[b"www-authenticate"].startswith(b"Bearer ")
@@ -236,7 +236,7 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
 
         return GRANTS.get(text)
 
-    async with served_over_http(house(), guards={"/mcp": guard(later)}) as listener:
+    async with served_over_http(house(), auth={"/mcp": guard(later)}) as listener:
         began = trio.current_time()
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(b"authorization: Bearer ann") + message(ASK)) == 101
@@ -785,7 +785,7 @@ async def test_websocket_server_with_authorization_needs_a_token(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     async with (
-        served_over_http(house(), guards={"/mcp": guard()}) as listener,
+        served_over_http(house(), auth={"/mcp": guard()}) as listener,
         reaching(listener.connect),
     ):
         with pytest.raises(ConnectFailed, match="access token, in headers") as caught:
@@ -793,7 +793,7 @@ async def test_websocket_server_with_authorization_needs_a_token(
                 pass
     assert isinstance(caught.value.__cause__, AuthRequired)
     who = {"headers": {"authorization": "Bearer ann"}}
-    async with client(guards={"/mcp": guard()}, of_client=who) as opened:
+    async with client(auth={"/mcp": guard()}, of_client=who) as opened:
         assert await echo(opened, "x") == "x"
     with pytest.raises(ValueError, match="token in headers"):
         connect("wss://localhost/mcp", auth=True)

@@ -152,11 +152,11 @@ class Conversation:
         return stream.unsent if stream is not None and stream.exchange is not None else 0
 
     def write_blocked(self, id: RequestId | None) -> bool:
-        """True if the handler of request `id` should wait until less is queued (back-pressure)."""
+        """Return True if the handler of request `id` should wait until less is queued."""
         return self.queued(id) > HIGH_WATER
 
     def has_capacity(self, id: RequestId | None) -> bool:
-        """True if a change can be sent now, to a subscription (`id`) or to the session (None)."""
+        """Return True if a change can be sent now to subscription `id`, or None: to the session."""
         stream = self.stream_for(id)
         if stream is None or stream.exchange is None:
             return False

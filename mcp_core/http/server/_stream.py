@@ -147,7 +147,7 @@ class EventStream:
         return (log[place] for place in range(cursor - self.last, 0))
 
     def reaches(self, cursor: int) -> bool:
-        """True if all messages with numbers above `cursor` are still here."""
+        """Return True if all messages with numbers above `cursor` are still here."""
         return self.last_evicted <= cursor <= self.last
 
     def evict(self) -> bool:

@@ -130,8 +130,8 @@ def find_reader(method: str) -> Any:
 
 def test_decoded_params_are_those_of_each_message() -> None:
     batch = [{**PING, "params": {"n": 1}}, NOTE, {**PING, "params": {"n": "x"}}]
+    assert parsed(batch).decoded is None
     found = parsed(batch)
-    assert found.decoded is None
     first, note, third = found.decode_params(find_reader)
     assert found.decoded == [first, note, third]
     assert note is None

@@ -307,7 +307,7 @@ async def test_serve_http_auth_for_an_unknown_path_raises() -> None:
 
 async def test_serve_http_auth_without_entry_for_a_path_raises() -> None:
     servers = {"/mcp": house(), "/admin": house()}
-    with pytest.raises(ValueError, match="no guard for '/admin': say None"):
+    with pytest.raises(ValueError, match="no entry for '/admin': give None"):
         await serve_http(servers, auth={"/mcp": guard({}.get)})
 
 
@@ -324,7 +324,7 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
 
     monkeypatch.setattr("mcp_trio.http_server._auth.time", trio.current_time)
     server = house()
-    async with served_over_http(server, guards={"/mcp": guard(for_ten_seconds)}) as listener:
+    async with served_over_http(server, auth={"/mcp": guard(for_ten_seconds)}) as listener:
 
         class Way(MemoryWay):
             async def connect(self) -> H11ClientConnection:
@@ -502,7 +502,7 @@ async def test_token_check_fetch_times_out(
     waiting = Waiting(jwks_step())
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    assert waiting.told == ["FetchFailed('it was given up')"]
+    assert waiting.told == ["FetchFailed('it did not complete within 8 s')"]
     assert trio.current_time() == 8.0
 
 
@@ -558,7 +558,7 @@ async def test_jwks_fetch_pending_at_shutdown_fails(
         outer.start_soon(run, waiting)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    assert waiting.told == ["FetchFailed('it was given up')"]
+    assert waiting.told == ["FetchFailed('it was cancelled')"]
 
 
 # -- Allowed addresses ---------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def guarded_call(talker: H2Talker, token: str) -> tuple[bytes, bytes]:
 
 async def test_http2_token_check_does_not_block_other_streams() -> None:
     slow = Slow()
-    async with served_over_http(house(), guards={"/mcp": guard(slow)}, routes=ROUTES) as listener:
+    async with served_over_http(house(), auth={"/mcp": guard(slow)}, routes=ROUTES) as listener:
         talker = H2Talker(listener.connect(), E)
         await talker.meet()
         ends = []
@@ -295,7 +295,7 @@ async def test_http2_token_check_does_not_block_other_streams() -> None:
 
 async def test_http2_token_check_is_cancelled_with_its_stream() -> None:
     slow = Slow()
-    async with served_over_http(house(), guards={"/mcp": guard(slow)}) as listener:
+    async with served_over_http(house(), auth={"/mcp": guard(slow)}) as listener:
         talker = H2Talker(listener.connect(), E)
         await talker.meet()
         head, body = guarded_call(talker, "ann")

@@ -533,7 +533,7 @@ async def test_http_server_stop_does_not_wait_for_an_unread_response(
 
 async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     assert repr(ServerConnections(None, None, 2, None)) == ("<ServerConnections: 0 of 2>")  # type: ignore[arg-type]
-    async with served_over_http(make(), connections=2) as listener:
+    async with served_over_http(make(), max_connections=2) as listener:
         talkers = [Talker(listener.connect(), E) for _ in range(3)]
         await wait()
         assert await talkers[2].rest() == b""
