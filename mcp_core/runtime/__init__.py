@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcp_core._text import ByteEscaper as ByteEscaper
 from mcp_core.client._calls import CallOptions as CallOptions
 from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
@@ -28,6 +29,7 @@ from ._client_callbacks import CallbackJob as CallbackJob
 from ._job import Job as Job
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
+from ._log_records import LogEscaper as LogEscaper
 from ._runtime import EventLike as EventLike
 from ._runtime import Runtime as Runtime
 from ._service import RequestJob as RequestJob
@@ -51,6 +53,7 @@ __all__ = [
     "AsgiRequest",
     "AsgiRuntime",
     "AuthFlowRunner",
+    "ByteEscaper",
     "CallOptions",
     "CallSteps",
     "CallWait",
@@ -64,6 +67,7 @@ __all__ = [
     "HttpRequestJob",
     "HttpRequestRunner",
     "Job",
+    "LogEscaper",
     "PendingCall",
     "PendingRequest",
     "PooledConnection",

@@ -74,7 +74,7 @@ BY_ONE_FILE: Final = {"pytest": "mcp_trio/testing/pytest_plugin.py"}
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
-    ("_errors", "_version", "_limits", "types"),
+    ("_errors", "_version", "_limits", "_text", "types"),
     ("urls", "jsonrpc"),
     ("revisions",),
     ("messages",),
