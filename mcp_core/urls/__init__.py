@@ -12,6 +12,7 @@ from ._addresses import may_fetch as may_fetch
 from ._addresses import origin_of as origin_of
 from ._addresses import origin_text as origin_text
 from ._addresses import same_origin_redirect as same_origin_redirect
+from ._page import PageUrl as PageUrl
 from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port
