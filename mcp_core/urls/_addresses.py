@@ -83,7 +83,8 @@ def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
     if "#" in url:
         return "has a fragment"
     parts = urlsplit(url)
-    if parts.scheme == "http" and not (allow_loopback and is_loopback_host(parts.hostname or "")):
+    host = parts.hostname or ""
+    if parts.scheme == "http" and not (allow_loopback and is_loopback_host(host)):
         return "is not https"
     return None
 
