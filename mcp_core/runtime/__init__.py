@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcp_core._text import ByteEscaper as ByteEscaper
+from mcp_core._text import shorten_text as shorten_text
 from mcp_core.client._calls import CallOptions as CallOptions
 from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
@@ -79,6 +80,7 @@ __all__ = [
     "client_config",
     "deliver",
     "run_auth_check",
+    "shorten_text",
 ]
 
 # Imported on first use: a server or client on a pipe starts sooner without `mcp_core.http`.
