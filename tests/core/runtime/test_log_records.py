@@ -57,9 +57,12 @@ def test_log_record_template_stays_for_handlers_that_group_by_it(
 ) -> None:
     logger, _ = log
     records: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
-    logger.addHandler(handler)
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    logger.addHandler(Keeping())
     logger.error("from %s", FORGED)
     assert records[0].msg == "from %s"
 
