@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcp_core.runtime import Runtime
+from mcp_core.runtime import LogEscaper, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -26,6 +26,7 @@ __all__ = ["AsyncioRuntime", "logger"]
 T = TypeVar("T")
 
 logger = logging.getLogger("mcp_asyncio_shim")
+logger.addFilter(LogEscaper(logging.Formatter().formatException))
 
 
 def _not_released(id: RequestId, retry: float | None) -> bool:

@@ -6,6 +6,8 @@
    opened anew, or else restored at the end.
 3. A child is ended with its process group. What it leaves running when it ends by itself is not
    signalled.
+4. A child shares our stderr, unless that is a terminal: then its output is copied, with control
+   characters escaped. They could move the cursor or imitate output of this program.
 
 Files that asyncio cannot wait for, such as regular files, are refused.
 """
@@ -21,7 +23,7 @@ from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import ConnectFailed
-from mcp_core.runtime import READ_SIZE
+from mcp_core.runtime import READ_SIZE, ByteEscaper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -32,6 +34,8 @@ __all__ = ["child_streams", "standard_streams"]
 
 # Seconds that a child gets after the end of its stdin, and again after SIGTERM.
 _GRACE: Final = 2.0
+# Seconds to read the rest of its stderr after its end.
+_STDERR_TIMEOUT: Final = 0.2
 
 
 @asynccontextmanager
@@ -117,10 +121,14 @@ async def child_streams(argv: Sequence[str | os.PathLike[str]]) -> AsyncIterator
     """
     child_stdin, sink = os.pipe()
     source, child_stdout = os.pipe()
-    async with _open_pipes(source, sink) as (reader, writer):
+    async with _open_pipes(source, sink) as (reader, writer), _child_stderr() as child_stderr:
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv, stdin=child_stdin, stdout=child_stdout, start_new_session=True
+                *argv,
+                stdin=child_stdin,
+                stdout=child_stdout,
+                stderr=child_stderr,
+                start_new_session=True,
             )
         except OSError as exc:
             raise ConnectFailed(f"cannot start {argv[0]!s}: {exc.strerror}") from exc
@@ -142,6 +150,43 @@ async def child_streams(argv: Sequence[str | os.PathLike[str]]) -> AsyncIterator
             finally:
                 _signal_group(process, SIGKILL)  # also if cancelled
                 discarding.cancel()
+
+
+@asynccontextmanager
+async def _child_stderr() -> AsyncIterator[int | None]:
+    """Yield a descriptor for the stderr of a child; None if it may share ours."""
+    if sys.__stderr__ is None or not os.isatty(2):
+        yield None
+        return
+    source, sink = os.pipe()
+    reader = asyncio.StreamReader()
+    try:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
+        )
+        copying = asyncio.create_task(_copy_escaped(reader))
+        try:
+            with closing(transport):
+                yield sink
+                os.close(sink)
+                sink = -1
+                # A process that the child left behind may hold the pipe open.
+                await asyncio.wait([copying], timeout=_STDERR_TIMEOUT)
+        finally:
+            copying.cancel()
+    finally:
+        if sink >= 0:
+            os.close(sink)
+
+
+async def _copy_escaped(reader: asyncio.StreamReader) -> None:
+    """Copy the stderr of a child to ours, a terminal, until its end."""
+    escaper = ByteEscaper()
+    while data := await reader.read(READ_SIZE):
+        data = escaper.feed(data)
+        with suppress(OSError):  # the terminal is closed; the child must not block meanwhile
+            while data:
+                data = data[os.write(2, data) :]
 
 
 async def _discard_output(reader: asyncio.StreamReader) -> None:

@@ -22,6 +22,7 @@ from ._errors import ToolError as ToolError
 from ._limits import CLIENT_LIMITS as CLIENT_LIMITS
 from ._limits import Limits as Limits
 from ._limits import Rate as Rate
+from ._text import escape_text as escape_text
 from ._version import __version__ as __version__
 from .connection._connection import Connection as Connection
 from .connection._pump import Pump as Pump
@@ -101,4 +102,5 @@ __all__ = [
     "Stats",
     "ToolError",
     "__version__",
+    "escape_text",
 ]

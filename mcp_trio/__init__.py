@@ -43,6 +43,7 @@ from mcp_core.runtime import Changes, answer_form
 from mcp_trio.streams._child import Grace
 from mcp_trio.streams._memory import memory_pair
 
+from . import _logging as _logging
 from ._client import Client
 from ._connect import (
     ClientOptions,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import trio
 
-from mcp_core import ConnectFailed
+from mcp_core import ConnectFailed, escape_text
 from mcp_core.registry import Server
 from mcp_core.runtime import (
     NETWORK_INITIALIZE_TIMEOUT,
@@ -382,4 +382,5 @@ def _stream_transport_factory(
 def _child_ended_text(child: ChildProcess) -> str:
     lines = child.stderr_tail.decode(errors="replace").strip().splitlines()[-5:]
     ended = f" (exit status {child.returncode})" if child.returncode is not None else ""
-    return ended + "".join(f"\n  its stderr: {line}" for line in lines)
+    # Escaped: the message of an exception is often printed to a terminal.
+    return ended + "".join(f"\n  its stderr: {escape_text(line, joiners=True)}" for line in lines)

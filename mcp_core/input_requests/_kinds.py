@@ -14,7 +14,6 @@ in every revision, whether it travels as a JSON-RPC request or inside a result.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocol
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import INPUTS
+from mcp_core.urls._page import PageUrl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -129,11 +129,6 @@ class FormSchema(t.Shape):
 
 
 _read_form = reader(FormSchema)
-# The client hands this URL to a browser, perhaps through a shell: no other schemes, no credentials,
-# visible ASCII only.
-_URL: Final = re.compile(
-    r"(?i:https?)://(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?(?:[/?#][!-~]*)?"
-)
 
 
 def _find_question_error(question: t.InputRequest) -> str | None:
@@ -142,13 +137,21 @@ def _find_question_error(question: t.InputRequest) -> str | None:
         return _find_messages_error(question.params.messages)
     if isinstance(question, t.ElicitRequest):
         if question.params.mode == "url":
-            return (
-                None if _URL.fullmatch(question.params.url or "") else "url is no http or https URL"
-            )
+            return _find_page_error(question.params.url or "")
         try:
             form_schema(question)
         except InvalidPayload as exc:
             return f"requestedSchema is no flat object of simple fields: {exc}"
+    return None
+
+
+def _find_page_error(url: str) -> str | None:
+    # The client hands the URL to a browser, perhaps through a shell, and the user decides by its
+    # host: only a URL that all readers understand alike is passed on.
+    try:
+        PageUrl.parse(url)
+    except ValueError as exc:
+        return f"url is no http or https URL: it {exc}"
     return None
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_core._keywords import check_keywords as check_keywords
 from mcp_core._keywords import shows_keywords as shows_keywords
+from mcp_core._text import ByteEscaper as ByteEscaper
+from mcp_core._text import shorten_text as shorten_text
 from mcp_core.client._calls import CallOptions as CallOptions
 from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
@@ -30,6 +32,7 @@ from ._client_callbacks import CallbackJob as CallbackJob
 from ._job import Job as Job
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
+from ._log_records import LogEscaper as LogEscaper
 from ._runtime import READ_SIZE as READ_SIZE
 from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
 from ._runtime import EventLike as EventLike
@@ -57,6 +60,7 @@ __all__ = [
     "AsgiRequest",
     "AsgiRuntime",
     "AuthFlowRunner",
+    "ByteEscaper",
     "CallOptions",
     "CallSteps",
     "CallWait",
@@ -70,6 +74,7 @@ __all__ = [
     "HttpRequestJob",
     "HttpRequestRunner",
     "Job",
+    "LogEscaper",
     "PendingCall",
     "PendingRequest",
     "PooledConnection",
@@ -82,6 +87,7 @@ __all__ = [
     "client_config",
     "deliver",
     "run_auth_check",
+    "shorten_text",
     "shows_keywords",
 ]
 

@@ -13,6 +13,7 @@ from ._addresses import may_fetch_named as may_fetch_named
 from ._addresses import origin_of as origin_of
 from ._addresses import origin_text as origin_text
 from ._addresses import same_origin_redirect as same_origin_redirect
+from ._page import PageUrl as PageUrl
 from ._uri_matcher import UriMatcher as UriMatcher
 from ._uri_template import InvalidUriTemplate as InvalidUriTemplate
 from ._uri_template import UriTemplate as UriTemplate

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_URL",
+    "find_host_error",
+    "find_syntax_error",
     "find_url_error",
     "is_loopback_host",
     "is_loopback_url",
@@ -39,7 +41,14 @@ MAX_URL: Final = 8192  # characters
 # The characters of RFC 3986: no space, control character, quote or backslash. A URL of these cannot
 # become an option, a second header or a command of the program that opens it.
 _CHARACTERS: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
-_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-_]*[A-Za-z0-9.])?")
+# RFC 1123 names, with underscores, which some hosts have. The dot at the end of a full name is
+# legal.
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"(?=.{{1,254}}$){_LABEL}(?:\.{_LABEL})*\.?")
+_AUTHORITY: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
+# A last label that makes browsers and `inet_aton` read the whole host as a number (WHATWG URL, ends
+# in a number): 2130706433, 0x7f000001, 127.1 and 0177.0.0.1 are 127.0.0.1.
+_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
 
 # IPv4 networks that are not the public internet (IANA special-purpose registry). A table of our
 # own: that of the standard library differs between Python releases.
@@ -72,6 +81,24 @@ def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
         allow_loopback: whether the MCP server is on loopback (`is_loopback_url`); then `http` on
             loopback is allowed.
     """
+    error = find_syntax_error(url)
+    if error:
+        return error
+    if "#" in url:
+        return "has a fragment"
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "http" and not (allow_loopback and is_loopback_host(host)):
+        return "is not https"
+    return None
+
+
+def find_syntax_error(url: str) -> str | None:
+    """Return why a text is not an unambiguous URL of a page (RFC 3986), or None.
+
+    It has to be `http` or `https`, without credentials, and with a host that every reader reads
+    alike, see `find_host_error`.
+    """
     if len(url) > MAX_URL:
         return f"is longer than {MAX_URL} characters"
     # `$(` is legal in a URL, but starts a command in a shell.
@@ -79,20 +106,34 @@ def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
         return "has characters that do not belong into a URL"
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        port = parts.port
     except ValueError:
         return "is not a URL"
     if parts.scheme not in DEFAULT_PORTS:
         return "is neither https nor http"
     if "@" in parts.netloc:
         return "contains a user name"
-    valid = _is_ipv6(host or "") if "[" in parts.netloc else _HOST.fullmatch(host or "")
-    if not host or port == 0 or not valid:
+    authority = _AUTHORITY.fullmatch(parts.netloc)
+    if authority is None or port == 0:
         return "has no valid host"
-    if "#" in url:
-        return "has a fragment"
-    if parts.scheme == "http" and not (allow_loopback and is_loopback_host(host)):
-        return "is not https"
+    return find_host_error(authority[1])
+
+
+def find_host_error(host: str) -> str | None:
+    """Return why a host of a URL is invalid or ambiguous, or None. IPv6 addresses have brackets.
+
+    Percent-encoded hosts and numbers other than a plain IP address are refused: browsers and
+    resolvers convert them to another host than the one that a person reads.
+    """
+    if host.startswith("["):
+        valid = host.endswith("]") and _is_ipv6(host[1:-1])
+        return None if valid else "has no valid host: no IPv6 address is in its brackets"
+    if "%" in host:
+        return "has no valid host: it is percent-encoded"
+    if not _HOST.fullmatch(host):
+        return "has no valid host"
+    if _NUMBER.fullmatch(host) and not _is_ipv4(host):
+        return "has no valid host: it is a number, but no plain IP address such as 192.0.2.1"
     return None
 
 
@@ -205,6 +246,13 @@ def may_fetch_named(address: str, publisher: Collection[str]) -> bool:
     local = inside and all(map(is_loopback_host, publisher))
     private = inside and (local or any(map(is_private_address, publisher)))
     return may_fetch(address, allow_loopback=local, allow_private=private)
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        return isinstance(ip_address(host), IPv4Address)
+    except ValueError:
+        return False
 
 
 def _is_ipv6(host: str) -> bool:

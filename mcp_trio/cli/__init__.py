@@ -3,7 +3,7 @@
 1. stdout carries the result. stderr carries traces, logs, progress, questions and errors. With
    `--json`, stdout is one JSON document, or one a line for `listen`, which has no last one.
 2. An error is a sentence for the user: the cause, then the cure. A traceback is shown only for
-   the user's own file.
+   the user's own file, or if the command itself has a fault.
 3. Only this package configures logging, and only the logger `mcp_trio`.
 
 Subcommands, options and exit statuses are in `_parser.py`.
@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from mcp_core import McpTrioError
+from mcp_core import McpTrioError, escape_text
 
-from ._errors import INTERRUPTED, NO_CONNECTION, CliError
+from ._errors import INTERRUPTED, NO_CONNECTION, SERVER_ERROR, CliError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (CliError, McpTrioError) as exc:
         from ._screen import Screen
 
-        Screen(sys.stderr).write_line(f"mcp-trio: {exc}")
+        Screen(sys.stderr).write_message(f"mcp-trio: {exc}")
         return exc.status if isinstance(exc, CliError) else NO_CONNECTION
+    except Exception:  # noqa: BLE001 - an error of the user's file, or ours
+        from traceback import format_exc
+
+        # A server's text may be in it.
+        print(escape_text(format_exc(), "\n\t"), end="", file=sys.stderr)
+        return SERVER_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -20,9 +20,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
-from ._errors import CliError, unknown_argument
+from ._errors import CliError, join_names, unknown_argument
 
-__all__ = ["NO_MATCH", "describe_types", "parse_arguments", "parse_object", "parse_value"]
+__all__ = [
+    "NO_MATCH",
+    "as_list",
+    "as_mapping",
+    "describe_types",
+    "parse_arguments",
+    "parse_object",
+    "parse_value",
+]
 
 _Schema = Mapping[str, Any]
 
@@ -39,6 +47,8 @@ _TYPE_NAMES: Final = {
 }
 NO_MATCH: Final = object()
 _MAX_REFERENCES: Final = 16  # references may form a cycle
+_MAX_NESTING: Final = 4  # arrays in arrays, as far as they are described
+_MAX_EXAMPLES: Final = 10
 _EXAMPLES: Final = {
     "integer": "3",
     "number": "1.5",
@@ -75,18 +85,19 @@ def parse_arguments(words: Sequence[str], schema: _Schema, owner: str) -> dict[s
             )
     if given is not None:
         return typed | given
-    missing = [key for key in _as_list(schema.get("required")) if key not in typed]
+    required = as_list(schema.get("required"))
+    missing = [key for key in required if isinstance(key, str) and key not in typed]
     if missing:
-        needed = " ".join(f"{key}=..." for key in missing)
-        raise CliError(f"{owner} needs {' and '.join(missing)}: add {needed}")
+        needed = join_names([f"{key}=..." for key in missing], " ")
+        raise CliError(f"{owner} needs {join_names(missing, ' and ')}: add {needed}")
     return typed
 
 
-def describe_types(schema: Any, root: _Schema) -> str:
+def describe_types(schema: Any, root: _Schema, depth: int = 0) -> str:
     """Return the types or values that a schema allows, as text."""
     choices = _allowed_values(schema, root)
     if choices is not None:
-        return " or ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+        return join_names([json.dumps(choice, ensure_ascii=False) for choice in choices], " or ")
     allowed = _allowed_types(schema, root)
     if allowed == _ALL_TYPES:
         return "anything"
@@ -96,8 +107,8 @@ def describe_types(schema: Any, root: _Schema) -> str:
         if name in allowed and not (name == "integer" and "number" in allowed)
     ]
     items = _resolve(schema, root).get("items")
-    if names == ["array"] and isinstance(items, Mapping):
-        return f"array of {describe_types(items, root)}"
+    if names == ["array"] and isinstance(items, Mapping) and depth < _MAX_NESTING:
+        return f"array of {describe_types(items, root, depth + 1)}"
     return " or ".join(names)
 
 
@@ -123,7 +134,7 @@ def parse_object(word: str) -> dict[str, Any]:
 
 
 def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
-    properties = _as_mapping(schema.get("properties"))
+    properties = as_mapping(schema.get("properties"))
     # A schema that lists properties and does not mention others allows these. Here, another name is
     # more likely a mistake.
     others = schema.get("additionalProperties", not properties)
@@ -137,11 +148,11 @@ def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
         if choices is not None:
             examples = [
                 shlex.join([f"{key}={choice if isinstance(choice, str) else json.dumps(choice)}"])
-                for choice in choices
+                for choice in choices[:_MAX_EXAMPLES]
             ]
         raise CliError(
             f"{key} must be {describe_types(wanted, schema)}, not {text!r}."
-            f" Write for example {' or '.join(examples)}"
+            f" Write for example {join_names(examples, ' or ')}"
         )
     return value
 
@@ -191,32 +202,50 @@ def _parse_finite(digits: str) -> float:
 # --- Reading a schema ----------------------------------------------------------------------------
 
 
-def _allowed_types(schema: Any, root: _Schema, depth: int = 0) -> frozenset[str]:
+def _allowed_types(schema: Any, root: _Schema) -> frozenset[str]:
     """Return the JSON types that a schema allows."""
-    allowed = _ALL_TYPES
-    if not isinstance(schema, Mapping) or depth > _MAX_REFERENCES:
-        return allowed
-    names = schema.get("type")
-    if names is not None:
-        allowed &= _with_integers([names] if isinstance(names, str) else _as_list(names))
-    for choices in _as_list(schema.get("enum")), [schema["const"]] if "const" in schema else []:
-        if choices:
-            allowed &= _with_integers(_type_of(choice) for choice in choices)
-    for keyword in "anyOf", "oneOf":
-        members = _as_list(schema.get(keyword))
-        if members:
-            allowed &= frozenset().union(
-                *(_allowed_types(member, root, depth + 1) for member in members)
-            )
-    for member in _as_list(schema.get("allOf")):
-        allowed &= _allowed_types(member, root, depth + 1)
-    if "$ref" in schema:
-        allowed &= _allowed_types(_resolve_pointer(schema["$ref"], root), root, depth + 1)
-    return allowed or _ALL_TYPES
+    return _TypesOfSchema(root).find(schema)
 
 
-def _with_integers(names: Iterable[str]) -> frozenset[str]:
-    found = frozenset(names)
+class _TypesOfSchema:
+    """The JSON types that parts of the schema `root` allow. Each part is evaluated once.
+
+    Without that, references in `anyOf` would take a time that is exponential in their number.
+    """
+
+    def __init__(self, root: _Schema) -> None:
+        self._root = root
+        self._found: dict[int, frozenset[str]] = {}  # by the `id` of a part, which `root` keeps
+
+    def find(self, schema: Any, depth: int = 0) -> frozenset[str]:
+        if not isinstance(schema, Mapping) or depth > _MAX_REFERENCES:
+            return _ALL_TYPES
+        if id(schema) not in self._found:
+            self._found[id(schema)] = _ALL_TYPES  # for references to itself
+            self._found[id(schema)] = self._evaluate(schema, depth + 1)
+        return self._found[id(schema)]
+
+    def _evaluate(self, schema: _Schema, depth: int) -> frozenset[str]:
+        allowed = _ALL_TYPES
+        names = schema.get("type")
+        if names is not None:
+            allowed &= _with_integers([names] if isinstance(names, str) else as_list(names))
+        for choices in as_list(schema.get("enum")), [schema["const"]] if "const" in schema else []:
+            if choices:
+                allowed &= _with_integers(_type_of(choice) for choice in choices)
+        for keyword in "anyOf", "oneOf":
+            members = as_list(schema.get(keyword))
+            if members:
+                allowed &= frozenset().union(*(self.find(member, depth) for member in members))
+        for member in as_list(schema.get("allOf")):
+            allowed &= self.find(member, depth)
+        if "$ref" in schema:
+            allowed &= self.find(_resolve_pointer(schema["$ref"], self._root), depth)
+        return allowed or _ALL_TYPES
+
+
+def _with_integers(names: Iterable[Any]) -> frozenset[str]:
+    found = frozenset(name for name in names if isinstance(name, str))
     return found | {"integer"} if "number" in found else found
 
 
@@ -225,7 +254,7 @@ def _allowed_values(schema: Any, root: _Schema) -> list[Any] | None:
     schema = _resolve(schema, root)
     if "const" in schema:
         return [schema["const"]]
-    return _as_list(schema.get("enum")) or None
+    return as_list(schema.get("enum")) or None
 
 
 def _resolve(schema: Any, root: _Schema) -> _Schema:
@@ -234,7 +263,7 @@ def _resolve(schema: Any, root: _Schema) -> _Schema:
         if not isinstance(schema, Mapping) or "$ref" not in schema:
             break
         schema = _resolve_pointer(schema["$ref"], root)
-    return _as_mapping(schema)
+    return as_mapping(schema)
 
 
 def _resolve_pointer(reference: Any, root: _Schema) -> Any:
@@ -243,7 +272,7 @@ def _resolve_pointer(reference: Any, root: _Schema) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     for part in unquote(reference[1:]).split("/")[1:]:
-        found = _as_mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
+        found = as_mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
     return found
 
 
@@ -251,9 +280,11 @@ def _type_of(value: Any) -> str:
     return _TYPE_NAMES[type(value)]
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a part of a schema if it is an object, as it should be, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
+    """Return a part of a schema if it is an array, as it should be, else an empty one."""
     return value if isinstance(value, list) else []

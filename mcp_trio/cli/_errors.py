@@ -9,6 +9,9 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from mcp_core import escape_text
+from mcp_core.runtime import shorten_text
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +23,8 @@ __all__ = [
     "CliError",
     "check_uri",
     "is_uri",
+    "join_names",
+    "one_line",
     "suggestion",
     "unknown_argument",
     "unknown_name",
@@ -30,6 +35,9 @@ SERVER_ERROR: Final = 1
 MISUSE: Final = 2  # the status that argparse uses
 NO_CONNECTION: Final = 3
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
+
+_MAX_NAMES: Final = 30  # names in an error; a server may have thousands
+_MAX_NAME: Final = 200  # characters of one name
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _VARIABLE: Final = re.compile(r"\{.*?\}")
@@ -45,20 +53,32 @@ class CliError(Exception):
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> CliError:
     """Build the error for a tool, a prompt or a template that the server does not have."""
-    has = f"its {kind}s are {', '.join(known)}" if known else "it has none"
+    has = f"its {kind}s are {join_names(known)}" if known else "it has none"
     return CliError(f"the server has no {kind} {name}; {has}.{suggestion(name, known)}")
 
 
 def unknown_argument(owner: str, name: str, known: Sequence[str]) -> CliError:
     """Build the error for an unknown argument. `owner` takes it, such as "the tool price"."""
-    takes = f"it takes {', '.join(known)}" if known else "it takes none"
+    takes = f"it takes {join_names(known)}" if known else "it takes none"
     return CliError(f"{owner} has no argument {name}; {takes}.{suggestion(name, known)}")
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
     """Return a question to append to an error about `name`; empty if no known name is similar."""
     close = get_close_matches(name, known, 1)
-    return f" Did you mean {close[0]}?" if close else ""
+    return f" Did you mean {join_names(close)}?" if close else ""
+
+
+def join_names(names: Sequence[str], separator: str = ", ") -> str:
+    """Return names that a server gave, each as one line, for an error. Very many are counted."""
+    shown = [one_line(shorten_text(name, _MAX_NAME)) for name in names[:_MAX_NAMES]]
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return separator.join(shown) + more
+
+
+def one_line(text: str) -> str:
+    """Return a server's text as one line, with escapes for hidden characters."""
+    return escape_text(text, joiners=True)
 
 
 def is_uri(word: str) -> bool:

@@ -6,6 +6,9 @@
    empty line takes the default, or leaves out an optional field. It never gives consent.
 3. A form of several fields is shown once more before it is sent, and each field can be changed
    (client/elicitation).
+4. Texts of the server are lines of their own, quoted or as escapes, and shortened if they are very
+   long, so that they cannot imitate a prompt or push it away. A value that will be sent is never
+   shortened.
 
 What is done with the answer is decided elsewhere. The core has checked that the request is allowed.
 """
@@ -19,8 +22,11 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp_core import types as t
+from mcp_core.runtime import shorten_text
+from mcp_core.urls import PageUrl
 
 from ._arguments import NO_MATCH, parse_value
+from ._screen import QUOTE, split_lines
 
 if TYPE_CHECKING:
     from mcp_core import FormSchema
@@ -50,9 +56,24 @@ _NO: Final = frozenset({"n", "no", "false"})
 _DECLINE: Final = "!"
 _EMPTY_SELECTION: Final = "-"
 _HOW_TO_CANCEL: Final = "Ctrl+D cancels"
+# Limits on a server's texts in a dialogue, so that the question stays on the screen.
+_MAX_TEXT: Final = 4_000  # characters
+_MAX_LINES: Final = 40
+_MAX_TITLE: Final = 200  # characters
+_MAX_CHOICES: Final = 100  # choices that are listed; others can be typed
+# Names of what a server must not request in a form (client/elicitation, Security Considerations).
+_SENSITIVE: Final = re.compile(
+    r"passw|passphrase|passcode|secret|credential|api.?key|private.?key|access.?key|token"
+    r"|credit.?card|card.?number|\bcv[vc]2?\b|\bpin\b",
+    re.IGNORECASE,
+)
 _HELP: Final = (
     "An empty line takes the value in brackets, or leaves out an optional field;"
     f" {_DECLINE} declines, {_HOW_TO_CANCEL}."
+)
+_SENSITIVE_WARNING: Final = (
+    "  A server must not ask for passwords, keys or tokens in a form: what you type is visible here"
+    " and to the server."
 )
 _NAME_STYLE: Final = "bold"
 _HINT_STYLE: Final = "dim"
@@ -125,26 +146,21 @@ def ask_to_open_page(source: str, message: str, url: str, print_line: PrintLine)
         print_line: prints a line.
     """
     _print_request(source, message, print_line)
+    page = PageUrl.parse(url)  # the core has refused what cannot be read
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     print_line("  ", f"{scheme}://", (host, _NAME_STYLE), rest[len(host) :])
-    if "xn--" in host.lower():
-        print_line(
-            (
-                "  The name of this host is in Punycode (xn--): it may imitate another name.",
-                _WARNING_STYLE,
-            )
-        )
-    if scheme.lower() != "https":
-        print_line(("  What you enter on this page is not encrypted.", _WARNING_STYLE))
+    for warning in page.warnings:
+        print_line((f"  {warning}", _WARNING_STYLE))
     print_line(
         (
-            f"This command does not open the page. If you trust {host}, open it yourself.",
+            f"This command does not open the page. If you trust {page.host}, open it yourself.",
             _HINT_STYLE,
         )
     )
     try:
-        yield from _ask_consent(("Will you open the page?",), print_line)
+        # With the host: log messages of the server may have moved the address off the screen.
+        yield from _ask_consent((f"Will you open the page at {page.host}?",), print_line)
     except _FormDeclined as refused:
         return refused.result
     return t.ElicitResult(action="accept")
@@ -153,7 +169,20 @@ def ask_to_open_page(source: str, message: str, url: str, print_line: PrintLine)
 def _print_request(source: str, message: str, print_line: PrintLine) -> None:
     print_line()
     print_line((f"{source} asks:", _NAME_STYLE))
-    print_line("  ", message)
+    _print_quoted(message, "  ", print_line)
+
+
+def _print_quoted(text: str, indent: str, print_line: PrintLine) -> None:
+    """Print a server's text, each line marked as its own, and at most `_MAX_LINES`."""
+    lines = split_lines(shorten_text(text, _MAX_TEXT))
+    for line in lines[:_MAX_LINES]:
+        print_line(indent + QUOTE, line)
+    if len(lines) > _MAX_LINES:
+        print_line(f"{indent}({len(lines) - _MAX_LINES} more lines)")
+
+
+def _title(form: FormSchema, name: str) -> str:
+    return shorten_text(form.properties[name].title or name, _MAX_TITLE)
 
 
 def _ask_consent(question: PromptParts, print_line: PrintLine) -> DialogueSteps[None]:
@@ -220,12 +249,20 @@ class _FormInput:
         print_line = self._print_line
         kind = _kind_of(field)
         default = valid_default(self._form, name)
+        description = (field.description or "").strip()
+        short = len(description) <= _MAX_TITLE and "\n" not in description
         print_line(
-            (field.title or name, _NAME_STYLE),
-            f": {field.description}" if field.description else "",
+            (_title(self._form, name), _NAME_STYLE),
+            f": {description}" if description and short else "",
         )
-        for line in kind.help_lines:
+        if not short:
+            _print_quoted(description, "    ", print_line)
+        if any(_SENSITIVE.search(text or "") for text in (name, field.title, field.description)):
+            print_line((_SENSITIVE_WARNING, _WARNING_STYLE))
+        for line in kind.help_lines[:_MAX_CHOICES]:
             print_line("    ", line)
+        if len(kind.help_lines) > _MAX_CHOICES:
+            print_line(f"    ({len(kind.help_lines) - _MAX_CHOICES} more)")
         bracket = f" [{kind.show(default)}]" if default is not None else ""
         optional = name not in self._required
         prompt = f"  {kind.prompt}{', optional' if optional and not bracket else ''}{bracket}: "
@@ -254,7 +291,7 @@ class _FormInput:
             shown = ("left out", _HINT_STYLE) if value is None else _kind_of(field).show(value)
             print_line(
                 f"  {number:>{len(str(len(fields)))}}  ",
-                (field.title or name, _NAME_STYLE),
+                (_title(self._form, name), _NAME_STYLE),
                 ": ",
                 shown,
             )
@@ -373,7 +410,7 @@ class _Choices:
         return [
             (f"{number:>{width}}  " if self.numbered else "")
             + value
-            + (f": {title}" if title != value else "")
+            + (f": {shorten_text(title, _MAX_TITLE)}" if title != value else "")
             for number, (value, title) in enumerate(self._titles.items(), 1)
         ]
 

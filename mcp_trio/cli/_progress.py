@@ -5,10 +5,13 @@ The bar disappears at the end, and while the user types.
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ._screen import replace_controls
+from mcp_core.runtime import shorten_text
+
+from ._errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["show_progress"]
 
+_MAX_MESSAGE: Final = 200  # characters: two lines of most terminals
+_MAX_NUMBER: Final = 1e15  # what a float still counts one by one
+
 
 @contextmanager
 def show_progress(screen: Screen, name: str) -> Iterator[OnProgress]:
@@ -28,8 +34,9 @@ def show_progress(screen: Screen, name: str) -> Iterator[OnProgress]:
     """
 
     def print_line(done: float, total: float | None, message: str | None) -> None:
-        total_text = f" of {total:g}" if total is not None else ""
-        screen.write_line(f"{done:g}{total_text}", f"  {message}" if message else "")
+        total_text = f" of {_as_float(total):g}" if total is not None else ""
+        text = f"  {_shorten(message)}" if message else ""
+        screen.write_line(f"{_as_float(done):g}{total_text}", text)
 
     if screen.terminal:
         with _progress_bar(screen, name) as update:
@@ -61,9 +68,11 @@ def _progress_bar(screen: Screen, name: str) -> Iterator[OnProgress]:
     def update(done: float, total: float | None, message: str | None) -> None:
         if not tasks:
             tasks.append(bar.add_task(name, total=None))
-        bar.update(
-            tasks[0], completed=done, total=total, description=replace_controls(message or name)
-        )
+        description = one_line(_shorten(message or name))
+        # The bar computes with what it gets: an infinite number would be an error.
+        completed = min(max(_as_float(done), 0.0), _MAX_NUMBER)
+        end = None if total is None or total <= 0 else min(_as_float(total), _MAX_NUMBER)
+        bar.update(tasks[0], completed=completed, total=end, description=description)
         if not screen.prompting:
             bar.start()
 
@@ -73,3 +82,15 @@ def _progress_bar(screen: Screen, name: str) -> Iterator[OnProgress]:
     finally:
         screen.progress_bar = None
         bar.stop()
+
+
+def _as_float(number: float) -> float:
+    """Return a number of the server as a float; one that no float can hold is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _shorten(message: str) -> str:
+    return shorten_text(message, _MAX_MESSAGE)

@@ -2,23 +2,29 @@
 
 1. A pipe or file gets plain text, neither wrapped nor padded. On a terminal rich writes, which
    honours NO_COLOR and TERM.
-2. A server's texts are untrusted. Control characters in them are replaced by visible symbols, so
-   that a description cannot move the cursor or imitate other output.
-3. A content block becomes text. An image or a sound becomes one line that describes it.
+2. A server's texts are untrusted. A line is one line: line feeds, control characters and invisible
+   characters in it are shown as escapes such as `\\n`. A text of several lines is quoted, with `|`
+   before each. On a terminal a long line is folded with a hanging indent, so that a server never
+   decides what stands in the first column.
+3. A result is not quoted, so that it can be copied, and a pipe or file gets it unchanged.
+4. A content block becomes text. An image or a sound becomes one line that describes it.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from functools import cached_property
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 
+from mcp_core import escape_text
 from mcp_core import types as t
 
-from ._errors import CliError
+from ._errors import CliError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,28 +39,42 @@ if TYPE_CHECKING:
     LinePart = str | tuple[str, str]
 
 __all__ = [
+    "QUOTE",
     "Screen",
     "content_text",
     "describe_blob",
     "encode_document",
-    "replace_controls",
+    "encode_json_line",
+    "split_lines",
 ]
 
-_CONTROL_PICTURES: Final = str.maketrans(
-    {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
-    | {0x7F: "\u2421"}
-    | dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
-)
+QUOTE: Final = "| "  # before each line of a quoted text
+# The name with which the command's own messages begin, and what looks like it.
+_OWN_NAME: Final = re.compile("mcp.trio", re.IGNORECASE)
+_FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 
-def replace_controls(text: str) -> str:
-    """Replace control characters by symbols, and bidirectional marks by U+FFFD."""
-    return text.replace("\r\n", "\n").translate(_CONTROL_PICTURES)
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a server's text. Their other hidden characters are not yet escaped."""
+    return [line.expandtabs() for line in text.replace("\r\n", "\n").split("\n")]
 
 
 def encode_document(value: Any) -> bytes:
-    """Encode one indented JSON document, in UTF-8 for every locale (RFC 8259)."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    """Encode one indented JSON document, in UTF-8 for every locale (RFC 8259).
+
+    Controls and invisible characters are written as escapes: the document may be shown on a
+    terminal, and a reader of JSON gets the same value.
+    """
+    return _encode_visible(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def encode_json_line(value: Any) -> bytes:
+    """Encode one JSON document without line feeds, and one after it. As `encode_document`."""
+    return _encode_visible(msgspec.json.encode(value))
+
+
+def _encode_visible(document: bytes) -> bytes:
+    return escape_text(document.decode(errors="replace"), "\n").encode() + b"\n"
 
 
 class Screen:
@@ -90,18 +110,29 @@ class Screen:
     def write_line(self, *parts: LinePart) -> None:
         """Write one line. Each part is a text, or a pair of text and style."""
         if not self.terminal:
-            self._write(
-                "".join(
-                    replace_controls(part if isinstance(part, str) else part[0]) for part in parts
-                )
-                + "\n"
-            )
+            texts = (part if isinstance(part, str) else part[0] for part in parts)
+            self._write("".join(map(one_line, texts)) + "\n")
             return
         if self._prompt is not None:
             self._print("")
-        self._print(_to_rich_text(parts))
+        self._print(self._folded(parts))
         if self._prompt is not None:
             self._print(self._prompt, end="")
+
+    def write_quoted(self, text: str, indent: str = "  ", style: str = "") -> None:
+        """Write a server's text of several lines, with `indent` and `|` before each."""
+        for line in split_lines(text):
+            self.write_line(indent + QUOTE, (line, style))
+
+    def write_message(self, text: str, tag: LinePart = "") -> None:
+        """Write a message that may contain a server's text: further lines of it are quoted.
+
+        `tag` is written before the first line.
+        """
+        first, *others = split_lines(text)
+        self.write_line(tag, first)
+        if others:
+            self.write_quoted("\n".join(others))
 
     def begin_prompt(self, *parts: LinePart) -> None:
         """Write a prompt, for terminals only. Call `end_prompt` when the input has ended.
@@ -111,7 +142,7 @@ class Screen:
         """
         if self.progress_bar is not None:
             self.progress_bar.stop()
-        self._prompt = _to_rich_text(parts)
+        self._prompt = self._folded(parts)
         self._print(self._prompt, end="")
 
     def end_prompt(self, *, ended: bool) -> None:
@@ -121,11 +152,18 @@ class Screen:
             self._print("")
 
     def write_text(self, text: str) -> None:
-        """Write a server's text: unchanged to a file, with controls replaced on a terminal."""
-        if self.terminal:
-            self.write_line(text.removesuffix("\n"))
-        else:
+        """Write a result: unchanged to a file, with escapes for hidden characters on a terminal.
+
+        A terminal wraps its lines, so that they can be copied. A text that names this command could
+        imitate its messages, and is quoted.
+        """
+        if not self.terminal:
             self._write(text if text.endswith("\n") else text + "\n")
+        elif _OWN_NAME.search(text):
+            self.write_quoted(text.removesuffix("\n"), indent="")
+        else:
+            for line in split_lines(text.removesuffix("\n")):
+                self._print(_to_rich_text([line]))
 
     def write_bytes(self, data: bytes) -> None:
         """Write bytes unchanged. A terminal must not get a server's bytes: use `write_text`.
@@ -156,6 +194,11 @@ class Screen:
         if self._file is not None:
             self.write_bytes(text.encode(self._file.encoding, "replace"))
 
+    def _folded(self, parts: Iterable[LinePart]) -> Text:
+        from ._folding import fold
+
+        return fold(_to_rich_text(parts), self.console.width)
+
     def _print(self, text: str | Text, *, end: str = "\n") -> None:
         assert self._file is not None
         try:
@@ -173,14 +216,18 @@ class Screen:
 def _to_rich_text(parts: Iterable[LinePart]) -> Text:
     from rich.text import Text
 
-    return Text.assemble(
-        *(
-            (replace_controls(part), "")
-            if isinstance(part, str)
-            else (replace_controls(part[0]), part[1])
-            for part in parts
-        )
-    )
+    pairs = ((part, "") if isinstance(part, str) else part for part in parts)
+    return Text.assemble(*((_isolate(one_line(text)), style) for text, style in pairs))
+
+
+def _isolate(text: str) -> str:
+    """Isolate text with letters that are written from right to left (UAX 9).
+
+    Otherwise a terminal may move the numbers and words around it, such as those of a prompt.
+    """
+    if text.isascii() or not any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
+        return text
+    return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
 
 
 def content_text(block: ContentBlock) -> str:
@@ -188,7 +235,7 @@ def content_text(block: ContentBlock) -> str:
     if isinstance(block, t.TextContent):
         return block.text
     if isinstance(block, t.ResourceLink):
-        return f"[{block.uri}: {block.title or block.name}]"
+        return f"[{one_line(block.uri)}: {one_line(block.title or block.name)}]"
     if isinstance(block, t.EmbeddedResource):
         resource = block.resource
         return (
@@ -204,4 +251,5 @@ def describe_blob(
 ) -> str:
     """Return a line in place of bytes. `cure` says how to get the bytes."""
     size = len(base64.rstrip("=")) * 3 // 4
-    return f"[{name}{f', {mime_type}' if mime_type else ''}, {size} bytes; {cure}]"
+    kind = f", {one_line(mime_type)}" if mime_type else ""
+    return f"[{one_line(name)}{kind}, {size} bytes; {cure}]"

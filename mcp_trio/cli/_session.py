@@ -5,6 +5,8 @@
 2. Connecting and each request have a timeout. If a user at the terminal may be asked during a
    call, that call has no maximum time.
 3. stderr of a server that we started is passed through as it arrives, so errors do not repeat it.
+   On a terminal each line of it is quoted, with escapes for control characters: it could imitate
+   this command, and would mix with prompts.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from mcp_core.auth import AuthorizationFailed
+from mcp_core.runtime import shorten_text
+from mcp_core.urls import PageUrl
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.streams._child import Stderr
     from mcp_trio.streams._trace import Trace
 
     from ._progress import OnProgress
@@ -55,7 +60,7 @@ __all__ = [
     "DEFAULT_LOG_LEVEL",
     "DEFAULT_TIMEOUT",
     "Target",
-    "find_cure",
+    "describe_error",
     "run_session",
     "server_capabilities",
     "trace_printer",
@@ -86,6 +91,11 @@ _CURES: Final = {
         "sampling",
     ): "it asks for a language model, which this command does not have",
 }
+# Characters of texts that a server sends unasked, so that it cannot fill the terminal at once.
+_MAX_LOG: Final = 10_000
+_MAX_ERROR: Final = 4_000
+_MAX_NAME: Final = 200
+_MAX_PAGES: Final = 5
 _LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
 _ERROR_STYLE: Final = "bold red"  # error and above
 
@@ -147,7 +157,17 @@ class Target:
                 auth=self._auth_unless_given(headers),
                 **self.client_options,
             )
-        return connect_stdio(self.server, cwd=self.cwd, **self.client_options)
+        return connect_stdio(
+            self.server, cwd=self.cwd, stderr=self._child_stderr, **self.client_options
+        )
+
+    @property
+    def _child_stderr(self) -> Stderr:
+        # A file or pipe gets the bytes unchanged; then a reader that stalls cannot block us.
+        return self._print_stderr_line if self.stderr.terminal else "forward"
+
+    def _print_stderr_line(self, line: str) -> None:
+        self.stderr.write_quoted(line, indent="", style="dim")
 
     def _auth_unless_given(self, headers: dict[str, str]) -> LoginConfig | bool:
         """Return how to get access tokens; False if `headers` has one already."""
@@ -195,10 +215,10 @@ def _log_printer(screen: Screen) -> Callable[[LoggingMessageParams], None]:
     def show(message: LoggingMessageParams) -> None:
         data = message.data
         text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
-        logger = f" {message.logger}" if message.logger else ""
-        screen.write_line(
+        logger = f" {shorten_text(message.logger, _MAX_NAME)}" if message.logger else ""
+        screen.write_message(
+            f" {shorten_text(text, _MAX_LOG)}",
             (f"[{message.level}{logger}]", _LEVEL_STYLES.get(message.level, _ERROR_STYLE)),
-            f" {text}",
         )
 
     return show
@@ -218,7 +238,7 @@ def server_capabilities(client: Client) -> ServerCapabilities:
     return cast("ServerCapabilities", client.peer.capabilities)
 
 
-def find_cure(error: PeerError) -> str:
+def _find_cure(error: PeerError) -> str:
     """Return what the user can do about a server's error, to append to it; empty if unknown."""
     for path, cure in _CURES.items():
         found: Any = error.data
@@ -228,13 +248,31 @@ def find_cure(error: PeerError) -> str:
             return f"; {cure}"
     pages = error.data.get("elicitations") if isinstance(error.data, dict) else None
     urls = (
-        [str(page.get("url")) for page in pages if isinstance(page, dict)]
+        [str(page.get("url")) for page in pages[:_MAX_PAGES] if isinstance(page, dict)]
         if isinstance(pages, list)
         else []
     )
-    return (
-        f"; open {' and '.join(urls)} in a browser if you trust it, and try again" if urls else ""
-    )
+    return "".join(map(_describe_page, urls))
+
+
+def describe_error(error: PeerError, hint: str = "") -> str:
+    """Return a sentence about a server's error, and what the user can do about it.
+
+    Further lines of the server's message follow that sentence.
+    """
+    message, *others = shorten_text(error.message, _MAX_ERROR).split("\n", 1)
+    sentence = f"{message.rstrip()} ({error.code}){_find_cure(error)}{hint and '.'}{hint}"
+    return "\n".join([f"the server answered with an error: {sentence}", *others])
+
+
+def _describe_page(url: str) -> str:
+    """Return what to do with a page that a server's error names."""
+    try:
+        page = PageUrl.parse(url)
+    except ValueError as exc:
+        return f"; it names a page that cannot be trusted: its URL {exc}"
+    warnings = "".join(f". {warning.removesuffix('.')}" for warning in page.warnings)
+    return f"; open {url} in a browser if you trust it, and try again{warnings}"
 
 
 def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
@@ -314,9 +352,7 @@ def _explain_errors(target: Target) -> Iterator[None]:
     except ConnectionLost as exc:
         raise CliError(f"{exc} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
     except PeerError as exc:
-        raise CliError(
-            f"the server answered with an error: {exc}{find_cure(exc)}", SERVER_ERROR
-        ) from exc
+        raise CliError(describe_error(exc), SERVER_ERROR) from exc
     except LocalProtocolError as exc:
         raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:

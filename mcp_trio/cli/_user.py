@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.runtime import answer_form
+from mcp_core.runtime import answer_form, shorten_text
 from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import parse_object
-from ._errors import CliError, unknown_argument
+from ._errors import CliError, join_names, unknown_argument
 from ._forms import InvalidInput, ask_to_open_page, fill_in, parse_field, valid_default
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ._terminal import Terminal
 
 __all__ = ["User"]
+
+_MAX_MESSAGE: Final = 1_000  # characters of a form's message in an error
 
 
 class User:
@@ -85,11 +87,12 @@ class User:
                 return ElicitResult(action="accept", content=self._form_content(form))
             except CliError as exc:
                 self.answers_invalid = True
-                self._stderr.write_line(f"mcp-trio: {exc}")
+                self._stderr.write_message(f"mcp-trio: {exc}")
         elif self._terminal is None:
             self.answers_invalid = True
-            self._stderr.write_line(
-                "mcp-trio: no --answer is left for this form of the server: ", message
+            self._stderr.write_message(
+                "mcp-trio: no --answer is left for this form of the server: "
+                f"{shorten_text(message, _MAX_MESSAGE)}"
             )
         else:
             return self._terminal.run_dialogue(partial(fill_in, self._source, message, form))
@@ -113,7 +116,10 @@ class User:
         content |= values
         missing = [name for name in form.required or () if content.get(name) is None]
         if missing:
-            raise CliError(f"the form needs {' and '.join(missing)}: add --answer {missing[0]}=...")
+            raise CliError(
+                f"the form needs {join_names(missing, ' and ')}: add --answer"
+                f" {join_names(missing[:1])}=..."
+            )
         return {name: value for name, value in content.items() if value is not None}
 
 

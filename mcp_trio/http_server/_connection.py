@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
+from mcp_core import escape_text
 from mcp_core.runtime import READ_SIZE
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ class AccessLogEntry(Struct, frozen=True, gc=False):
     the end of the request head to the end of the response. `size` is the length of the response
     body in bytes, as it was passed to the connection. `rpc_method` is the MCP method, such as
     `"tools/call"`; empty if unknown or not MCP.
+
+    Hidden characters in the texts of the client, such as line feeds, are escaped: an entry can be
+    written as one line.
     """
 
     method: str
@@ -297,6 +301,15 @@ class HttpServerConnection(abc.ABC):
         method = request.method.decode("ascii", "replace")
         target = request.target.decode("ascii", "replace")
         try:
-            self._on_exchange(AccessLogEntry(method, target, status, seconds, size, rpc_method))
+            self._on_exchange(
+                AccessLogEntry(
+                    escape_text(method),
+                    escape_text(target),
+                    status,
+                    seconds,
+                    size,
+                    escape_text(rpc_method),
+                )
+            )
         except Exception:  # noqa: BLE001 - the callback is the user's code
             _log.exception("on_exchange failed")

@@ -26,6 +26,7 @@ import trio
 from trio.abc import ReceiveStream
 
 from mcp_core import ConnectFailed
+from mcp_core.runtime import ByteEscaper
 
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
@@ -77,7 +78,9 @@ async def spawn(
         cwd: its working directory; a relative program path starts there.
         stderr: `"forward"` copies its bytes to our stderr, `"discard"` drops them, and a callable
             gets each line as text (UTF-8, errors replaced). A callable that raises is logged and
-            not called again.
+            not called again. If our stderr is a terminal, control characters of forwarded text are
+            escaped: they could move the cursor or imitate output of this program. A file or pipe,
+            and a callable, get them unchanged.
         grace: seconds that the child gets to exit.
 
     *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
@@ -334,6 +337,8 @@ class _StderrForwarder:
     A descriptor that polls as writable accepts `PIPE_BUF` bytes without blocking. Bytes that our
     stderr does not accept within a second are dropped. From then on, bytes that it does not accept
     at once are dropped, until it accepts some again.
+
+    A terminal gets escapes in place of control characters.
     """
 
     def __init__(self) -> None:
@@ -342,11 +347,14 @@ class _StderrForwarder:
         except (AttributeError, OSError, ValueError):  # None, replaced or closed
             fd = 2
         self._fd = os.dup(fd) if is_open(fd) else os.open(os.devnull, os.O_WRONLY)
+        self._escaper = ByteEscaper() if os.isatty(self._fd) else None
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLOUT)
         self._timeout = _STALL_TIMEOUT
 
     async def write(self, chunk: bytes) -> None:
+        if self._escaper is not None:
+            chunk = self._escaper.feed(chunk)
         deadline = trio.current_time() + self._timeout
         while chunk:
             if self._poll.poll(0):

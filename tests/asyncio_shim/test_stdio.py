@@ -428,3 +428,29 @@ def test_connect_cancelled_ends_silent_child(monkeypatch: pytest.MonkeyPatch) ->
                 pass
 
     run(main())
+
+
+CLIENT_AT_TERMINAL = r"""
+import asyncio, sys
+from mcp_asyncio_shim import connect
+
+SERVER = r"import os, mcp_trio; os.write(2, b'\x1b[2J\xe2\x80'); os.write(2, b'\xae\x9b\nend\n');"
+SERVER += "mcp_trio.run(mcp_trio.Server('loud'))"
+
+async def main():
+    async with connect([sys.executable, "-c", SERVER]):
+        pass
+
+asyncio.run(main())
+"""
+
+
+def test_child_stderr_on_terminal_is_escaped() -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", 0):
+        with os.fdopen(theirs, "wb", 0) as terminal:
+            words = [sys.executable, "-c", CLIENT_AT_TERMINAL]
+            done = subprocess.run(words, stderr=terminal, timeout=25, check=False)
+        shown = os.read(ours, 10_000)
+    assert done.returncode == 0, shown
+    assert shown == b"\\u001b[2J\\u202e\xef\xbf\xbd\r\nend\r\n"

@@ -29,9 +29,10 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 # missing here was not needed yet; add it if it is of this kind.
 PURE: Final = frozenset(
     """
-    __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses datetime
-    decimal difflib enum fractions functools hashlib heapq hmac inspect ipaddress itertools keyword math
-    operator re string struct textwrap types typing unicodedata urllib.parse warnings weakref zlib
+    __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses
+    datetime decimal difflib enum fractions functools hashlib heapq hmac inspect ipaddress
+    itertools keyword math operator re string struct textwrap types typing unicodedata
+    urllib.parse warnings weakref zlib
     """.split()
 )
 
@@ -75,7 +76,7 @@ BY_ONE_FILE: Final = {"pytest": "mcp_trio/testing/pytest_plugin.py"}
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
-    ("_errors", "_keywords", "_version", "_limits", "types"),
+    ("_errors", "_keywords", "_version", "_limits", "_text", "types"),
     ("urls", "jsonrpc"),
     ("revisions",),
     ("messages",),

@@ -6,6 +6,7 @@ runs them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -292,6 +293,14 @@ NAMES = {
     "six.evil.example": ["fd00:ec2::254", "::1"],
 }
 PRIVATE = "private network"
+# Other spellings of IPv4 addresses are refused before any lookup.
+NOT_A_NAME = re.compile(r"(\d+|0x[0-9a-f]+)(\.(\d+|0x[0-9a-f]+)){0,3}", re.IGNORECASE)
+PLAIN_ADDRESS = re.compile(r"[1-9]\d*\.\d+\.\d+\.\d+|0\.0\.0\.0")
+
+
+def reason_against(host: str) -> str:
+    number = NOT_A_NAME.fullmatch(host) and not PLAIN_ADDRESS.fullmatch(host)
+    return "it is a number, but no plain IP address" if number else PRIVATE
 
 
 def leads_to(host: str, set_up: SetUp) -> SetUp:
@@ -307,12 +316,12 @@ for _host in FORBIDDEN:
     attack(
         f"the challenge leads to {_host}",
         leads_to(_host, challenge(f'Bearer resource_metadata="{_at}/x"')),
-        PRIVATE,
+        reason_against(_host),
     )
     attack(
         f"the authorization server is at {_host}",
         leads_to(_host, resource(authorization_servers=[_at])),
-        PRIVATE,
+        reason_against(_host),
     )
 for _host in (
     "169.254.169.254",
@@ -325,12 +334,12 @@ for _host in (
     attack(
         f"the client is registered at {_host}",
         leads_to(_host, server(registration_endpoint=f"{_at}/r")),
-        PRIVATE,
+        reason_against(_host),
     )
     attack(
         f"the code is wanted at {_host}",
         leads_to(_host, server(token_endpoint=f"{_at}/t")),
-        PRIVATE,
+        reason_against(_host),
     )
 
 

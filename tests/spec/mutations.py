@@ -1403,6 +1403,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "proxy-connection authorization expect accept accept-encoding",
     ),
     Mutation(
+        ("ELIC-18",),
+        "mcp_core/urls/_page.py",
+        '    if host.startswith(_PUNYCODE) or f".{_PUNYCODE}" in host:',
+        "    if not host:",
+    ),
+    Mutation(
         ("ELIC-20",),
         "mcp_core/input_requests/_request_state.py",
         '_hmac(key, b"principal " + principal.encode',

@@ -10,7 +10,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET
 
 from mcp_core.types import TextContent
@@ -85,7 +84,7 @@ def _print_result(result: CallToolResult, screen: Screen) -> None:
     if data is not UNSET and (nested or not repeated):
         if len(result.content) > len(repeated):
             screen.write_line(("structured content:", "dim"))
-        screen.write_text(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+        screen.write_json(data)
 
 
 def _represents(text: str, value: Any) -> bool:

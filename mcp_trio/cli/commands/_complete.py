@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mcp_core.types import CompleteParams
 from mcp_core.urls import InvalidUriTemplate, UriTemplate
 from mcp_trio.cli._arguments import parse_arguments
-from mcp_trio.cli._errors import CliError, unknown_argument, unknown_name
+from mcp_trio.cli._errors import CliError, one_line, unknown_argument, unknown_name
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import run_session, server_capabilities
 
@@ -97,7 +97,7 @@ def _print_completion(completion: Completion, screen: Screen, stderr: Screen) ->
     values = completion.values
     total = completion.total
     for value in values:
-        screen.write_text(value)
+        screen.write_text(one_line(value))
     if not values:
         stderr.write_line("mcp-trio: the server suggests no values")
     elif total is not None and total > len(values):

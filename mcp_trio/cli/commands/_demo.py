@@ -70,7 +70,8 @@ def demo() -> int:
         CliError: the connection to the server failed.
     """
     screen = Screen(sys.stdout)
-    screen.write_line(_INTRODUCTION)
+    for line in _INTRODUCTION.splitlines():
+        screen.write_line(line)
     story = _Transcript(screen)
     for version, text in _CHAPTERS:
         story.chapter(version, text)

@@ -16,8 +16,8 @@ import msgspec
 
 from mcp_core import Fault, Peer, PeerError
 from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
-from mcp_trio.cli._arguments import describe_types
-from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._arguments import as_list, as_mapping, describe_types
+from mcp_trio.cli._screen import Screen, split_lines
 from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
+_MAX_COLUMN = 40  # columns of the names of arguments, and of their types
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,9 @@ class _InventoryPrinter:
         name = f"{info.name} {info.version}" if info is not None else "a server without a name"
         self._screen.write_line((name, "bold"), f", speaking revision {peer.dialect.version}")
         if info is not None:
-            for text in info.title, info.description, info.website_url:
-                self._print_prose(text, 2)
+            self._print_fact(info.title)
+            self._print_prose(info.description, 4)
+            self._print_fact(info.website_url)
         self._screen.write_line(
             "  capabilities: ", ", ".join(_capability_names(peer.capabilities)) or "none"
         )
@@ -134,11 +136,11 @@ class _InventoryPrinter:
     def _print_tool(self, tool: Tool) -> None:
         self._print_entry(tool.name, tool.title, tool.description)
         schema = tool.input_schema
-        properties = schema.get("properties") or {}
-        required = schema.get("required") or ()
+        properties = as_mapping(schema.get("properties"))
+        required = as_list(schema.get("required"))
         rows = []
         for name, schema_of_name in properties.items():
-            details = schema_of_name if isinstance(schema_of_name, dict) else {}
+            details = as_mapping(schema_of_name)
             need = "required" if name in required else "optional"
             if "default" in details:
                 need = f"default {msgspec.json.encode(details['default']).decode()}"
@@ -185,11 +187,12 @@ class _InventoryPrinter:
         self._screen.write_line("  ", (name, "bold cyan"), (f"  ({aside})" if aside else "", "dim"))
         self._print_prose(description, 6)
 
-    def _print_arguments(self, rows: list[tuple[str, str, str | None]]) -> None:
-        name_width = max((len(name) for name, _, _ in rows), default=0)
-        kind_width = max((len(kind) for _, kind, _ in rows), default=0)
+    def _print_arguments(self, rows: list[tuple[str, str, object]]) -> None:
+        # Not wider than `_MAX_COLUMN`: one long name would widen all other lines.
+        name_width = min(max((len(name) for name, _, _ in rows), default=0), _MAX_COLUMN)
+        kind_width = min(max((len(kind) for _, kind, _ in rows), default=0), _MAX_COLUMN)
         for name, kind, description in rows:
-            text = (description or "").strip()
+            text = description.strip() if isinstance(description, str) else ""
             used = 6 + name_width + 2 + kind_width + 2
             free = math.inf if self._width is None else self._width - used
             aside = text if len(text) <= free and "\n" not in text else ""
@@ -201,7 +204,7 @@ class _InventoryPrinter:
                 self._print_prose(text, 6 + name_width + 4)
 
     def _print_prose(self, text: str | None, indent: int) -> None:
-        for line in (text or "").strip().splitlines():
+        for line in split_lines(text.strip()) if text else ():
             wrapped = (
                 [line]
                 if self._width is None
@@ -209,6 +212,10 @@ class _InventoryPrinter:
             )
             for part in wrapped or [""]:
                 self._screen.write_line((" " * indent + part).rstrip())
+
+    def _print_fact(self, text: str | None) -> None:
+        if text:
+            self._screen.write_line(f"  {text}")
 
 
 def _capability_names(capabilities: Any) -> list[str]:

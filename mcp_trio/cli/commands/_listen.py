@@ -11,11 +11,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from mcp_core import ConnectionLost, LocalProtocolError
-from mcp_trio.cli._errors import NO_CONNECTION, CliError, check_uri
-from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._errors import NO_CONNECTION, CliError, check_uri, one_line
+from mcp_trio.cli._screen import Screen, encode_json_line
 from mcp_trio.cli._session import run_session
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ def listen(
                     if as_json:
                         screen.write_bytes(_encode_change(change))
                     else:
-                        screen.write_text(_format_change(change))
+                        screen.write_text(one_line(_format_change(change)))
                     if screen.reader_gone:
                         return 0
         except LocalProtocolError as exc:
@@ -101,4 +99,4 @@ def _format_change(change: Change) -> str:
 
 def _encode_change(change: Change) -> bytes:
     params = {} if change.uri is None else {"params": {"uri": change.uri}}
-    return msgspec.json.encode({"method": change.method, **params}) + b"\n"
+    return encode_json_line({"method": change.method, **params})

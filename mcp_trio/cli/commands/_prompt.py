@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import unknown_name
 from mcp_trio.cli._progress import show_progress
-from mcp_trio.cli._screen import Screen, content_text
+from mcp_trio.cli._screen import Screen, content_text, split_lines
 from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
@@ -76,4 +76,6 @@ def _print_messages(result: GetPromptResult, screen: Screen) -> None:
         if index:
             screen.write_line()
         screen.write_line((f"{message.role}:", "bold cyan"))
-        screen.write_text(content_text(message.content))
+        # Indented: a text could contain a line such as "assistant:".
+        for line in split_lines(content_text(message.content)):
+            screen.write_line(f"  {line}".rstrip())

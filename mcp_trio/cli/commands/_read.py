@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, PeerError, RemoteProtocolError
 from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
-from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, suggestion
+from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, join_names, suggestion
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, describe_blob, encode_document
-from mcp_trio.cli._session import find_cure, run_session, server_capabilities
+from mcp_trio.cli._session import describe_error, run_session, server_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,10 +56,7 @@ async def _read_resource(client: Client, uri: str, target: Target) -> ReadResour
     except PeerError as exc:
         # List the resources only after an error: the list may be long, and need not be complete.
         hint = suggestion(uri, await _known_uris(client, uri, target.timeout))
-        raise CliError(
-            f"the server answered with an error: {exc}{find_cure(exc)}{hint and '.'}{hint}",
-            SERVER_ERROR,
-        ) from exc
+        raise CliError(describe_error(exc, hint), SERVER_ERROR) from exc
 
 
 async def _known_uris(client: Client, uri: str, timeout: float) -> list[str]:
@@ -95,7 +92,7 @@ def _write_contents(
     contents = result.contents
     stdout = Screen(sys.stdout)
     if len(contents) != 1:
-        names = ", ".join(found.uri for found in contents)
+        names = join_names([found.uri for found in contents])
         stderr.write_line(
             f"mcp-trio: {uri} has"
             f" {f'{len(contents)} contents: {names}' if contents else 'no contents'}"

@@ -446,7 +446,7 @@ def test_url_elicitation_required_invalid_url_is_an_internal_error(version: str)
     (answer,) = talk.calls("nowhere")
     assert text_of(answer) == "The tool failed with an internal error (reference R)."
     assert [str(exc) for exc in talk.runtime.reports] == [
-        "elicitation/create: url is no http or https URL"
+        "elicitation/create: url is no http or https URL: it is neither https nor http"
     ]
 
 

@@ -508,7 +508,7 @@ def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
     (answer,) = stage.calls("nowhere", 2)
     assert answer["result"]["isError"]
     assert [str(exc) for exc in stage.runtime.reports] == [
-        "elicitation/create: url is no http or https URL"
+        "elicitation/create: url is no http or https URL: it is neither https nor http"
     ]
 
 

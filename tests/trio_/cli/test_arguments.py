@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -133,3 +134,42 @@ def test_describe_names_allowed_types() -> None:
     assert words["size"] == "number"
     assert words["any"] == words["odd"] == "anything"
     assert words["unit"] == '"C" or "F" or 1'
+
+
+# -- Hostile schemas ---------------------------------------------------------------------------
+
+CYCLE = {"anyOf": [{"$ref": "#"} for _ in range(12)], "allOf": [{"$ref": "#"}, {"$ref": "#"}]}
+HOSTILE_SCHEMAS: list[tuple[dict[str, Any], str]] = [
+    # the schema of the argument `a`, also as the whole schema, and its types
+    (CYCLE, "anything"),
+    ({"type": "array", "items": {"$ref": "#/properties/a"}}, "array of array of array"),
+    ({"type": [["a"], {}, 1, None]}, "anything"),
+    ({"type": {}, "enum": {}, "anyOf": 3, "$ref": ["#"]}, "anything"),
+    ({"enum": [f"c{number}" for number in range(1000)]}, 'or "c29" and 970 more'),
+    ({"enum": ["x" * 1000]}, "… (1002 characters)"),
+    ({"const": "a\u202eb"}, '"a\\u202eb"'),
+]
+
+
+@pytest.mark.parametrize(("schema", "types"), HOSTILE_SCHEMAS)
+def test_schema_hostile_is_described_in_time(schema: dict[str, Any], types: str) -> None:
+    root = {**schema, "properties": {"a": schema}}
+    assert types in describe_types(schema, root)
+    with suppress(CliError):
+        parse_arguments(["a=1"], root, "the tool t")
+
+
+@pytest.mark.parametrize("required", [[1, None, ["a"]], {"a": 1}, 3, "a"])
+@pytest.mark.parametrize("properties", [[1], 3, {"a": 3}, {"a": None}])
+def test_schema_of_wrong_types_is_ignored(required: Any, properties: Any) -> None:
+    schema = {"required": required, "properties": properties}
+    assert parse_arguments(["a=1"], schema, "the tool t") == {"a": 1}
+
+
+def test_schema_required_names_are_escaped_and_counted() -> None:
+    required = ["a\nmcp-trio: b", *(f"c{number}" for number in range(100))]
+    with pytest.raises(CliError) as caught:
+        parse_arguments([], {"required": required}, "the tool t")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("the tool t needs a\\nmcp-trio: b and c0 and")
+    assert "and 71 more" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -236,7 +237,7 @@ def test_form_dialogue_prints_all_lines_in_order() -> None:
     assert lines == [
         "",
         "The server asks:",
-        "  Fill this in",
+        "  | Fill this in",
         (
             "An empty line takes the value in brackets, or leaves out an optional field; !"
             " declines, Ctrl+D cancels."
@@ -309,17 +310,107 @@ def test_form_without_fields_needs_explicit_yes() -> None:
     assert lines.count("  Write yes or no") == 2
 
 
+# -- Hostile texts ----------------------------------------------------------------------------
+
+QUESTION = "Send it? yes, or the number of a line to change it: "
+
+
+def no_fields() -> FormSchema:
+    return msgspec.convert({"type": "object", "properties": {}}, FormSchema)
+
+
+def test_form_message_of_several_lines_is_quoted() -> None:
+    message = f"Fill this in\r\n\nThis will be sent:\n  1  a: b\n{QUESTION}"
+    _, lines = run_dialogue(partial(fill_in, "The server", message, no_fields()), ["no"])
+    assert lines[2:7] == [
+        "  | Fill this in",
+        "  | ",
+        "  | This will be sent:",
+        "  |   1  a: b",
+        f"  | {QUESTION}",
+    ]
+
+
+def test_form_message_overlong_does_not_push_the_question_away() -> None:
+    _, lines = run_dialogue(partial(fill_in, "The server", "ab\n" * 10_000, no_fields()), ["no"])
+    assert len(lines) == 44
+    assert lines[41:43] == ["  | ab", "  (1294 more lines)"]
+    _, lines = run_dialogue(partial(fill_in, "The server", "x" * 100_000, no_fields()), ["no"])
+    assert lines[2] == "  | " + "x" * 4000 + "… (100000 characters)"
+
+
+def test_form_description_of_several_lines_is_quoted() -> None:
+    field = {
+        "type": "string",
+        "title": f"Name\n{QUESTION}",  # the screen escapes the line feeds of a line
+        "description": f"Your name.\nThis will be sent:\n{QUESTION}",
+        "default": "a\nb",
+    }
+    _, lines = fill_form({"a": field, "b": {"type": "string"}}, ["", "", "yes"])
+    assert lines[4:9] == [
+        f"Name\n{QUESTION}",
+        "    | Your name.",
+        "    | This will be sent:",
+        f"    | {QUESTION.rstrip()}",
+        "  text [a\nb]: ",
+    ]
+    assert f"  1  Name\n{QUESTION}: a\nb" in lines
+
+
+def test_form_title_overlong_is_shortened() -> None:
+    fields = {"a": {"type": "string", "title": "t" * 300}, "b": {"type": "string"}}
+    _, lines = fill_form(fields, ["1", "2", "yes"])
+    shown = "t" * 200 + "… (300 characters)"
+    assert lines[4] == shown
+    assert f"  1  {shown}: 1" in lines
+
+
+def test_form_choices_beyond_a_hundred_are_counted() -> None:
+    field = {"type": "string", "enum": [f"c{number}" for number in range(150)]}
+    answer, lines = fill_form({"a": field}, ["c149"])
+    assert answer.content == {"a": "c149"}
+    assert lines[-2] == "    (50 more)"
+    assert len(lines) == 107
+
+
+def test_form_value_that_will_be_sent_is_never_shortened() -> None:
+    field = {"type": "string", "default": "d" * 10_000}
+    answer, lines = fill_form({"a": field, "b": {"type": "string"}}, ["", "", "yes"])
+    assert answer.content == {"a": "d" * 10_000}
+    assert f"  1  a: {'d' * 10_000}" in lines
+
+
+SENSITIVE = [
+    ({"a": {"type": "string", "title": "Your password"}}, True),
+    ({"api_key": {"type": "string"}}, True),
+    ({"a": {"type": "string", "description": "The PIN of your card"}}, True),
+    ({"a": {"type": "string", "title": "Shipping", "description": "Pinned"}}, False),
+]
+
+
+@pytest.mark.parametrize(("fields", "warned"), SENSITIVE)
+def test_form_that_asks_for_a_secret_warns(fields: dict[str, Any], warned: bool) -> None:
+    _, lines = fill_form(fields, ["x"])
+    assert any("must not ask for passwords" in line for line in lines) is warned
+
+
 # -- Pages ------------------------------------------------------------------------------------
 
 WARNINGS = [
     "  The name of this host is in Punycode (xn--)",
     "  What you enter on this page is not encrypted.",
 ]
+OF_ADDRESS = [
+    "  This host is an IP address, which does not say whose page it is.",
+    "  This address is not on the public internet.",
+]
 PAGES: list[tuple[str, str, list[str]]] = [
     ("https://example.com/login?next=https://a.b/", "example.com", []),
     ("http://example.com", "example.com", WARNINGS[1:]),
     ("HTTPS://xn--exmple-cua.com:8443#a", "xn--exmple-cua.com:8443", WARNINGS[:1]),
     ("http://good.example.xn--p1ai?a/b", "good.example.xn--p1ai", WARNINGS),
+    ("https://10.0.0.1/", "10.0.0.1", OF_ADDRESS),
+    ("http://127.0.0.1:80/", "127.0.0.1:80", ["  This page is on your own machine."]),
 ]
 
 
@@ -328,6 +419,7 @@ PAGES: list[tuple[str, str, list[str]]] = [
 def test_page_address_is_shown_whole_with_bold_host(
     url: str, host: str, warnings: list[str]
 ) -> None:
+    name = host.partition(":")[0]
     printed: list[tuple[Any, ...]] = []
     dialogue = ask_to_open_page("The server", "Log in", url, lambda *parts: printed.append(parts))
     next(dialogue)
@@ -337,7 +429,7 @@ def test_page_address_is_shown_whole_with_bold_host(
     assert [line[0][0].partition(":")[0] for line in printed[4:-1]] == warnings
     assert (
         printed[-1][0][0]
-        == f"This command does not open the page. If you trust {host}, open it yourself."
+        == f"This command does not open the page. If you trust {name}, open it yourself."
     )
 
 
@@ -357,3 +449,17 @@ def test_page_needs_explicit_yes(typed: list[str | None], action: str) -> None:
         lambda say: ask_to_open_page("The server", "Log in", "https://a.b/", say), typed
     )
     assert answer == ElicitResult(action=action)  # type: ignore[arg-type]
+
+
+def test_page_host_is_named_as_it_is_reached() -> None:
+    _, lines = run_dialogue(
+        lambda say: ask_to_open_page(
+            "The server", "Log in\nmcp-trio: it is safe", "https://XN--pple-43d.com:8443/x", say
+        ),
+        ["no"],
+    )
+    assert lines[2:4] == ["  | Log in", "  | mcp-trio: it is safe"]
+    assert lines[4] == "  https://XN--pple-43d.com:8443/x"
+    assert "it reads \u0430pple.com, with letters of Cyrillic and Latin" in lines[5]
+    assert "If you trust xn--pple-43d.com, open it yourself." in lines[6]
+    assert lines[7].startswith("Will you open the page at xn--pple-43d.com? yes, or no")

@@ -155,7 +155,7 @@ CHATTY = """
         await context.log("error", {"code": 7})
         return "said"
 """
-DETAILS, WORDS, TROUBLE = "[debug] details", "[info db] a\u241b[2Jb", '[error] {"code":7}'
+DETAILS, WORDS, TROUBLE = "[debug] details", "[info db] a\\u001b[2Jb", '[error] {"code":7}'
 LEVELS = [
     ((), [WORDS, TROUBLE]),
     (("--log-level", "debug"), [DETAILS, WORDS, TROUBLE]),
@@ -188,7 +188,7 @@ def test_read_and_prompt_log_messages_are_printed(
 
 def test_call_terminal_log_messages_are_coloured(server: ServerFile) -> None:
     shown = on_a_terminal("call", "say", *server(CHATTY))
-    assert "^[2m[info db]^[0m a\u241b[2Jb\n" in shown
+    assert "^[2m[info db]^[0m a\\u001b[2Jb\n" in shown
     assert '^[1;31m[error]^[0m {"code":7}\n' in shown
 
 

@@ -172,7 +172,7 @@ def test_user_without_terminal_and_answers_declares_nothing() -> None:
 SCRIPTS = [
     (("call", "book"), ("--answer", "count=2"), "2 at the aisle\n", 0),
     (("read", "seats://booked"), ("--answer", "count=2"), "2 at the aisle", 0),
-    (("prompt", "book"), ("--answer", "count=2"), "user:\n2 at the aisle\n", 0),
+    (("prompt", "book"), ("--answer", "count=2"), "user:\n  2 at the aisle\n", 0),
     (("call", "book"), ("--answer", "count=3", "--answer", "where=window"), "3 at the window\n", 0),
     (("call", "book"), ("--answer", "count=9"), "cancel\n", 2),
     (("call", "rebook"), ("--answer", '{"count": 1}', "--answer", '{"count": 2}'), "1, 2\n", 0),
@@ -253,7 +253,7 @@ def test_required_url_elicitation_names_page(server: ServerFile) -> None:
             raise UrlElicitationRequired("Log in first", "https://example.com/login", "1")
     """)
     with Terminal("call", "pay", "--revision", "2025-11-25", *target) as terminal:
-        seen = terminal.rest().replace("\n", " ")
+        seen = " ".join(terminal.rest().split())
     assert terminal.status == 1
     assert "; open https://example.com/login in a browser if you trust it, and try again" in seen
 
@@ -276,8 +276,8 @@ def test_user_at_terminal_fills_in_form(
         seen += terminal.type("yes\n", behind="to change it: ")
         seen += terminal.rest()
     assert terminal.status == 0
-    assert "mcp_trio run " in seen.partition(" asks:")[0]
-    assert "  Seats on KL 1234\n" in seen
+    assert "-m mcp_trio run" in " ".join(seen.partition(" asks:")[0].split())
+    assert "  | Seats on KL 1234\n" in seen
     assert "many\n  many is not an integer, such as 3\n  integer, 1 to 8: 3\n" in seen
     assert "  2  ^[1mwhere^[0m: aisle\n" in seen
     assert "  2  ^[1mwhere^[0m: window\n" in seen
@@ -301,12 +301,15 @@ def test_user_at_terminal_declines_or_cancels(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_user_at_terminal_is_asked_to_open_page(asking: tuple[str, ...], version: str) -> None:
-    with Terminal("call", "log_in", "--revision", version, *asking, NO_COLOR="1") as terminal:
+    with Terminal(
+        "call", "log_in", "--revision", version, *asking, NO_COLOR="1", COLUMNS="120"
+    ) as terminal:
         seen = terminal.type(
-            "\n", behind="Will you open the page? yes, or no to decline (Ctrl+D cancels): "
+            "\n",
+            behind="page at example.com? yes, or no to decline (Ctrl+D cancels): ",
         )
         assert "  https://^[1mexample.com^[0m/login?a=1\n" in seen
-        terminal.type("yes\n", behind="Will you open the page? ")
+        terminal.type("yes\n", behind="Will you open the page at example.com? ")
         assert terminal.rest().endswith("accept\n")
 
 

@@ -22,7 +22,7 @@ from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
 from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
-from tests.core.helpers import D, E, ping, stateless_request
+from tests.core.helpers import D, E, ping, request, stateless_request
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.trio_.http_site import FakeSite, HttpWire, get, serving
 from tests.trio_.http_talk import MemoryListener, Talker, events_in, served_over_http
@@ -554,6 +554,17 @@ async def test_http_server_access_log() -> None:
         ("POST", "/mcp", 200, "tools/call"),
         ("GET", "/none", 404, ""),
     ]
+
+
+async def test_http_server_access_log_forges_no_line() -> None:
+    """The method of a body may be any text."""
+    entries: list[AccessLogEntry] = []
+    method = "tools/call\n12:00 GET /admin 200\x1b[2J\u202e"
+    async with served_over_http(make(), on_exchange=entries.append) as listener:
+        talker = Talker(listener.connect(), D)
+        await talker.shake_hands()
+        await talker.post(request(1, method, {}))
+    assert entries[-1].rpc_method == "tools/call\\n12:00 GET /admin 200\\u001b[2J\\u202e"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

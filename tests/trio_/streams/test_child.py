@@ -471,6 +471,24 @@ async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPa
     assert got == 3_000_000
 
 
+async def test_child_stderr_forwarded_to_terminal_is_escaped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = os.openpty()
+    source = r"""
+        for part in (b"\x1b]0;title\x07\x1b[2J\xe2\x80", b"\xae\r", b"\n\tb\xc2\x9bc\rd\n"):
+            os.write(2, part)
+            time.sleep(0.05)
+        """
+    with os.fdopen(ours, "rb"), os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        async with spawn(python(source), grace=PATIENT) as child:
+            assert await rest(child.stream) == b""
+        shown = os.read(ours, 1000)
+    assert shown == b"\\u001b]0;title\\u0007\\u001b[2J\\u202e\r\n\tb\\u009bc\\rd\r\n"
+    assert child.stderr_tail.startswith(b"\x1b]0;title")
+
+
 async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.trio_.cli.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
 
-CALM = "user:\nI feel calm. Which tea of your menu suits that, and why?\n"
-NULL = "user:\nI feel null. Which tea of your menu suits that, and why?\n"
+CALM = "user:\n  I feel calm. Which tea of your menu suits that, and why?\n"
+NULL = "user:\n  I feel null. Which tea of your menu suits that, and why?\n"
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
@@ -29,10 +29,10 @@ def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: st
             ]
     """)
     assert output_of("prompt", "talk", "--revision", version, *target) == (
-        "user:\nHello,\nyou.\n\nassistant:\n[image, image/png, 3 bytes; --json shows them]\n"
+        "user:\n  Hello,\n  you.\n\nassistant:\n  [image, image/png, 3 bytes; --json shows them]\n"
     )
     shown = on_a_terminal("prompt", "talk", "evil=\x1b[2J", "--revision", version, *target)
-    assert "^[1;36muser:^[0m\nHello,\nyou\u241b[2J.\n" in shown
+    assert "^[1;36muser:^[0m\n  Hello,\n  you\\u001b[2J.\n" in shown
 
 
 def test_prompt_json_prints_result_document() -> None:

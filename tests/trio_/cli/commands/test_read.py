@@ -94,9 +94,9 @@ def test_read_pipe_or_file_gets_exact_bytes(
 
 
 def test_read_terminal_gets_text_only(library: tuple[str, ...]) -> None:
-    assert on_a_terminal("read", "b://text", *library) == "Zoë\n\u241b[2J\n"
+    assert on_a_terminal("read", "b://text", *library) == "Zoë\n\\u001b[2J\n"
     both = on_a_terminal("read", "b://both", *library)
-    assert "Zoë\n\u241b[2J\n[b://1, image/x, 4 bytes; --output FILE saves them]\n" in both
+    assert "Zoë\n\\u001b[2J\n[b://1, image/x, 4 bytes; --output FILE saves them]\n" in both
 
 
 def test_read_json_prints_result_document(library: tuple[str, ...], tmp_path: Path) -> None:

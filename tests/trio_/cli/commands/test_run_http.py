@@ -195,7 +195,7 @@ LINES = [
         AccessLogEntry("POST", "/mcp", 0, 1.25, 0, "tools/call"),
         "POST /mcp tools/call disconnected 1.2 s",
     ),
-    (AccessLogEntry("GET", "/\x1b[2J", 404, 0.9999, 10), "GET /\u241b[2J 404 1.0 s"),
+    (AccessLogEntry("GET", "/\x1b[2J", 404, 0.9999, 10), "GET /\\u001b[2J 404 1.0 s"),
     (AccessLogEntry("POST", "/mcp", 503, 0.01, 10, "tools/call"), "POST /mcp tools/call 503 10 ms"),
 ]
 
@@ -213,7 +213,7 @@ def test_access_log_line_has_path_method_status_and_duration(
 
 
 def test_run_http_terminal_log_is_coloured() -> None:
-    with Terminal("run", str(GREETER), "--http", "0") as terminal:
+    with Terminal("run", str(GREETER), "--http", "0", COLUMNS="120") as terminal:
         shown = terminal.type("", behind="(Ctrl+C ends it)")
         url = re.search(r"http://[\d.:]+/mcp", shown)
         assert url is not None
