@@ -15,3 +15,4 @@ from ._addresses import same_origin_redirect as same_origin_redirect
 from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port
+from ._url import redacted_url as redacted_url

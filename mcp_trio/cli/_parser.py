@@ -646,10 +646,13 @@ def _missing_server(prefix: str, stray: list[str]) -> CliError:
 
 
 def _invalid_url(url: str) -> CliError:
+    from mcp_core.urls import redacted_url
+
+    shown = redacted_url(url)[1:-1]  # without quotes
     if _URL.match(url):
         return CliError(
-            f"{url} is not a command: a URL is the last word, without `--` and arguments"
+            f"{shown} is not a command: a URL is the last word, without `--` and arguments"
         )
     return CliError(
-        f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://"
+        f"{shown} is not supported: give a URL that begins with http://, https://, ws:// or wss://"
     )

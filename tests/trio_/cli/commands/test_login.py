@@ -180,6 +180,8 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
             ("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"),
             "holds no secret",
         ),
+        (("login", "ftp://me:CANARY@x/"), "...@x/ is not supported: give a URL"),
+        (("login", "http://me:CANARY@x/"), "must not contain a user name or password"),
         (("login", "x"), "give a URL that begins with"),
         (("login",), "required: URL"),
     ],
