@@ -1428,6 +1428,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                state.st_uid != os.geteuid()",
     ),
     Mutation(
+        ("AG-7",),
+        "mcp_trio/auth/_storage.py",
+        "        if state.st_mode & _WRITABLE_BY_OTHERS:",
+        "        if not state.st_mode:",
+    ),
+    Mutation(
         ("AG-8", "AX-1", "AX-2"),
         "mcp_core/auth/client/_profile.py",
         "        return {name: {}} if name is not None else {}",
