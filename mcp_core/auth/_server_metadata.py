@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from mcp_core.revisions._dialects import LATEST
 from mcp_core.urls._addresses import find_url_error, same_origin_redirect
+from mcp_core.urls._url import redacted_url
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._metadata import AuthorizationServerMetadata, read_server_metadata
-from ._resource_urls import check_url, issuer_metadata_urls, redacted_url
+from ._resource_urls import check_url, issuer_metadata_urls
 from ._steps import Fetch, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:

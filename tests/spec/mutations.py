@@ -1523,9 +1523,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("AC-7",),
-        "mcp_core/auth/_resource_urls.py",
-        """server.path.startswith(f"{path}/")""",
-        """server.path.startswith(path)""",
+        "mcp_core/auth/client/_discovery.py",
+        "(names_host(resource, url) and is_root_metadata_url(location, url))",
+        "names_host(resource, url)",
     ),
     Mutation(
         ("AC-8",),

@@ -25,12 +25,18 @@ from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
-    covers,
-    redacted_url,
+    names_host,
+    names_server,
     with_port_of,
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
-from mcp_core.urls._addresses import is_loopback_url, is_private_address, may_fetch, origin_of
+from mcp_core.urls._addresses import (
+    is_loopback_url,
+    is_private_address,
+    may_fetch,
+    origin_of,
+)
+from mcp_core.urls._url import redacted_url
 
 from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
@@ -486,7 +492,7 @@ class Authorizer:
     def _use(self, tokens: Tokens) -> str | None:
         """Use `tokens` from now on. Return None, or the reason why they do not fit."""
         profile = self._profile
-        if not covers(tokens.resource, self._url):
+        if not (names_server(tokens.resource, self._url) or names_host(tokens.resource, self._url)):
             return "they are for another MCP server"
         if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (
             None,

@@ -21,8 +21,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._jose import base64url
 from mcp_core.auth._metadata import sanitize_error
-from mcp_core.auth._resource_urls import check_url, redacted_url
+from mcp_core.auth._resource_urls import check_url
 from mcp_core.auth._secret import RedactedStruct, Secret
+from mcp_core.urls._url import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

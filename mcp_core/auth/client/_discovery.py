@@ -25,8 +25,9 @@ from mcp_core.auth._metadata import (
 from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
-    covers,
-    redacted_url,
+    is_root_metadata_url,
+    names_host,
+    names_server,
     resource_metadata_urls,
 )
 from mcp_core.auth._server_metadata import (
@@ -35,6 +36,7 @@ from mcp_core.auth._server_metadata import (
     find_server_metadata,
 )
 from mcp_core.urls._addresses import find_url_error, is_loopback_url, origin_text
+from mcp_core.urls._url import redacted_url
 
 from ._challenge import AuthChallenge, split_scopes
 
@@ -150,19 +152,32 @@ def find_resource_metadata(
             search.add_invalid(candidate, str(exc))
             continue
         # Otherwise a malicious server could make the client request a token for another server.
-        if find_url_error(metadata.resource, allow_loopback=local) or not covers(
-            metadata.resource, url
-        ):
-            raise AuthorizationFailed(
-                f"the metadata at {redacted_url(candidate)} is that of another resource, "
-                f"{redacted_url(metadata.resource)}: a token for "
-                f"it must not be requested. The MCP server is {redacted_url(url)}; its "
-                "administrator has to correct the metadata."
-            )
+        _check_resource(metadata.resource, url, candidate)
         return metadata
     if location is not None or search.found_invalid:
         raise search.failure()
     return None
+
+
+def _check_resource(resource: str, url: str, location: str) -> None:
+    """Check that the document at `location` may name `resource` for the MCP server at `url`.
+
+    It may name that server, and the document of the root may name the whole origin.
+
+    Raises:
+        AuthorizationFailed: it may not.
+    """
+    if find_url_error(resource, allow_loopback=is_loopback_url(url)) is None and (
+        names_server(resource, url)
+        or (names_host(resource, url) and is_root_metadata_url(location, url))
+    ):
+        return
+    raise AuthorizationFailed(
+        f"the metadata at {redacted_url(location)} is that of another resource, "
+        f"{redacted_url(resource)}: a token for "
+        f"it must not be requested. The MCP server is {redacted_url(url)}; its "
+        "administrator has to correct the metadata."
+    )
 
 
 def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None]:
