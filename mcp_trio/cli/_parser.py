@@ -293,6 +293,12 @@ def _login(words: Sequence[str]) -> Command:
         " stored with the token, to renew it",
     )
     parser.add_argument(
+        "--issuer",
+        metavar="URL",
+        help="the authorization server at which the client is registered, and the only one to log"
+        " in at; required with a secret",
+    )
+    parser.add_argument(
         "--scope",
         metavar="SCOPE",
         dest="scopes",
@@ -320,6 +326,7 @@ def _login(words: Sequence[str]) -> Command:
         target,
         client_id=found.client_id,
         client_secret=_client_secret(found),
+        issuer=_issuer(found),
         scopes=found.scopes,
     )
 
@@ -330,12 +337,28 @@ def _client_secret(found: argparse.Namespace) -> Secret | None:
         return None
     if found.client_id is None:
         raise CliError("--client-secret-env needs the id of the client: give --client-id too")
+    if found.issuer is None:
+        raise CliError(
+            "--client-secret-env needs the authorization server that the secret is for: give"
+            " --issuer too"
+        )
     value = os.environ.get(variable, "").strip()
     if not value:
         raise CliError(f"--client-secret-env {variable}: that environment variable holds no secret")
     from mcp_core.auth import Secret
 
     return Secret(value)
+
+
+def _issuer(found: argparse.Namespace) -> str | None:
+    from mcp_core.urls import find_url_error, redacted_url
+
+    issuer: str | None = found.issuer
+    if issuer is not None:
+        problem = find_url_error(issuer, allow_loopback=True)
+        if problem is not None:
+            raise CliError(f"--issuer {redacted_url(issuer)} {problem}")
+    return issuer
 
 
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {

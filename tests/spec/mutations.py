@@ -1576,6 +1576,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         '    return "client"',
     ),
     Mutation(
+        ("AQ-7",),
+        "mcp_core/auth/client/_registration.py",
+        "(registration.issuer, registration.redirect_uri) != (issuer, redirect_uri)",
+        "registration.redirect_uri != redirect_uri",
+    ),
+    Mutation(
+        ("AQ-7",),
+        "mcp_core/auth/client/_profile.py",
+        "            self._check_no_credentials()\n",
+        "            pass\n",
+    ),
+    Mutation(
         ("AQ-8",),
         "mcp_core/auth/client/_registration.py",
         '["authorization_code", "refresh_token"]',

@@ -428,7 +428,6 @@ class Authorizer:
                 yield from identify(
                     self._profile,
                     auth_server.metadata,
-                    resource=self._resource,
                     redirect_uri=self._redirect_uri,
                     scopes=scopes,
                     now=self._wall_time(),

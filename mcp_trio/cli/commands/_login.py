@@ -5,7 +5,8 @@
 2. Tokens are stored where the library stores them. Other commands use them, and so does
    `connect(url, auth=True)`.
 3. An authorization server without dynamic registration needs `--client-id`: the id of a client
-   that was registered there by hand.
+   that was registered there by hand. With a secret it also needs `--issuer`, the only server that
+   the secret is sent to.
 """
 
 from __future__ import annotations
@@ -60,7 +61,12 @@ class _NewLoginStorage(FileStorage):
 
 
 def login(
-    target: Target, *, client_id: str | None, client_secret: Secret | None, scopes: Sequence[str]
+    target: Target,
+    *,
+    client_id: str | None,
+    client_secret: Secret | None,
+    issuer: str | None,
+    scopes: Sequence[str],
 ) -> int:
     """Log in at the server of `target` and return the exit status.
 
@@ -93,6 +99,7 @@ def login(
     profile = ClientProfile(
         client_id=client_id,
         client_secret=client_secret,
+        issuer=issuer,
         keep_secret=client_secret is not None,  # other commands renew the tokens with it
         scopes=tuple(scopes) or None,
     )

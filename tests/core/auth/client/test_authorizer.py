@@ -96,6 +96,12 @@ PLACES = [
     ("https://e.com/mcp", "not an address", "https://as.com/x", {"10.0.0.1": False}),
 ]  # fmt: skip
 TOKEN = f"{AS}/token"
+CREDENTIALS: dict[str, Any] = {
+    "grant": "client_credentials",
+    "client_id": "c",
+    "client_secret": Secret("canary"),
+    "issuer": AS,
+}
 REFRESH = {"grant_type": "refresh_token", "client_id": "test-client-id", "resource": MCP}
 
 
@@ -268,8 +274,10 @@ def test_refresh_rejected_leads_to_login() -> None:
 
 def test_refresh_invalid_client_registers_again() -> None:
     store = stored_tokens() | {
-        registration_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}'
-        % REDIRECT.encode()
+        registration_key(AS): (
+            b'{"issuer":"%s","client_id":"old","method":"none","redirect_uri":"%s"}'
+            % (AS.encode(), REDIRECT.encode())
+        )
     }
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
@@ -379,7 +387,9 @@ def test_tokens_profile_secret_is_not_stored() -> None:
         (form(TOKEN, "Basic YzpjYW5hcnk="), token("t1")),
         (mcp("Bearer t1"), OK),
     ]
-    auth = authorizer(client_id="c", client_secret=Secret("canary"), grant="client_credentials")
+    auth = authorizer(
+        client_id="c", client_secret=Secret("canary"), issuer=AS, grant="client_credentials"
+    )
     play(session(auth), script, store)
     assert b"canary" not in b"".join(store.values())
     assert b"client_method" not in store[KEY]
@@ -395,7 +405,9 @@ def test_tokens_keep_secret_stores_profile_secret() -> None:
         (form(TOKEN, basic, code="test-auth-code"), token("t1", refresh_token="r1")),
         (mcp("Bearer t1"), OK),
     ]
-    known = authorizer(client_id="test-client-id", client_secret=Secret("canary"), keep_secret=True)
+    known = authorizer(
+        client_id="test-client-id", client_secret=Secret("canary"), issuer=AS, keep_secret=True
+    )
     play(session(known), script, store)
     assert b"canary" in store[KEY]
     script = [
@@ -507,7 +519,8 @@ def store_after_failed_login(*, recalled: bool, failure: Any) -> dict[str, bytes
     store: dict[str, bytes] = {}
     if recalled:
         store[registration_key(AS)] = (
-            b'{"client_id":"c","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
+            b'{"issuer":"%s","client_id":"c","method":"none","redirect_uri":"%s"}'
+            % (AS.encode(), REDIRECT.encode())
         )
     script: Script = [(mcp(None), unauthorized()), *discovery()]
     if not recalled:
@@ -999,7 +1012,9 @@ def test_renew_storage_emptied_still_refreshes() -> None:
 def test_renew_non_interactive_grant_runs_again() -> None:
     clock = Clock()
     jwts = iter(["j1", "j2", "j3"])
-    auth = authorizer(clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c")
+    auth = authorizer(
+        clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c", issuer=AS, scopes=("a",)
+    )
     store: dict[str, bytes] = {}
     script: Script = [
         (mcp(None), unauthorized(scope="a")),
@@ -1051,7 +1066,7 @@ def test_grant_profile_function_without_text_fails(
     ask: Any, problem: str, enterprise: bool
 ) -> None:
     managed = EnterpriseManaged(ask, "http://localhost:1004/token", "ic")
-    auth = authorizer(client_id="c", grant=managed if enterprise else JwtBearer(ask))
+    auth = authorizer(client_id="c", issuer=AS, grant=managed if enterprise else JwtBearer(ask))
     failure = play_to_failure(request(auth), [(mcp(None), unauthorized()), *discovery()])
     assert isinstance(failure, AuthorizationFailed)
     assert re.search(("id_token" if enterprise else "assertion") + f" .* {problem}", str(failure))
@@ -1065,6 +1080,8 @@ def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
     auth = authorizer(
         client_id="c",
         client_secret=Secret("canary"),
+        issuer=AS,
+        scopes=("a", "b"),
         grant=managed if enterprise else "client_credentials",
     )
     jag = "urn:ietf:params:oauth:token-type:id-jag"

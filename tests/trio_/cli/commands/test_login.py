@@ -79,19 +79,25 @@ async def test_login_client_id_is_bound_to_one_authorization_server(
         "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us",
         "resource": world.url,
     }  # fmt: skip
-    assert kept.load(f"issuer:{world.url} us") == world.root.encode()
-    kept.save(f"issuer:{world.url} us", b"https://as.example")
+    assert kept.load("issuer:us") == world.root.encode()
+    kept.save("issuer:us", b"https://as.example")
     result = await run_command(tmp_path, "login", "--client-id", "us", world.url)
     assert result.returncode == 3
     assert "was made for 'https://as.example'" in result.stderr
     assert world.tokens == 2
+    words = "login", "--client-id", "us", "--issuer", world.root, world.url
+    result = await run_command(tmp_path, *words)
+    assert result.returncode == 0, result.stderr
 
 
 async def test_login_client_secret_is_stored_with_tokens(world: World, tmp_path: Path) -> None:
     """The secret need not be given again. It is stored in a file that only the user can read."""
     world.methods, secret = ["client_secret_post"], "CANARY-secret"
-    words = "login", "--client-id", "us", "--client-secret-env", "OURS", world.url
-    result = await run_command(tmp_path, *words, OURS=secret)
+    words = "login", "--client-id", "us", "--client-secret-env", "OURS", "--issuer"
+    result = await run_command(tmp_path, *words, "https://as.example", world.url, OURS=secret)
+    assert result.returncode == 3
+    assert "was made for 'https://as.example'" in result.stderr
+    result = await run_command(tmp_path, *words, world.root, world.url, OURS=secret)
     assert result.returncode == 0, result.stderr
     assert "/register" not in dict(world.asked)
     for command in "inspect", "inspect":
@@ -167,6 +173,9 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
     assert world.asked == []
 
 
+SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--issuer"
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -177,8 +186,16 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
         (("inspect", "--header", "X: y", *GREETER), "need a server at a URL"),
         (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
         (
-            ("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"),
+            ("login", "--client-id", "a", "--client-secret-env", "X", "http://x/"),
+            "give --issuer too",
+        ),
+        (
+            (*SECRET_OF, "https://as.example", "http://x/"),
             "holds no secret",
+        ),
+        (
+            ("login", "--issuer", "as.example", "http://x/"),
+            "'as.example' is neither https",
         ),
         (("login", "ftp://me:CANARY@x/"), "...@x/ is not supported: give a URL"),
         (("login", "http://me:CANARY@x/"), "must not contain a user name or password"),
