@@ -1681,8 +1681,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AT-3",),
         "mcp_core/auth/client/_authorizer.py",
-        '        if scopes and wants_refresh_token and "offline_access" in supported:',
-        "        if scopes and wants_refresh_token:",
+        '        if scopes and self._profile.offline_access and "offline_access" in supported:',
+        "        if scopes and self._profile.offline_access:",
     ),
     Mutation(
         ("AT-4",),
@@ -1695,6 +1695,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/auth/client/_authorizer.py",
         "        _put_bounded(self._step_ups, operation, count + 1)\n",
         "",
+    ),
+    Mutation(
+        ("AT-5",),
+        "mcp_core/auth/client/_authorizer.py",
+        "not wanted <= set(self._profile.scopes or ())",
+        "not wanted",
     ),
     Mutation(
         ("AT-6",),

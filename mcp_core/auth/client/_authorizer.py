@@ -295,6 +295,14 @@ class Authorizer:
         if (yield from self._adopt_stored(auth_server)):
             return
         wanted = frozenset(challenge.scopes)
+        if not self._profile.interactive and not wanted <= set(self._profile.scopes or ()):
+            raise AuthRequired(
+                f"the MCP server {redacted_url(self._resource)} demands the scopes "
+                f"{' '.join(challenge.scopes)} for {operation or 'the request'}. Without a user, "
+                "only the scopes of the profile are requested: add them there if this client may "
+                "have them.",
+                challenge.scopes,
+            )
         count = self._step_ups.get(operation, 0)
         requested_before = wanted <= set(self._requested_scopes)
         if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
@@ -369,7 +377,11 @@ class Authorizer:
 
         These are the ones requested before, those of the profile, and those that the challenge
         demands. If it demands none and the profile has none, those that the MCP server publishes.
+
+        Without a user, who would see them, these are those of the profile alone.
         """
+        if not self._profile.interactive:
+            return self._profile.scopes or ()
         needed: Sequence[str] = challenge.scopes
         if not needed and self._profile.scopes is None:
             needed = auth_server.scopes or ()
@@ -377,8 +389,7 @@ class Authorizer:
         # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
         # alone it would replace the server's default scopes (RFC 6749 section 3.3).
         supported = auth_server.metadata.scopes_supported or ()
-        wants_refresh_token = self._profile.offline_access and self._profile.interactive
-        if scopes and wants_refresh_token and "offline_access" in supported:
+        if scopes and self._profile.offline_access and "offline_access" in supported:
             scopes["offline_access"] = None
         return tuple(scopes)
 
@@ -463,7 +474,8 @@ class Authorizer:
         if tokens is None:
             return False
         if not self._profile.interactive:
-            yield from self._log_in(auth_server, tokens.requested_scopes, "refresh")
+            scopes = self._scopes_to_request(AuthChallenge(), auth_server)
+            yield from self._log_in(auth_server, scopes, "refresh")
             return True
         identity = known_identity(self._profile, auth_server.metadata, tokens)
         if tokens.refresh is None or identity is None:

@@ -706,6 +706,34 @@ def test_step_ups_are_counted_per_operation() -> None:
     )
 
 
+@pytest.mark.requirement("AF-6", "AT-5")
+@pytest.mark.parametrize("scopes", [None, (), ("a", "b")])
+def test_login_without_user_requests_scopes_of_profile_only(scopes: tuple[str, ...] | None) -> None:
+    """A hostile server must not get a token with more rights: no user sees what it demands."""
+    wanted = " ".join(scopes) if scopes else None
+    request_token = (form(TOKEN, "Basic YzpjYW5hcnk=", scope=wanted), token("t2"))
+    script: Script = [
+        (mcp(None), unauthorized(scope="admin")),
+        *discovery(resource(scopes_supported=["admin", "root"])),
+        request_token,
+        (mcp("Bearer t2"), OK),
+        (mcp("Bearer t2"), unauthorized(scope="admin")),
+        (get(f"{RS}{PRM}/mcp"), resource(scopes_supported=["admin"])),
+        request_token,
+        (mcp("Bearer t2"), forbidden("a admin")),
+    ]
+    failure = play_to_failure(session(authorizer(**CREDENTIALS, scopes=scopes), "x", "y"), script)
+    assert isinstance(failure, AuthRequired)
+    assert "demands the scopes a admin for y. Without a user, only the scopes of the" in str(
+        failure
+    )
+    assert failure.scopes == ("a", "admin")
+    # Nor does a profile get the scopes that an earlier one requested.
+    store = stored_tokens(client_id="c", requested_scopes=("z",))
+    auth = expiring_authorizer(store, **CREDENTIALS, scopes=scopes)
+    assert play(auth.renew(), [*discovery(), request_token], store)
+
+
 def test_step_up_failed_is_not_counted() -> None:
     """A closed page or a network failure must not end step-ups for the rest of the process."""
     auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
