@@ -53,12 +53,14 @@ class HttpRequest(RedactedStruct, frozen=True):
 class HttpResponse(RedactedStruct, frozen=True):
     """The response to an `HttpRequest`.
 
-    Header names are lower case, `body` is complete and decompressed.
+    Header names are lower case, `body` is complete and decompressed. `address` is the IP address
+    that it came from, None if that is unknown, as behind a proxy.
     """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    address: str | None = None
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header, or None. `name` is in lower case."""
@@ -75,10 +77,11 @@ class Fetch(Struct, frozen=True):
     The driver follows no redirect, reads at most `MAX_BODY` bytes and applies a timeout of its own.
     If there is no complete response, it throws in `FetchFailed`.
 
-    A client's driver connects only to addresses that `Authorizer.may_fetch` allows. A server's
-    driver fetches a configured URL from any address. `named_by` is set if the URL is not
-    configured: it is the configured URL whose document named it. Then the driver connects to a
-    non-public address only if `named_by` has no public address either.
+    `named_by` is the issuer whose metadata named the URL, None if the URL is from elsewhere. A
+    client's driver passes it to `Authorizer.may_fetch`, and connects only to addresses that this
+    allows. A server's driver fetches a configured URL from any address. With `named_by` it connects
+    to a non-public address only if that issuer has no public address, and the address passes
+    `may_fetch`.
     """
 
     request: HttpRequest

@@ -139,7 +139,7 @@ class ClientAuthorization:
     def set_server_address(self, address: str | None) -> None:
         """Set the IP address at which the MCP server was connected to.
 
-        `absolute_head` is None if it is not known, as behind a proxy.
+        `address` is None if it is not known, as behind a proxy.
         """
         self._server_address_known = True
         self._authorizer.set_server_address(address)
@@ -249,7 +249,7 @@ class ClientAuthorization:
 
     async def _fetch(self, step: Fetch) -> HttpResponse:
         def allow(address: str) -> bool:
-            return self._authorizer.may_fetch(step.request.url, address)
+            return self._authorizer.may_fetch(step.request.url, address, step.named_by)
 
         return await fetch(step.request, allow=allow, tls=self._tls, proxy=self._proxy)
 

@@ -6,12 +6,14 @@
 2. A check has a timeout, and the number of fetches at a time is limited, regardless of the tokens
    that arrive.
 3. A URL of the server's own configuration may be anywhere. A URL named by another party may lead
-   into a private network only if that party is in a private network as well.
+   into a private network only if that party is in a private network as well, to this machine only
+   if that party is there, and never to a link-local address (cloud metadata services).
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -90,24 +92,30 @@ class AuthStepRunner:
 
 
 async def _fetch(request: HttpRequest, named_by: str | None) -> HttpResponse:
-    from mcp_core.auth import is_public_address
+    from mcp_core.auth import is_public_address, may_fetch
+    from mcp_core.urls import is_loopback_host
     from mcp_trio.auth._fetch import fetch
 
-    if named_by is None or await _is_private(named_by):
+    if named_by is None:
         return await fetch(request, allow=lambda address: True)
-    return await fetch(request, allow=is_public_address)
+    addresses = await _addresses(named_by)
+    is_private = bool(addresses) and not any(is_public_address(each) for each in addresses)
+    allow = partial(
+        may_fetch,
+        allow_private=is_private,
+        allow_loopback=is_private and any(is_loopback_host(each) for each in addresses),
+    )
+    return await fetch(request, allow=allow)
 
 
-async def _is_private(url: str) -> bool:
-    """True if the host of `url` has no public address."""
-    from mcp_core.auth import is_public_address
-
+async def _addresses(url: str) -> list[str]:
+    """Return the addresses of the host of `url`, none if it cannot be resolved."""
     host = urlsplit(url).hostname
     try:
         found = await trio.socket.getaddrinfo(host, None, type=trio.socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return False
-    return not any(is_public_address(str(where[0])) for *_, where in found)
+        return []
+    return [str(where[0]) for *_, where in found]
 
 
 class _SharedFetch:

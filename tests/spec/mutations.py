@@ -1727,6 +1727,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         '"127.0.0.0/8",',
     ),
     Mutation(
+        ("AU-3",),
+        "mcp_core/auth/client/_authorizer.py",
+        "        elif named_by is not None:",
+        '        elif named_by == "":',
+    ),
+    Mutation(
         ("AX-1",),
         "mcp_core/auth/client/_token_request.py",
         '            "aud": self._auth_server.issuer,\n',

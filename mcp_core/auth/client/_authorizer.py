@@ -31,6 +31,7 @@ from mcp_core.auth._resource_urls import (
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
 from mcp_core.urls._addresses import (
+    is_loopback_host,
     is_loopback_url,
     is_private_address,
     may_fetch,
@@ -145,16 +146,16 @@ class Authorizer:
         """
         self._server_address = address
 
-    def may_fetch(self, url: str, address: str) -> bool:
+    def may_fetch(self, url: str, address: str, named_by: str | None = None) -> bool:
         """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
 
         - A URL of the user's configuration may be at any address: `issuer` of the profile, the
           identity provider.
         - A URL at the MCP server's origin may be at the address at which that server was reached.
           Its DNS could otherwise direct us to another host the next time.
-        - A URL that a server named may be at a public address; on loopback if the MCP server is; in
-          a private network if the MCP server was reached in one, because it could then fetch the
-          URL itself.
+        - A URL that a server named may be at a public address; on loopback if that server is; in a
+          private network if that server was reached in one, because it could then fetch the URL
+          itself. The server is the MCP server, or with `named_by` (see `Fetch`) that issuer.
         """
         origin = origin_of(url)
         if origin in self._configured_origins:
@@ -166,7 +167,21 @@ class Authorizer:
                 return True
             # Unknown, because a proxy connects. It may be a private address.
             allow_private = allow_private or server_address is None
+        elif named_by is not None:
+            issuer_host = self._host_of_issuer(named_by)
+            return may_fetch(
+                address,
+                allow_loopback=is_loopback_host(issuer_host),
+                allow_private=is_private_address(issuer_host),
+            )
         return may_fetch(address, allow_loopback=self._allow_loopback, allow_private=allow_private)
+
+    def _host_of_issuer(self, issuer: str) -> str:
+        """Return the address that the metadata of `issuer` came from, or the host that it names."""
+        auth_server = self._auth_server
+        if auth_server is not None and auth_server.issuer == issuer and auth_server.address:
+            return auth_server.address
+        return urlsplit(issuer).hostname or ""
 
     def take_warnings(self) -> list[str]:
         """Return the warnings since the last call, as lines for the log."""

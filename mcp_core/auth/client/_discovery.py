@@ -56,6 +56,7 @@ class AuthorizationServer(Struct, frozen=True):
     - `resource` is the value of the `resource` parameter, sent unchanged.
     - `scopes` are those that the MCP server publishes, None if it publishes none.
     - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
+    - `address` is the IP address that `metadata` came from, None if that is unknown.
     - `guessed` is True if no metadata was found, so that `server` holds default endpoints.
     """
 
@@ -63,6 +64,7 @@ class AuthorizationServer(Struct, frozen=True):
     metadata: AuthorizationServerMetadata
     scopes: tuple[str, ...] | None = None
     metadata_url: str | None = None
+    address: str | None = None
     guessed: bool = False
 
     @property
@@ -92,9 +94,11 @@ def find_authorization_server(
     local = is_loopback_url(url)
     metadata = yield from find_resource_metadata(url, challenge.resource_metadata)
     if metadata is None and configured_issuer is None:
-        published = yield from _legacy_server_metadata(url)
+        published, address = yield from _legacy_server_metadata(url)
         server = published or _default_server_metadata(url)
-        return AuthorizationServer(canonical_resource(url), server, guessed=published is None)
+        return AuthorizationServer(
+            canonical_resource(url), server, address=address, guessed=published is None
+        )
     if metadata is None:
         assert configured_issuer is not None
         issuer = configured_issuer
@@ -119,9 +123,10 @@ def find_authorization_server(
         )
     if cached is not None and cached.issuer == issuer:
         server = cached.metadata
+        address = cached.address
     else:
-        server = yield from find_server_metadata(issuer, allow_loopback=local)
-    return AuthorizationServer(resource, server, scopes, challenge.resource_metadata)
+        server, address = yield from find_server_metadata(issuer, allow_loopback=local)
+    return AuthorizationServer(resource, server, scopes, challenge.resource_metadata, address)
 
 
 def find_resource_metadata(
@@ -180,10 +185,12 @@ def _check_resource(resource: str, url: str, location: str) -> None:
     )
 
 
-def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None]:
+def _legacy_server_metadata(
+    url: str,
+) -> Flow[tuple[AuthorizationServerMetadata | None, str | None]]:
     """Fetch the authorization server metadata at the origin of an MCP server of 2025-03-26.
 
-    Return None if it publishes none.
+    Return it (None if the server publishes none) and the address that it came from.
     """
     root = origin_text(url)
     search = MetadataSearch(
@@ -201,10 +208,10 @@ def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None
                 "which must not be used. Its administrator has to publish protected-resource "
                 "metadata (RFC 9728)."
             )
-        return metadata
+        return metadata, search.address
     if search.found_invalid:
         raise search.failure()
-    return None
+    return None, None
 
 
 def _default_server_metadata(url: str) -> AuthorizationServerMetadata:

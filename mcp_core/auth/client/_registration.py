@@ -245,7 +245,9 @@ def _register(
         request["scope"] = " ".join(scopes)
     headers = [("content-type", "application/json"), ("accept", "application/json")]
     try:
-        reply: HttpResponse = yield Fetch(HttpRequest("POST", endpoint, headers, encode(request)))
+        reply: HttpResponse = yield Fetch(
+            HttpRequest("POST", endpoint, headers, encode(request)), server.issuer
+        )
     except FetchFailed as exc:
         raise AuthorizationFailed(
             f"the registration with {redacted_url(server.issuer)} failed: {exc.reason}"

@@ -174,7 +174,7 @@ class TokenEndpointClient:
             local=self._allow_loopback,
         )
         headers = _authenticate(provider_identity, form)
-        reply = yield from _post_form(url, headers, form)
+        reply = yield from _post_form(url, headers, form, named_by=None)
         token = _parse_token_response(
             reply, form, provider_identity, f"the identity provider {redacted_url(url)}"
         )
@@ -220,7 +220,7 @@ class TokenEndpointClient:
             headers = _authenticate(self._identity, sent)
         if self._dpop_signer is not None:
             headers.append(("dpop", self._dpop_signer.create_proof("POST", url)))
-        return (yield from _post_form(url, headers, sent))
+        return (yield from _post_form(url, headers, sent, named_by=self._auth_server.issuer))
 
     def _add_client_assertion(self, form: Form) -> None:
         """Add a client assertion to `form` (RFC 7523)."""
@@ -282,8 +282,13 @@ def _authenticate(identity: ClientIdentity, form: Form) -> list[tuple[str, str]]
     return [("authorization", f"Basic {b64encode(pair.encode()).decode()}")]
 
 
-def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[HttpResponse]:
-    """Post `form` to a token endpoint. Return the response, of any status."""
+def _post_form(
+    url: str, headers: list[tuple[str, str]], form: Form, *, named_by: str | None
+) -> Flow[HttpResponse]:
+    """Post `form` to a token endpoint. Return the response, of any status.
+
+    `named_by` is the issuer that named `url`, None if it is configured.
+    """
     body = urlencode(
         {name: value if isinstance(value, str) else value.reveal() for name, value in form.items()}
     )
@@ -293,7 +298,9 @@ def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[Htt
         *headers,
     ]
     try:
-        reply: HttpResponse = yield Fetch(HttpRequest("POST", url, headers, body.encode()))
+        reply: HttpResponse = yield Fetch(
+            HttpRequest("POST", url, headers, body.encode()), named_by
+        )
     except FetchFailed as exc:
         raise AuthorizationFailed(
             f"no answer from the token endpoint {redacted_url(url)}: {exc.reason}"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
+import msgspec
 import pytest
 
 from mcp_core import AuthRequired
@@ -15,6 +16,7 @@ from mcp_core.auth import (
     Authorizer,
     Browse,
     EnterpriseManaged,
+    Fetch,
     FetchFailed,
     HttpResponse,
     JwtBearer,
@@ -219,6 +221,48 @@ def test_may_fetch_address_depends_on_server_address(
     auth = authorizer(server)
     auth.set_server_address(met)
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
+
+
+NAMED_BY = [
+    # the MCP server, where it was reached, where the issuer's metadata came from, and the addresses
+    # allowed for a URL that the issuer named
+    (MCP, "127.0.0.1", "127.0.0.1", {"127.0.0.1": True, "10.0.0.1": False}),
+    (MCP, "127.0.0.1", None, {"127.0.0.1": True, "10.0.0.1": False}),  # http://localhost:1002
+    (MCP, "127.0.0.1", "9.9.9.9", {"127.0.0.1": False, "10.0.0.1": False, "9.9.9.8": True}),
+    ("https://e.com/mcp", "10.0.0.1", "9.9.9.9",
+        {"10.0.0.2": False, "127.0.0.1": False, "9.9.9.8": True}),
+    ("https://e.com/mcp", "9.9.9.9", "9.9.9.8", {"10.0.0.2": False, "9.9.9.7": True}),
+    ("https://e.com/mcp", "10.0.0.1", "10.0.0.2",
+        {"10.0.0.3": True, "9.9.9.9": True, "127.0.0.1": False, "169.254.169.254": False}),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("AU-1", "AU-3")
+@pytest.mark.parametrize(("mcp_url", "met", "issuer_address", "addresses"), NAMED_BY)
+def test_may_fetch_url_named_by_issuer_depends_on_its_address(
+    mcp_url: str, met: str | None, issuer_address: str | None, addresses: dict[str, bool]
+) -> None:
+    """A public authorization server must not direct us into a private network, or to loopback."""
+    issuer = AS if mcp_url == MCP else "https://as.com"
+    auth = authorizer(mcp_url)
+    auth.set_server_address(met)
+    named: list[Fetch] = []
+    attempt = auth.attempt()
+    attempt.headers("POST", mcp_url)
+    assert attempt.received(401, [], mcp_url)
+    document = msgspec.structs.replace(
+        server(issuer, registration_endpoint="https://other.com/register"), address=issuer_address
+    )
+    root = mcp_url.removesuffix("/mcp")
+    script: Script = [
+        (get(f"{root}{PRM}/mcp"), resource(issuer, resource=mcp_url)),
+        (get(f"{issuer}{OAUTH}"), document),
+        (named.append, FetchFailed("slow")),
+    ]
+    assert isinstance(play_to_failure(attempt.challenged(), script), AuthorizationFailed)
+    url, by = named[0].request.url, named[0].named_by
+    assert (url, by) == ("https://other.com/register", issuer)
+    assert {each: auth.may_fetch(url, each, by) for each in addresses} == addresses
 
 
 def test_may_fetch_configured_urls_any_address_is_allowed() -> None:
