@@ -106,14 +106,21 @@ class Browse(RedactedStruct, frozen=True):
     The result is the full URL to which the browser was redirected. A `ListenForRedirect` came
     before. The driver takes the first request to `redirect_uri` for which `is_callback_for` is
     true. `url` has passed `find_url_error`. The driver throws in `AuthorizationFailed` if no such
-    request arrives in time, and `AuthRequired` if there is no user to ask.
+    request arrives in time, and `AuthRequired` if there is no user to ask or the user declines.
+
+    `server` is the URL of the MCP server. `new_scopes` are those that it demands in addition to the
+    last login; the driver shows them to the user first. They are empty at the first login, where
+    the authorization server shows all of them.
     """
 
     url: str
     redirect_uri: str
+    server: str = ""
+    new_scopes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Browse {self.url.partition('?')[0]} redirect_uri={self.redirect_uri!r}>"
+        new = f" new_scopes={' '.join(self.new_scopes)!r}" if self.new_scopes else ""
+        return f"<Browse {self.url.partition('?')[0]} redirect_uri={self.redirect_uri!r}{new}>"
 
 
 class Load(Struct, frozen=True):

@@ -30,8 +30,9 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 PURE: Final = frozenset(
     """
     __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses datetime
-    decimal enum fractions functools hashlib heapq hmac inspect ipaddress itertools keyword math
-    operator re string struct textwrap types typing unicodedata urllib.parse warnings weakref zlib
+    decimal enum fractions functools hashlib heapq hmac html inspect ipaddress itertools keyword
+    math operator re string struct textwrap types typing unicodedata urllib.parse warnings weakref
+    zlib
     """.split()
 )
 

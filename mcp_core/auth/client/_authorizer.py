@@ -481,7 +481,15 @@ class Authorizer:
             return (yield from token_client.enterprise_managed(grant, scopes))
         if grant == "client_credentials":
             return (yield from token_client.client_credentials(scopes))
-        return (yield from token_client.authorization_code(self._redirect_uri, scopes))
+        new_scopes: tuple[str, ...] = ()
+        if self._tokens is not None:
+            known = {*self._requested_scopes, *(self._profile.scopes or ()), "offline_access"}
+            new_scopes = tuple(scope for scope in scopes if scope not in known)
+        return (
+            yield from token_client.authorization_code(
+                self._redirect_uri, scopes, server_url=self._resource, new_scopes=new_scopes
+            )
+        )
 
     def _refresh(self, auth_server: AuthorizationServer) -> Flow[bool]:
         """Get a new token without a user. Return False if there is no way to."""

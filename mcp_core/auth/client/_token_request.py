@@ -106,8 +106,15 @@ class TokenEndpointClient:
         self._entropy = entropy
         self._wall_time = wall_time
 
-    def authorization_code(self, redirect_uri: str, scopes: Sequence[str]) -> Flow[TokenResponse]:
-        """Let a user log in in a browser."""
+    def authorization_code(
+        self,
+        redirect_uri: str,
+        scopes: Sequence[str],
+        *,
+        server_url: str = "",
+        new_scopes: tuple[str, ...] = (),
+    ) -> Flow[TokenResponse]:
+        """Let a user log in in a browser. `server_url` and `new_scopes` are shown, see `Browse`."""
         pending = new_authorization_request(self._auth_server, redirect_uri, self._entropy)
         url = authorization_url(
             self._auth_server,
@@ -116,7 +123,7 @@ class TokenEndpointClient:
             scopes,
             allow_loopback=self._allow_loopback,
         )
-        callback: str = yield Browse(url, redirect_uri)
+        callback: str = yield Browse(url, redirect_uri, server_url, new_scopes)
         iss_promised = (
             self._auth_server.metadata.authorization_response_iss_parameter_supported is True
         )

@@ -778,6 +778,39 @@ def test_login_without_user_requests_scopes_of_profile_only(scopes: tuple[str, .
     assert play(auth.renew(), [*discovery(), request_token], store)
 
 
+@pytest.mark.requirement("AT-6")
+@pytest.mark.parametrize(
+    ("members", "reply", "new"),
+    [
+        ({}, forbidden("b"), ("b",)),
+        ({}, forbidden("a b c"), ("b", "c")),
+        ({}, unauthorized(scope="b"), ("b",)),
+        ({"scopes": ("b",)}, forbidden("b"), ()),
+        ({}, forbidden("a"), ()),
+        ({}, unauthorized(), ()),
+    ],
+)
+def test_login_shows_scopes_that_are_new(
+    members: dict[str, Any], reply: HttpResponse, new: tuple[str, ...]
+) -> None:
+    store = stored_tokens(refresh=None)
+    auth = loaded_authorizer(store, client_id="test-client-id", **members)
+    asked: list[Browse] = []
+    metadata = server(scopes_supported=["offline_access"])
+    script: Script = [*discovery(metadata=metadata), (asked.append, TIMEOUT)]
+    play_to_failure(challenged_flow(auth, reply=reply), script, store)
+    assert (asked[0].new_scopes, asked[0].server) == (new, MCP)
+    assert ("new_scopes" in repr(asked[0])) is bool(new)
+
+
+def test_first_login_has_no_new_scopes() -> None:
+    asked: list[Browse] = []
+    script: Script = [*discovery(), (asked.append, TIMEOUT)]
+    auth = authorizer(client_id="test-client-id")
+    play_to_failure(challenged_flow(auth, reply=unauthorized(scope="a")), script, {})
+    assert asked[0].new_scopes == ()
+
+
 def test_step_up_failed_is_not_counted() -> None:
     """A closed page or a network failure must not end step-ups for the rest of the process."""
     auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
