@@ -307,6 +307,11 @@ def _login(words: Sequence[str]) -> Command:
         help="request this scope, in addition to those that the server requires (may be repeated)",
     )
     parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help="print the address of the login page, and wait until you have logged in there",
+    )
+    parser.add_argument(
         "--trace",
         action="store_true",
         help="show each message on stderr when it is sent or received",
@@ -328,6 +333,7 @@ def _login(words: Sequence[str]) -> Command:
         client_secret=_client_secret(found),
         issuer=_issuer(found),
         scopes=found.scopes,
+        open_browser=not found.no_browser,
     )
 
 

@@ -1,7 +1,7 @@
 """`mcp-trio login`: the user authorizes this command at a server, and the tokens are stored.
 
 1. The address of the login page is printed too, for systems on which no browser opens. Nothing
-   else of the login is printed.
+   else of the login is printed. With `--no-browser` it is only printed.
 2. Tokens are stored where the library stores them. Other commands use them, and so does
    `connect(url, auth=True)`.
 3. An authorization server without dynamic registration needs `--client-id`: the id of a client
@@ -67,6 +67,7 @@ def login(
     client_secret: Secret | None,
     issuer: str | None,
     scopes: Sequence[str],
+    open_browser: bool,
 ) -> int:
     """Log in at the server of `target` and return the exit status.
 
@@ -79,7 +80,11 @@ def login(
     def show(url: str) -> None:
         nonlocal page_shown
         page_shown = True
-        target.stderr.write_line(f"mcp-trio: log in with your browser; if none opens, go to {url}")
+        if open_browser:
+            hint = f"log in with your browser; if none opens, go to {url}"
+        else:
+            hint = f"log in at {url}"
+        target.stderr.write_line(f"mcp-trio: {hint}")
 
     async def body(client: Client) -> int:
         if server_capabilities(client).tools is not None:
@@ -106,7 +111,12 @@ def login(
     return run_session(
         replace(
             target,
-            auth=LoginConfig(profile=profile, storage=storage, show=show),
+            auth=LoginConfig(
+                profile=profile,
+                storage=storage,
+                browse="browser" if open_browser else "show",
+                show=show,
+            ),
             timeout=_LOGIN_TIMEOUT,
         ),
         body,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from functools import partial
+from subprocess import PIPE
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 import trio
@@ -14,8 +18,8 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._session import Target, _explain_errors
-from tests.trio_.cli.program import GREETER, run
-from tests.trio_.oauth_world import oauth_world
+from tests.trio_.cli.program import COMMAND, GREETER, run
+from tests.trio_.oauth_world import oauth_world, state_in
 
 if TYPE_CHECKING:
     import subprocess
@@ -24,7 +28,13 @@ if TYPE_CHECKING:
 
     from tests.trio_.oauth_world import World
 
-VISITS = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10).read()"
+# A browser that also writes its argument into a file, as `ps` shows it to other users. The text has
+# no colon, which separates browsers in the environment variable.
+VISITS = (
+    "import os, sys, urllib.request;"
+    "print(sys.argv[1], file=open(os.environ['ARGUMENTS'], 'a'));"
+    "urllib.request.urlopen(sys.argv[1], timeout=10).read()"
+)
 BROWSER = f"{shlex.join([sys.executable, '-c', VISITS])} %s"
 
 
@@ -36,6 +46,7 @@ async def world() -> AsyncIterator[World]:
 
 async def run_command(home: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     environment = {"XDG_DATA_HOME": str(home), "BROWSER": BROWSER, **env}
+    environment["ARGUMENTS"] = str(home / "arguments")
     result = await trio.to_thread.run_sync(partial(run, *words, env=environment))
     assert "CANARY" not in result.stdout + result.stderr
     return result
@@ -45,10 +56,38 @@ async def test_login_token_is_used_by_other_commands(world: World, tmp_path: Pat
     result = await run_command(tmp_path, "login", world.url)
     assert result.returncode == 0, result.stderr
     assert "log in with your browser" in result.stderr
+    page = result.stderr.partition("go to ")[2].split()[0]
+    started = (tmp_path / "arguments").read_text()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/start/[\w-]{43}\n", started)
+    assert state_in(page) not in started
     assert result.stderr.endswith("mcp-trio: logged in; the other commands use this login now\n")
     result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
     assert "add" in result.stdout
     assert world.tokens == 1
+
+
+async def test_login_without_browser_prints_the_address_only(world: World, tmp_path: Path) -> None:
+    """The user may open it on another machine, whose port is forwarded to this one."""
+    words = *COMMAND[1:], "login", "--no-browser", world.url
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "BROWSER": "false %s"}
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(
+            partial(
+                trio.run_process,
+                [sys.executable, *words],
+                env=environment,
+                stderr=PIPE,
+                check=False,
+            )
+        )
+        line = b""
+        while not line.endswith(b"\n"):
+            line += await process.stderr.receive_some()
+        page = line.decode().removeprefix("mcp-trio: log in at ").strip()
+        assert page.startswith(f"{world.root}/authorize?")
+        await trio.to_thread.run_sync(lambda: urlopen(page, timeout=10).read())
+        line = await process.stderr.receive_some()
+        assert line.startswith(b"mcp-trio: logged in")
 
 
 async def test_login_again_replaces_token_only_on_success(world: World, tmp_path: Path) -> None:
