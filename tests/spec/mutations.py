@@ -1637,6 +1637,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if state is None:",
     ),
     Mutation(
+        ("AF-5",),
+        "mcp_core/auth/client/_callback.py",
+        "        if not _is_same_place(callback, browse.redirect_uri):",
+        "        if not callback:",
+    ),
+    Mutation(
         ("AF-6",),
         "mcp_core/auth/client/_authorizer.py",
         "            needed = auth_server.scopes or ()",

@@ -25,6 +25,7 @@ from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
+    distinct_redirect_uri,
     names_host,
     names_server,
     with_port_of,
@@ -422,8 +423,9 @@ class Authorizer:
         """
         if self._profile.interactive:
             any_port = urlsplit(self._profile.redirect_uri).port == 0
+            redirect_uri = self._redirect_uri_for(auth_server)
             try:
-                self._redirect_uri = yield ListenForRedirect(self._redirect_uri, any_port)
+                self._redirect_uri = yield ListenForRedirect(redirect_uri, any_port)
             except AuthRequired as exc:
                 if self._tokens is not None:
                     # A login by other means must not yield fewer scopes than there are now.
@@ -444,6 +446,20 @@ class Authorizer:
         if source == "login":
             self.generation += 1
         yield from self._use_response(auth_server, identity, reply, scopes, source)
+
+    def _redirect_uri_for(self, auth_server: AuthorizationServer) -> str:
+        """Return the redirect URI to listen at: that of the profile, at the port of the last login.
+
+        With a free port it is one for this authorization server only, unless other redirect URIs
+        are registered for this client than it sends itself.
+        """
+        profile = self._profile
+        if urlsplit(profile.redirect_uri).port != 0:
+            return profile.redirect_uri
+        redirect_uri = with_port_of(profile.redirect_uri, self._redirect_uri)
+        if known_identity(profile, auth_server.metadata) is not None:
+            return redirect_uri
+        return distinct_redirect_uri(redirect_uri, auth_server.issuer)
 
     def _identify(
         self, auth_server: AuthorizationServer, scopes: Sequence[str]

@@ -80,9 +80,13 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
 
     - `client_name` is shown to the user on the consent page.
     - `redirect_uri` is the URL to which the browser is redirected after the login: `https`, or
-      `http` on loopback. Port 0 means any free port; the port of the last login is preferred.
-    - `scopes` are requested at every login, in addition to those that the server demands. None:
-      only those that the server demands or publishes.
+      `http` on loopback. Port 0 means any free port; the port of the last login is preferred, and a
+      client that registers dynamically adds a path of its own for each authorization server (RFC
+      9700 section 4.4.2.2). With another port, a `client_id` or a `client_metadata_url`, the URL is
+      used as it is.
+    - `scopes` are requested at every login. With a user, those that the server demands are added;
+      None: only those that it demands or publishes. Without a user, no others are ever requested;
+      None: none, and the authorization server decides.
     - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that was
       registered by hand with the authorization server `issuer`. They are never sent to another one.
       Without `issuer`, which only a `client_id` alone may lack, they belong to the first

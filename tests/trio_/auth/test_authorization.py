@@ -582,6 +582,7 @@ async def test_loopback_unrelated_requests_get_404(
         line = f" {place.path}?code=x&state=".encode() + state
         for request in (
             f"GET {place.path}?code=x&state=wrong HTTP/1.1\r\nhost: x\r\n\r\n".encode(),
+            b"GET /callback?code=x&state=" + state + b" HTTP/1.1\r\nhost: x\r\n\r\n",
             f"GET {urlsplit(url).path} HTTP/1.1\r\nhost: x\r\n\r\n".encode(),
             b"GET /favicon.ico HTTP/1.1\r\nhost: x\r\n\r\n",
             b"POST" + line + b" HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
@@ -596,7 +597,7 @@ async def test_loopback_unrelated_requests_get_404(
     monkeypatch.setattr(webbrowser, "open", come_back)
     async with opened(world, LoginConfig(storage=MemoryStorage())):
         pass
-    assert statuses == [b"HTTP/1.1 404"] * 5 + [b"", b""] + [b"HTTP/1.1 200"]
+    assert statuses == [b"HTTP/1.1 404"] * 6 + [b"", b""] + [b"HTTP/1.1 200"]
 
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])

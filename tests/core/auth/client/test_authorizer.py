@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Generator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from mcp_core.auth import (
     Secret,
 )
 from mcp_core.auth._jose import require_joserfc
+from mcp_core.auth._resource_urls import distinct_redirect_uri
 from mcp_core.auth.client._authorizer import MAX_STEP_UPS
 from mcp_core.auth.client._registration import registration_key
 from mcp_core.auth.client._tokens import Tokens, encode_tokens, tokens_key
@@ -541,18 +543,58 @@ def test_login_registration_error_is_reported_unchanged() -> None:
 
 def test_listen_prefers_port_of_last_login() -> None:
     place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
+    ours, free = distinct_redirect_uri(place, AS), distinct_redirect_uri(anywhere, AS)
     for stored, said, asked in (
-        (place, anywhere, ListenForRedirect(place, any_port=True)),
-        (None, anywhere, ListenForRedirect(anywhere, any_port=True)),
+        (ours, anywhere, ListenForRedirect(ours, any_port=True)),
+        (place, anywhere, ListenForRedirect(ours, any_port=True)),
+        (None, anywhere, ListenForRedirect(free, any_port=True)),
         # a changed profile wins
-        ("http://localhost:4242/other", anywhere, ListenForRedirect(place, any_port=True)),
+        ("http://localhost:4242/other", anywhere, ListenForRedirect(ours, any_port=True)),
         (place, REDIRECT, ListenForRedirect(REDIRECT)),
-        ("http://[::1", anywhere, ListenForRedirect(anywhere, any_port=True)),
-        ("https://e.com/cb", anywhere, ListenForRedirect(anywhere, any_port=True)),
+        ("http://[::1", anywhere, ListenForRedirect(free, any_port=True)),
+        ("https://e.com/cb", anywhere, ListenForRedirect(free, any_port=True)),
     ):
         store = stored_tokens(redirect_uri=stored, refresh=None)
         auth = loaded_authorizer(store, redirect_uri=said)
         assert listen_step(challenged_flow(auth), store) == asked
+
+
+CIMD = "https://app.example.com/client.json"
+
+
+@pytest.mark.requirement("AQ-9")
+@pytest.mark.parametrize(
+    ("members", "distinct"),
+    [
+        ({}, True),
+        ({"client_metadata_url": CIMD}, False),
+        ({"client_id": "c"}, False),
+        ({"redirect_uri": "http://127.0.0.1:3000/callback"}, False),
+    ],
+)
+def test_redirect_uri_is_distinct_per_issuer_if_we_register_it(
+    members: dict[str, Any], distinct: bool
+) -> None:
+    """The other redirect URIs are registered by the user, or in the user's document."""
+    uris = []
+    for issuer in AS, "http://localhost:1003":
+        auth = authorizer(**({"redirect_uri": "http://127.0.0.1:0/callback"} | members))
+        asked: list[Browse] = []
+
+        def look(step: Any, asked: list[Browse] = asked) -> None:
+            asked.append(step)
+
+        script: Script = [
+            (get(f"{RS}{PRM}/mcp"), resource(issuer)),
+            (get(f"{issuer}{OAUTH}"), server(issuer, client_id_metadata_document_supported=True)),
+        ]
+        if distinct or "redirect_uri" in members:
+            script.append((posted(f"{issuer}/register"), registered()))
+        script.append((look, TIMEOUT))
+        play_to_failure(challenged_flow(auth), script, {})
+        assert parse_qs(urlsplit(asked[0].url).query)["redirect_uri"] == [asked[0].redirect_uri]
+        uris.append(asked[0].redirect_uri)
+    assert (uris[0] != uris[1]) is distinct
 
 
 # -- Failing and concurrent flows ------------------------------------------------------------------
@@ -635,9 +677,9 @@ def test_listen_impossible_error_names_scopes() -> None:
 def test_listen_impossible_sends_no_registration() -> None:
     auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
     assert listen_step(challenged_flow(auth), {}) == ListenForRedirect(
-        "http://127.0.0.1:0/callback", any_port=True
+        distinct_redirect_uri("http://127.0.0.1:0/callback", AS), any_port=True
     )
-    place = f"http://127.0.0.1:{FREE_PORT}/callback"
+    place = distinct_redirect_uri(f"http://127.0.0.1:{FREE_PORT}/callback", AS)
     again: Script = [
         (mcp(None), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
