@@ -40,6 +40,7 @@ from mcp_core.urls._addresses import (
 )
 from mcp_core.urls._url import redacted_url
 
+from ._callback import new_secret
 from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
 from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
@@ -578,7 +579,9 @@ class Authorizer:
             return False
         if self._use(stored) is not None:
             return False
-        self.generation += 1
+        # Tokens of the same login were only refreshed: the user is the same.
+        if current is None or stored.login_id is None or stored.login_id != current.login_id:
+            self.generation += 1
         return stored.renew_at is None or stored.renew_at > self._wall_time()
 
     def _replace_stored(self, tokens: Tokens, replacement: Tokens | None) -> Flow[None]:
@@ -618,9 +621,11 @@ class Authorizer:
         # secret needs no profile for a refresh.
         keep_secret = self._profile.keep_secret and identity.secret is not None
         store_identity = identity.registered or identity.method == "none" or keep_secret
+        login_id = previous.login_id if previous is not None and source == "refresh" else None
         self._tokens = replace(
             tokens,
             requested_scopes=scopes,
+            login_id=login_id or new_secret(self._entropy).reveal(),
             metadata_url=auth_server.metadata_url,
             dpop_seed=dpop_seed,
             client_method=identity.method if store_identity else None,

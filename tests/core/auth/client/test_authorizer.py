@@ -28,7 +28,7 @@ from mcp_core.auth._jose import require_joserfc
 from mcp_core.auth._resource_urls import distinct_redirect_uri
 from mcp_core.auth.client._authorizer import MAX_STEP_UPS
 from mcp_core.auth.client._registration import registration_key
-from mcp_core.auth.client._tokens import Tokens, encode_tokens, tokens_key
+from mcp_core.auth.client._tokens import Tokens, decode_tokens, encode_tokens, tokens_key
 from tests.core.auth.play import (
     AS,
     FREE_PORT,
@@ -1067,6 +1067,49 @@ def test_renew_newer_stored_tokens_are_adopted(members: dict[str, Any]) -> None:
     assert auth.attempt().headers("GET", MCP) == [("authorization", "Bearer t7")]
     assert auth.generation == 1  # they may belong to another user
     assert store == before
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "generation"), [("1", "1", 0), ("1", "2", 1), ("1", None, 1), (None, "2", 1)]
+)
+def test_adopted_tokens_of_same_login_keep_generation(
+    ours: str | None, theirs: str | None, generation: int
+) -> None:
+    """Another process has only refreshed them, so the user is the same."""
+    store = stored_tokens(login_id=ours)
+    auth = expiring_authorizer(store)
+    store |= stored_tokens(**(NEWER | {"login_id": theirs}))
+    assert play(auth.renew(), discovery(), store)
+    assert auth.generation == generation
+
+
+def test_login_id_stays_with_refresh_and_changes_with_login() -> None:
+    store: dict[str, bytes] = {}
+    auth = authorizer()
+
+    def login_id() -> str | None:
+        tokens = decode_tokens(store[KEY])
+        assert tokens is not None
+        return tokens.login_id
+
+    script = first_login()
+    script[-2] = (script[-2][0], token("t1", refresh_token="r1"))
+    play(session(auth), script, store)
+    first = login_id()
+    assert first
+    rejected = (mcp("Bearer t1"), unauthorized())
+    metadata = (get(f"{RS}{PRM}/mcp"), resource())
+    play(request(auth), [rejected, metadata, refresh_step(), (mcp("Bearer t2"), OK)], store)
+    assert login_id() == first
+    again: Script = [
+        (mcp("Bearer t2"), unauthorized()),
+        metadata,
+        (form(TOKEN), oauth_error("invalid_grant")),
+        *login("t3"),
+        (mcp("Bearer t3"), OK),
+    ]
+    play(request(auth), again, store)
+    assert login_id() not in (None, first)
 
 
 @pytest.mark.parametrize("before", [{}, stored_tokens(refresh=None), stored_tokens()])
