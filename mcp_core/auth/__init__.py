@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
 from mcp_core.auth.client._callback import is_callback_for
+from mcp_core.auth.client._loopback_login import LoopbackLogin
 from mcp_core.auth.client._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from mcp_core.auth.server._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
 from mcp_core.auth.server._introspection import IntrospectionVerifier
@@ -62,6 +63,7 @@ __all__ = [
     "JwtVerifier",
     "ListenForRedirect",
     "Load",
+    "LoopbackLogin",
     "OAuthResourceServer",
     "Save",
     "Scopes",

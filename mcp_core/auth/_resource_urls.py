@@ -3,29 +3,41 @@
 1. Which URLs and addresses may be used is decided in `mcp_core.urls`; here a rejection becomes an
    error.
 2. URLs are compared as strings where the specifications require it (issuer, the `resource` that we
-   choose). Only `covers` knows that scheme and host ignore case and that ports have defaults.
+   choose). Only `names_server` and its like know that scheme and host ignore case and that ports
+   have defaults.
 
-Sources: RFC 3986, RFC 8414 section 3.1, RFC 9728 section 3.1, RFC 8707 section 2.
+Sources: RFC 3986, RFC 8414 section 3.1, RFC 9728 sections 3.1 and 3.3, RFC 8707 section 2, RFC 9700
+section 4.4.2.2.
 """
 
 from __future__ import annotations
 
-import re
+from hashlib import sha256
+from typing import Final
 from urllib.parse import urlsplit
 
 from mcp_core.urls._addresses import find_url_error, origin_of, origin_text
+from mcp_core.urls._url import redacted_url
 
 from ._errors import AuthorizationFailed
+from ._jose import base64url
 
 __all__ = [
     "canonical_resource",
     "check_url",
-    "covers",
+    "distinct_redirect_uri",
+    "is_root_metadata_url",
     "issuer_metadata_urls",
-    "redacted_url",
+    "names_host",
+    "names_server",
     "resource_metadata_urls",
     "with_port_of",
 ]
+
+
+_RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
+# Characters of base64url: 132 bits, so no issuer can be made up whose digest is that of another.
+_DIGEST_LENGTH: Final = 22
 
 
 def check_url(url: str, what: str, *, local: bool) -> str:
@@ -47,14 +59,6 @@ def check_url(url: str, what: str, *, local: bool) -> str:
     return url
 
 
-def redacted_url(url: str) -> str:
-    """Return a URL as an error shows it: short, printable, without query and credentials."""
-    text = re.split("[?#]", url, maxsplit=1)[0]
-    if "@" in text:
-        text = f"...@{text.rpartition('@')[2]}"
-    return repr(text if len(text) <= 120 else f"{text[:120]}...")
-
-
 def with_port_of(url: str, other: str) -> str:
     """Return `url` with the port of `other`; unchanged if `other` names none, or is not a URL."""
     try:
@@ -64,6 +68,17 @@ def with_port_of(url: str, other: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition(":")[0]
     return parts._replace(netloc=f"{host}:{port}").geturl() if port else url
+
+
+def distinct_redirect_uri(redirect_uri: str, issuer: str) -> str:
+    """Return a redirect URI for one authorization server only: with a digest of `issuer` as path.
+
+    An authorization server then cannot make another one redirect the user's browser here for it,
+    as long as clients are registered with exact paths (RFC 9700 section 4.4.2.2).
+    """
+    parts = urlsplit(redirect_uri)
+    digest = base64url(sha256(issuer.encode()).digest())[:_DIGEST_LENGTH]
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{digest}").geturl()
 
 
 def canonical_resource(url: str) -> str:
@@ -77,24 +92,44 @@ def canonical_resource(url: str) -> str:
     return f"{origin_text(url)}{path}{query}"
 
 
-def covers(resource: str, url: str) -> bool:
-    """Return True if a published `resource` is the server at `url`, or a parent in its origin.
+def names_server(resource: str, url: str) -> bool:
+    """Return True if a published `resource` is the server at `url` (RFC 9728 section 3.3).
 
-    RFC 9728 section 3.3 requires it to be identical. A server that publishes one document for
-    several endpoints names their common parent there, and the official SDKs accept it:
-    `https://e.com` for `https://e.com/mcp`, but never `/mc` for `/mcp`.
+    The case of scheme and host, default ports and a slash at the end make no difference. The
+    resource may lack the query of `url`.
     """
+    if not _is_same_origin(resource, url):
+        return False
+    named = urlsplit(resource)
+    server = urlsplit(url)
+    return named.query in ("", server.query) and named.path.rstrip("/") == server.path.rstrip("/")
+
+
+def names_host(resource: str, url: str) -> bool:
+    """Return True if a published `resource` is the whole origin of the server at `url`.
+
+    A token for it is valid for all servers of that host. Accept it only if the document is the one
+    of the root (`is_root_metadata_url`): with any other, one of several servers of a host could get
+    a token that the others accept (RFC 9728 section 3.3).
+    """
+    named = urlsplit(resource) if _is_same_origin(resource, url) else None
+    return named is not None and named.path in ("", "/") and not named.query
+
+
+def is_root_metadata_url(location: str, url: str) -> bool:
+    """Return True if `location` is where the root of the origin of `url` has its metadata."""
+    if not _is_same_origin(location, url):
+        return False
+    parts = urlsplit(location)
+    return parts.path == _RESOURCE_METADATA and not parts.query
+
+
+def _is_same_origin(url: str, other: str) -> bool:
+    """Return True if both URLs have the same origin, False also if one cannot be read."""
     try:
-        if origin_of(resource) != origin_of(url):
-            return False
+        return origin_of(url) == origin_of(other)
     except ValueError:
         return False
-    parent = urlsplit(resource)
-    server = urlsplit(url)
-    if parent.query and parent.query != server.query:
-        return False
-    path = parent.path.rstrip("/")
-    return server.path.rstrip("/") == path or server.path.startswith(f"{path}/")
 
 
 def resource_metadata_urls(url: str) -> list[str]:
@@ -103,7 +138,7 @@ def resource_metadata_urls(url: str) -> list[str]:
     The most specific URL is the first.
     """
     parts = urlsplit(url)
-    known = f"{origin_text(url)}/.well-known/oauth-protected-resource"
+    known = f"{origin_text(url)}{_RESOURCE_METADATA}"
     if parts.path in ("", "/"):
         return [known]
     query = f"?{parts.query}" if parts.query else ""

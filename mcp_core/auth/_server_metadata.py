@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from mcp_core.revisions._dialects import LATEST
 from mcp_core.urls._addresses import find_url_error, same_origin_redirect
+from mcp_core.urls._url import redacted_url
 
 from ._errors import AuthorizationFailed, FetchFailed
 from ._metadata import AuthorizationServerMetadata, read_server_metadata
-from ._resource_urls import check_url, issuer_metadata_urls, redacted_url
+from ._resource_urls import check_url, issuer_metadata_urls
 from ._steps import Fetch, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -37,8 +38,13 @@ _MAX_REDIRECTS: Final = 3
 _TOO_MANY_REQUESTS: Final = 429  # HTTP status
 
 
-def find_server_metadata(issuer: str, *, allow_loopback: bool) -> Flow[AuthorizationServerMetadata]:
+def find_server_metadata(
+    issuer: str, *, allow_loopback: bool
+) -> Flow[tuple[AuthorizationServerMetadata, str | None]]:
     """Fetch the metadata of an authorization server and check the URLs of its endpoints.
+
+    Returns:
+        The metadata, and the IP address that it came from; None if that is unknown.
 
     Raises:
         AuthorizationFailed: it publishes none, or one that names another issuer.
@@ -60,7 +66,7 @@ def find_server_metadata(issuer: str, *, allow_loopback: bool) -> Flow[Authoriza
                 f"it must not be used for {redacted_url(issuer)}. One of the two servers is set up "
                 "wrongly, or is malicious."
             )
-        return metadata
+        return metadata, search.address
     raise search.failure()
 
 
@@ -87,11 +93,15 @@ def fetch_server_metadata(
 
 
 class MetadataSearch:
-    """A search for one document at several URLs. It records why each URL failed."""
+    """A search for one document at several URLs. It records why each URL failed.
+
+    `address` is the IP address that the last response came from, None if unknown.
+    """
 
     def __init__(self, document: str, *, allow_loopback: bool) -> None:
         self.allow_loopback = allow_loopback
         self.found_invalid = False
+        self.address: str | None = None
         self._document = document
         self._failures: list[str] = []
 
@@ -102,6 +112,7 @@ class MetadataSearch:
             AuthorizationFailed: the fetch failed, so it is unknown whether the document is there.
         """
         reply, url = yield from self._fetch_following_redirects(url)
+        self.address = reply.address
         if reply.status == 200:
             return reply.body
         if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:

@@ -53,12 +53,14 @@ class HttpRequest(RedactedStruct, frozen=True):
 class HttpResponse(RedactedStruct, frozen=True):
     """The response to an `HttpRequest`.
 
-    Header names are lower case, `body` is complete and decompressed.
+    Header names are lower case, `body` is complete and decompressed. `address` is the IP address
+    that it came from, None if that is unknown, as behind a proxy.
     """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    address: str | None = None
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header, or None. `name` is in lower case."""
@@ -75,10 +77,10 @@ class Fetch(Struct, frozen=True):
     The driver follows no redirect, reads at most `MAX_BODY` bytes and applies a timeout of its own.
     If there is no complete response, it throws in `FetchFailed`.
 
-    A client's driver connects only to addresses that `Authorizer.may_fetch` allows. A server's
-    driver fetches a configured URL from any address. `named_by` is set if the URL is not
-    configured: it is the configured URL whose document named it. Then the driver connects only to
-    addresses that `mcp_core.urls.may_fetch_named` allows.
+    `named_by` is the issuer whose metadata named the URL, None if the URL is from elsewhere. A
+    client's driver passes it to `Authorizer.may_fetch`, and connects only to addresses that this
+    allows. A server's driver fetches a configured URL from any address. With `named_by` it connects
+    only to addresses that `mcp_core.urls.may_fetch_named` allows.
     """
 
     request: HttpRequest
@@ -103,14 +105,21 @@ class Browse(RedactedStruct, frozen=True):
     The result is the full URL to which the browser was redirected. A `ListenForRedirect` came
     before. The driver takes the first request to `redirect_uri` for which `is_callback_for` is
     true. `url` has passed `find_url_error`. The driver throws in `AuthorizationFailed` if no such
-    request arrives in time, and `AuthRequired` if there is no user to ask.
+    request arrives in time, and `AuthRequired` if there is no user to ask or the user declines.
+
+    `server` is the URL of the MCP server. `new_scopes` are those that it demands in addition to the
+    last login; the driver shows them to the user first. They are empty at the first login, where
+    the authorization server shows all of them.
     """
 
     url: str
     redirect_uri: str
+    server: str = ""
+    new_scopes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Browse {self.url.partition('?')[0]} redirect_uri={self.redirect_uri!r}>"
+        new = f" new_scopes={' '.join(self.new_scopes)!r}" if self.new_scopes else ""
+        return f"<Browse {self.url.partition('?')[0]} redirect_uri={self.redirect_uri!r}{new}>"
 
 
 class Load(Struct, frozen=True):

@@ -20,3 +20,4 @@ from ._uri_template import UriTemplate as UriTemplate
 from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port
+from ._url import redacted_url as redacted_url

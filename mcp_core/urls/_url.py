@@ -17,7 +17,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-__all__ = ["DEFAULT_PORTS", "Url", "effective_port"]
+__all__ = ["DEFAULT_PORTS", "Url", "effective_port", "redacted_url"]
 
 # RFC 9110 4.2: the port of a URL that names none.
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -27,6 +27,8 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f]")
 # All that RFC 3986 allows in a path or a query, and `%`: what is encoded already stays as it is.
 _SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"
+_QUERY_START: Final = re.compile("[?#]")
+_MAX_SHOWN: Final = 120  # characters of a URL in an error
 
 
 def effective_port(parts: SplitResult) -> int:
@@ -36,6 +38,30 @@ def effective_port(parts: SplitResult) -> int:
         ValueError: the port is not a number up to 65535.
     """
     return parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+
+
+def redacted_url(url: str) -> str:
+    """Return a URL as an error shows it: short, printable, without query and credentials.
+
+    Any text may be given. All that may be a password is left out, even where a parser would not see
+    one because the password contains `/`, `?` or `#` unencoded.
+    """
+    text = _QUERY_START.split(url, maxsplit=1)[0]
+    scheme, mark, authority = text.partition("://")
+    if "@" in text:
+        text = f"...@{text.rpartition('@')[2]}"
+    elif "@" in url and "/" not in (authority if mark else text):
+        # The text before a query without a path is an authority, and may be half of a password.
+        text = f"{scheme}{mark}..." if mark else "..."
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
+
+
+def _split(text: str) -> SplitResult:
+    """Split a URL. The error of `urlsplit` itself would repeat the credentials."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        raise ValueError(f"{redacted_url(text)} is not a URL: its host cannot be read") from None
 
 
 class Url(Struct, frozen=True):
@@ -58,10 +84,9 @@ class Url(Struct, frozen=True):
         Raises:
             ValueError: it is not `http://` or `https://` with a host, or it contains credentials.
         """
-        parts = urlsplit(text)
+        parts = _split(text)
         if parts.scheme not in DEFAULT_PORTS or _FORBIDDEN.search(text):
-            raise ValueError(f"a URL of http or https is needed, not {text!r}")
-        # Before the host is read: the errors below show the URL, which must not contain a password.
+            raise ValueError(f"a URL of http or https is needed, not {redacted_url(text)}")
         if "@" in parts.netloc:
             raise ValueError(
                 "a URL must not contain a user name or password: send them in a header"
@@ -72,9 +97,9 @@ class Url(Struct, frozen=True):
             if not host.isascii():
                 host = host.encode("idna").decode()
         except ValueError:
-            raise ValueError(f"host and port of {text!r} cannot be read") from None
+            raise ValueError(f"host and port of {redacted_url(text)} cannot be read") from None
         if not host or parts.port == 0:
-            raise ValueError(f"host and port of {text!r} cannot be read")
+            raise ValueError(f"host and port of {redacted_url(text)} cannot be read")
         target = quote(parts.path or "/", safe=_SAFE)
         if parts.query:
             target += "?" + quote(parts.query, safe=_SAFE)
@@ -91,12 +116,17 @@ class Url(Struct, frozen=True):
         Raises:
             ValueError: the scheme is neither http nor https, or host or port cannot be read.
         """
-        parts = urlsplit(text if "://" in text else f"http://{text}")
+        parts = _split(text if "://" in text else f"http://{text}")
         shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        if "@" in shown:  # a password with `/`, `?` or `#`
+            raise ValueError(
+                f"the proxy {redacted_url(text)} cannot be read: percent-encode the characters"
+                " of its password"
+            )
         try:
             port = effective_port(parts)
-        except ValueError as exc:
-            raise ValueError(f"the proxy {shown} has an invalid port: {exc}") from None
+        except ValueError:
+            raise ValueError(f"the proxy {shown} has an invalid port") from None
         if parts.scheme not in DEFAULT_PORTS:
             raise ValueError(
                 f"the proxy {shown} cannot be used: only http:// and https:// proxies can"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlsplit
 
 import trio
+from msgspec.structs import replace
 
 from mcp_core import AuthRequired, McpTrioError
 from mcp_core.auth import (
@@ -51,6 +52,7 @@ __all__ = ["ClientAuthorization", "LoginConfig", "login_config"]
 _log = logging.getLogger("mcp_trio")
 
 _BROWSER: Final = "browser"
+_SHOW: Final = "show"
 # Seconds to wait for another process that is refreshing the same tokens: two request timeouts.
 _LOCK_TIMEOUT: Final = 10.0
 _LOCK_POLL_INTERVAL: Final = 0.05  # seconds
@@ -65,10 +67,16 @@ class LoginConfig:
         storage: the token storage. By default the user's files (`FileStorage`), which
             `mcp-trio login` uses too.
         browse: how a user is asked to log in. `"browser"` opens the user's browser and listens on
-            loopback for the redirect. A function gets the URL of the login page and returns the
-            complete URL of the redirect, which must be at `profile.redirect_uri`. With None no user
-            is asked: only stored tokens are used, and refreshed.
-        show: with `"browser"`, called with the URL of each page before it is opened.
+            loopback for the redirect. `"show"` does the same, but leaves it to `show` and the user
+            to open the page. A function gets the URL of the login page and returns the complete URL
+            of the redirect, which must be at `profile.redirect_uri`. With None no user is asked:
+            only stored tokens are used, and refreshed.
+        show: with `"browser"` and `"show"`, called with the URL of each login page before it is
+            opened. The URL is for this user only.
+        confirm_scopes: called when a server demands scopes in addition to those of the last login
+            and of the profile, with these scopes. If it returns False, there is no login. Without
+            it, `"browser"` shows them on a page before the login page; the others rely on the login
+            page.
 
     Raises:
         ValueError: no login is possible with these settings.
@@ -76,12 +84,17 @@ class LoginConfig:
 
     profile: ClientProfile = field(default_factory=ClientProfile)
     storage: TokenStorage = field(default_factory=FileStorage)
-    browse: Callable[[str], Awaitable[str]] | Literal["browser"] | None = "browser"
-    show: Callable[[str], object] = lambda url: None
+    browse: Callable[[str], Awaitable[str]] | Literal["browser", "show"] | None = "browser"
+    show: Callable[[str], object] | None = None
+    confirm_scopes: Callable[[tuple[str, ...]], Awaitable[bool]] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.browse, str) and self.browse != _BROWSER:
-            raise ValueError(f"browse is 'browser', a function or None, not {self.browse!r}")
+        if isinstance(self.browse, str) and self.browse not in (_BROWSER, _SHOW):
+            raise ValueError(
+                f"browse is 'browser', 'show', a function or None, not {self.browse!r}"
+            )
+        if self.browse == _SHOW and self.show is None:
+            raise ValueError("browse='show' needs show: a function that shows a URL to the user")
         free = self.profile.interactive and urlsplit(self.profile.redirect_uri).port == 0
         if callable(self.browse) and free:
             raise ValueError(
@@ -252,7 +265,7 @@ class ClientAuthorization:
 
     async def _fetch(self, step: Fetch) -> HttpResponse:
         def allow(address: str) -> bool:
-            return self._authorizer.may_fetch(step.request.url, address)
+            return self._authorizer.may_fetch(step.request.url, address, step.named_by)
 
         return await fetch(step.request, allow=allow, tls=self._tls, proxy=self._proxy)
 
@@ -263,20 +276,28 @@ class ClientAuthorization:
                 "a user has to log in: connect with auth=True, or log in with `mcp-trio login`"
                 " before"
             )
-        if browse != _BROWSER:
+        if callable(browse):
             return step.redirect_uri
         self._loopback = await LoopbackListener.open(step.redirect_uri, any_port=step.any_port)
         return self._loopback.redirect_uri
 
     async def _browse(self, step: Browse) -> str:
         _log.info("a user is asked to log in: %r", step)
-        browse = self._login.browse
+        login = self._login
         callback: object = None
         try:
-            if callable(browse):
-                callback = await browse(step.url)
-            else:
-                self._login.show(step.url)
+            if step.new_scopes and login.confirm_scopes is not None:
+                if not await login.confirm_scopes(step.new_scopes):
+                    raise AuthRequired(
+                        "the user did not allow the additional scopes that the MCP server demands:"
+                        f" {' '.join(step.new_scopes)}",
+                        step.new_scopes,
+                    )
+                step = replace(step, new_scopes=())  # they need not be shown again
+            if callable(login.browse):
+                callback = await login.browse(step.url)
+            elif login.show is not None:
+                login.show(step.url)
         except (AuthorizationFailed, AuthRequired):
             raise
         except Exception as exc:
@@ -284,7 +305,9 @@ class ClientAuthorization:
                 f"the page of the login could not be shown ({type(exc).__name__})"
             ) from exc
         if self._loopback is not None:
-            return await self._loopback.wait_for_redirect(step)
+            return await self._loopback.wait_for_redirect(
+                step, open_browser=login.browse == _BROWSER
+            )
         if not isinstance(callback, str) or not is_callback_for(step, callback):
             raise AuthorizationFailed(
                 "the URL that browse returned is not the redirect of this login. Log in again."

@@ -23,7 +23,7 @@ from mcp_trio.http_client._connector import ENVIRONMENT, Connector, find_proxy
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mcp_core.auth import HttpRequest
     from mcp_core.http import Action
@@ -74,13 +74,13 @@ async def _fetch(
         raise FetchFailed("that is not the URL of a server") from exc
     connectors = await _connectors(url, allow, tls, proxy)
     async with open_quiet_nursery() as nursery:
-        for connector in connectors:
+        for connector, _ in connectors:
             # HTTP/1.1 is enough for one request, but the caller's context may negotiate HTTP/2,
             # which needs a nursery.
             connector.nursery = nursery if tls is not None else None
-        connector, client = await _connect(connectors)
+        connector, address, client = await _connect(connectors)
         try:
-            response = _FetchResponse()
+            response = _FetchResponse(address)
             await client.run(
                 connector.absolute_head(_head(request, url)), request.body, response.handle_actions
             )
@@ -94,9 +94,9 @@ async def _fetch(
 
 
 async def _connect(
-    connectors: list[Connector],
-) -> tuple[Connector, H11ClientConnection | H2ClientConnection]:
-    """Return the first connector that connects, and its connection.
+    connectors: Sequence[tuple[Connector, str | None]],
+) -> tuple[Connector, str | None, H11ClientConnection | H2ClientConnection]:
+    """Return the first connector that connects, its address, and its connection.
 
     Each gets an equal share of the time that is left, since a dead address may never answer.
 
@@ -104,11 +104,11 @@ async def _connect(
         FetchFailed: none connects.
     """
     problem = "it did not let us connect"
-    for index, connector in enumerate(connectors):
+    for index, (connector, address) in enumerate(connectors):
         left = max(0.0, trio.current_effective_deadline() - trio.current_time())
         try:
             with trio.move_on_after(left / (len(connectors) - index)):
-                return connector, await connector.connect()
+                return connector, address, await connector.connect()
         except ConnectFailed as exc:
             problem = str(exc)
     raise FetchFailed(problem)
@@ -116,8 +116,10 @@ async def _connect(
 
 async def _connectors(
     url: Url, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
-) -> list[Connector]:
+) -> list[tuple[Connector, str | None]]:
     """Return one connector per allowed address of the host, or one through the proxy.
+
+    With each is its address, None through a proxy.
 
     Raises:
         FetchFailed: no address is allowed, or the proxy is invalid.
@@ -129,14 +131,14 @@ async def _connectors(
     if proxy is None:
         addresses = await _addresses(url, allow)
         return [
-            Connector(url.scheme, host, port, tls=tls, proxy=None, address=address)
-            for address in addresses
+            (Connector(url.scheme, host, port, tls=tls, proxy=None, address=each), each)
+            for each in addresses
         ]
     address = _literal_address(host)
     if address is not None and not allow(address):
         raise _forbidden(host)
     try:
-        return [Connector(url.scheme, host, port, tls=tls, proxy=proxy)]
+        return [(Connector(url.scheme, host, port, tls=tls, proxy=proxy), None)]
     except ValueError as exc:
         raise FetchFailed(str(exc)) from None
 
@@ -202,9 +204,10 @@ def _head(request: HttpRequest, url: Url) -> RequestHead:
 
 
 class _FetchResponse:
-    """The response, collected from the actions of a connection."""
+    """The response, collected from the actions of a connection to `address`."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str | None) -> None:
+        self._address = address
         self._head: Head | None = None
         self._body = bytearray()
 
@@ -228,4 +231,4 @@ class _FetchResponse:
             (bytes(name).decode("latin-1"), bytes(value).decode("latin-1"))
             for name, value in head.headers
         ]
-        return HttpResponse(head.status, headers, bytes(self._body))
+        return HttpResponse(head.status, headers, bytes(self._body), self._address)

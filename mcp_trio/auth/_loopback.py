@@ -1,11 +1,16 @@
 """Open the login page in a browser, and receive its redirect on a loopback port (RFC 8252).
 
-1. The core has checked the URL. It is passed to the browser as one argument, without a shell.
-2. The port is open on loopback only, and only during a login. Every program on this machine, and
+1. The core has checked the URL, and decides on every request (`LoopbackLogin`). The browser gets
+   the URL of its start page as one argument, without a shell. The login URL itself is not in the
+   arguments of a process, which other users of the machine can see.
+2. On Linux the start page is served on the port, to programs of this user only. Other systems of
+   the POSIX family do not tell whose program connects: there it is a file that only the user can
+   read. On Windows other users do not see the arguments.
+3. The port is open on loopback only, and only during a login. Every program on this machine, and
    every page in a browser, can reach it: a request that is not the redirect gets a 404, and the
    waiting continues. At the limit of connections the oldest is closed, so that idle ones block
    nothing.
-3. The redirect URL contains a secret: it is not logged, and the page shown afterwards has nothing
+4. The redirect URL contains a secret: it is not logged, and the page shown afterwards has nothing
    of it. A request that is not the redirect is logged, without its contents.
 """
 
@@ -13,8 +18,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import webbrowser
 from collections import deque
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -22,10 +31,14 @@ import h11
 import trio
 
 from mcp_core import AuthRequired
-from mcp_core.auth import AuthorizationFailed, is_callback_for
+from mcp_core.auth import AuthorizationFailed, LoopbackLogin
+
+from ._peer_user import can_find_users, is_same_user
 
 if TYPE_CHECKING:
-    from mcp_core.auth import Browse
+    from collections.abc import Iterator
+
+    from mcp_core.auth import Browse, HttpResponse
 
 __all__ = ["LoopbackListener"]
 
@@ -39,20 +52,20 @@ _PORT_ATTEMPTS: Final = 3  # random ports that are tried, if any port will do
 # Temporary: the process or the system has no free file descriptor or memory.
 _RESOURCE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_RETRY_DELAY: Final = 0.1  # seconds
-_HEADERS: Final = [
-    (b"content-type", b"text/html; charset=utf-8"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-    (b"connection", b"close"),
-]
-_DONE: Final = (
-    b"<!doctype html><title>mcp-trio</title><p>Thank you: you can close this page and go back to"
-    b" the program.</p>"
-)
-_NOT_FOUND: Final = (
-    b"<!doctype html><title>mcp-trio</title><p>This page belongs to no login in progress.</p>"
-)
+_NOT_FOUND: Final = 404
+
+
+@contextmanager
+def _start_page(login: LoopbackLogin, listener: trio.SocketListener) -> Iterator[str]:
+    """Yield the URL of the start page for the browser: on our port, or in a file (rule 2)."""
+    if os.name != "posix" or can_find_users(listener.socket):
+        yield login.start_url
+        return
+    with TemporaryDirectory(prefix="mcp-trio-") as directory:  # created with mode 0700
+        page = Path(directory) / "login.html"
+        page.touch(mode=0o600)
+        page.write_text(login.start_page(), encoding="utf-8")
+        yield page.as_uri()
 
 
 async def _open_page(url: str) -> None:
@@ -129,34 +142,32 @@ class LoopbackListener:
         for listener in self._listeners:
             listener.socket.close()
 
-    async def wait_for_redirect(self, step: Browse) -> str:
+    async def wait_for_redirect(self, step: Browse, *, open_browser: bool = True) -> str:
         """Open the login page, wait for its redirect, and return the complete redirect URL.
+
+        Without `open_browser` the caller shows the page to the user.
 
         Raises:
             AuthRequired: no browser could be opened.
             AuthorizationFailed: there was no redirect within five minutes, or listening failed.
         """
-        found: list[str] = []
+        login = LoopbackLogin(step, os.urandom)
         problem: AuthRequired | AuthorizationFailed | None = None
         serving: deque[trio.CancelScope] = deque()  # one scope per open connection, oldest first
         with trio.move_on_after(_LOGIN_TIMEOUT):
             async with trio.open_nursery() as nursery:
 
                 async def serve(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
-                    callback: str | None = None
+                    is_redirect = False
                     async with stream:
                         with scope:
-                            callback = await self._handle_request(stream, step)
-                    if callback is None:
-                        _log.info(
-                            "a request to the redirect URI was not the redirect of the current"
-                            " login"
-                        )
-                    elif not found:
-                        found.append(callback)
+                            http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
+                            request = await _read_request(stream, http)
+                            response, is_redirect = await _respond(stream, request, login)
+                            await _send_response(stream, http, response)
                     if scope in serving:
                         serving.remove(scope)
-                    if found:
+                    if is_redirect:
                         nursery.cancel_scope.cancel()
 
                 async def accept(listener: trio.SocketListener) -> None:
@@ -177,13 +188,17 @@ class LoopbackListener:
 
                 for listener in self._listeners:
                     nursery.start_soon(accept, listener)
-                try:
-                    await _open_page(step.url)
-                except AuthRequired as exc:
-                    problem = exc
-                    nursery.cancel_scope.cancel()
-        if found:
-            return found[0]
+                if open_browser:
+                    with _start_page(login, self._listeners[0]) as url:
+                        try:
+                            await _open_page(url)
+                        except AuthRequired as exc:
+                            problem = exc
+                            nursery.cancel_scope.cancel()
+                        # The browser may need a while to read the file.
+                        await trio.sleep_forever()
+        if login.callback is not None:
+            return login.callback
         if problem is not None:
             raise problem
         raise AuthorizationFailed(
@@ -191,38 +206,52 @@ class LoopbackListener:
             " in again."
         )
 
-    async def _handle_request(self, stream: trio.SocketStream, step: Browse) -> str | None:
-        """Answer one request. Return its URL if it is the redirect of this login, else None."""
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
-        try:
-            while (event := http.next_event()) is h11.NEED_DATA:
-                http.receive_data(bytes(await stream.receive_some(4096)))
-            if type(event) is not h11.Request:
-                return None
-            callback = self._callback_url(event)
-            accepted = callback is not None and is_callback_for(step, callback)
-            head = h11.Response(status_code=200 if accepted else 404, headers=_HEADERS)
-            body = _DONE if accepted else _NOT_FOUND
-            if event.method == b"HEAD":
-                body = b""
-            events = [head, h11.Data(data=body), h11.EndOfMessage()]
-            data = b"".join(http.send(each) or b"" for each in events)
-        except (h11.RemoteProtocolError, h11.LocalProtocolError, trio.BrokenResourceError):
-            return None
-        try:
-            await stream.send_all(data)
-            await stream.send_eof()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the redirect is valid even if its response did not arrive
-        return callback if accepted else None
 
-    def _callback_url(self, request: h11.Request) -> str | None:
-        """Return the complete URL of a request for the redirect URI, or None for any other."""
+async def _read_request(stream: trio.SocketStream, http: h11.Connection) -> h11.Request | None:
+    """Read the head of a request. Return None if there is no valid one."""
+    try:
+        while (event := http.next_event()) is h11.NEED_DATA:
+            http.receive_data(bytes(await stream.receive_some(4096)))
+    except (h11.RemoteProtocolError, trio.BrokenResourceError):
+        return None
+    return event if type(event) is h11.Request else None
+
+
+async def _respond(
+    stream: trio.SocketStream, request: h11.Request | None, login: LoopbackLogin
+) -> tuple[HttpResponse | None, bool]:
+    """Return the response to a request, and whether this was the redirect. Log all others."""
+    response: HttpResponse | None = None
+    is_redirect = False
+    if request is not None:
         target = bytes(request.target).decode("latin-1")
-        expected = urlsplit(self.redirect_uri)
-        if request.method != b"GET" or target.partition("?")[0] != (expected.path or "/"):
-            return None
-        return f"{expected.scheme}://{expected.netloc}{target}"
+        if login.is_start(target) and not await trio.to_thread.run_sync(
+            is_same_user, stream.socket
+        ):
+            _log.warning("a program of another user requested the start page of a login")
+            return login.not_found(), False
+        waiting = login.callback is None
+        response = login.respond(bytes(request.method).decode("latin-1"), target)
+        is_redirect = waiting and login.callback is not None
+    if response is None or response.status == _NOT_FOUND:
+        _log.info("a request to the redirect URI was not the redirect of the current login")
+    return response, is_redirect
+
+
+async def _send_response(
+    stream: trio.SocketStream, http: h11.Connection, response: HttpResponse | None
+) -> None:
+    """Send a response, None for none. A redirect is valid even if its response does not arrive."""
+    if response is None:
+        return
+    headers = [(name.encode(), value.encode()) for name, value in response.headers]
+    head = h11.Response(status_code=response.status, headers=headers)
+    try:
+        data = [http.send(each) for each in (head, h11.Data(response.body), h11.EndOfMessage())]
+        await stream.send_all(b"".join(each or b"" for each in data))
+        await stream.send_eof()
+    except (h11.LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
 
 
 async def _accept(listener: trio.SocketListener) -> trio.SocketStream:

@@ -3,12 +3,14 @@
 1. A value is bytes under a key. The name of its file is a hash of the key.
 2. A file is readable by its owner only, from its creation on, and is replaced atomically: a reader,
    or a crash, never leaves half a file.
-3. A file that other users could have read or written is not used.
+3. A file that other users could have read or written is not used, and neither is a directory in
+   which they could replace files.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -28,6 +30,7 @@ __all__ = ["FileStorage", "MemoryStorage", "TokenStorage"]
 
 _MAX_SIZE: Final = 1_048_576  # bytes; a token of a few KiB is a long one
 _GROUP_AND_OTHERS: Final = 0o077  # permission bits
+_WRITABLE_BY_OTHERS: Final = 0o022
 
 
 class TokenStorage(Protocol):
@@ -72,7 +75,8 @@ class FileStorage:
     `~/.local/share`).
 
     *Error handling*: an `OSError` of the system propagates unchanged. A file that other users may
-    read or write raises `PermissionError`.
+    read or write raises `PermissionError`, and so does a directory that belongs to another user or
+    that other users may write to.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
@@ -89,6 +93,7 @@ class FileStorage:
     def load(self, key: str) -> bytes | None:
         path = self._path(key)
         try:
+            self._check_directory()
             descriptor = os.open(
                 path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
             )
@@ -110,7 +115,7 @@ class FileStorage:
             with suppress(FileNotFoundError):
                 path.unlink()
             return
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._create_directory()
         descriptor, name = tempfile.mkstemp(dir=self.directory)  # created with mode 0600
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -132,7 +137,7 @@ class FileStorage:
         """
         if sys.platform == "win32":  # pragma: no cover
             return lambda: None
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._create_directory()
         descriptor = os.open(
             self._path(key).with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
         )
@@ -144,6 +149,36 @@ class FileStorage:
                 return None
             raise
         return partial(os.close, descriptor)
+
+    def _create_directory(self) -> None:
+        """Create the directory if it is missing.
+
+        Raises:
+            PermissionError: others may write to it, see `_check_directory`.
+        """
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_directory()
+
+    def _check_directory(self) -> None:
+        """Check that only this user may create, replace and delete files in the directory.
+
+        Raises:
+            FileNotFoundError: it does not exist.
+            PermissionError: others may, or it belongs to another user.
+        """
+        if os.name != "posix":
+            return
+        state = self.directory.stat()
+        if state.st_uid != os.geteuid():
+            raise PermissionError(
+                f"{self.directory} belongs to another user, who could replace the tokens in it;"
+                " name a directory of your own"
+            )
+        if state.st_mode & _WRITABLE_BY_OTHERS:
+            raise PermissionError(
+                f"other users may write to {self.directory} and replace the tokens in it; run"
+                f" `chmod 700 {shlex.quote(str(self.directory))}`"
+            )
 
     def _path(self, key: str) -> Path:
         return self.directory / sha256(key.encode()).hexdigest()

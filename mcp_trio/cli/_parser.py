@@ -293,12 +293,23 @@ def _login(words: Sequence[str]) -> Command:
         " stored with the token, to renew it",
     )
     parser.add_argument(
+        "--issuer",
+        metavar="URL",
+        help="the authorization server at which the client is registered, and the only one to log"
+        " in at; required with a secret",
+    )
+    parser.add_argument(
         "--scope",
         metavar="SCOPE",
         dest="scopes",
         action="append",
         default=[],
         help="request this scope, in addition to those that the server requires (may be repeated)",
+    )
+    parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help="print the address of the login page, and wait until you have logged in there",
     )
     parser.add_argument(
         "--trace",
@@ -320,7 +331,9 @@ def _login(words: Sequence[str]) -> Command:
         target,
         client_id=found.client_id,
         client_secret=_client_secret(found),
+        issuer=_issuer(found),
         scopes=found.scopes,
+        open_browser=not found.no_browser,
     )
 
 
@@ -330,12 +343,28 @@ def _client_secret(found: argparse.Namespace) -> Secret | None:
         return None
     if found.client_id is None:
         raise CliError("--client-secret-env needs the id of the client: give --client-id too")
+    if found.issuer is None:
+        raise CliError(
+            "--client-secret-env needs the authorization server that the secret is for: give"
+            " --issuer too"
+        )
     value = os.environ.get(variable, "").strip()
     if not value:
         raise CliError(f"--client-secret-env {variable}: that environment variable holds no secret")
     from mcp_core.auth import Secret
 
     return Secret(value)
+
+
+def _issuer(found: argparse.Namespace) -> str | None:
+    from mcp_core.urls import find_url_error, redacted_url
+
+    issuer: str | None = found.issuer
+    if issuer is not None:
+        problem = find_url_error(issuer, allow_loopback=True)
+        if problem is not None:
+            raise CliError(f"--issuer {redacted_url(issuer)} {problem}")
+    return issuer
 
 
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
@@ -646,10 +675,13 @@ def _missing_server(prefix: str, stray: list[str]) -> CliError:
 
 
 def _invalid_url(url: str) -> CliError:
+    from mcp_core.urls import redacted_url
+
+    shown = redacted_url(url)[1:-1]  # without quotes
     if _URL.match(url):
         return CliError(
-            f"{url} is not a command: a URL is the last word, without `--` and arguments"
+            f"{shown} is not a command: a URL is the last word, without `--` and arguments"
         )
     return CliError(
-        f"{url} is not supported: give a URL that begins with http://, https://, ws:// or wss://"
+        f"{shown} is not supported: give a URL that begins with http://, https://, ws:// or wss://"
     )

@@ -6,7 +6,8 @@
 2. A check has a timeout, and the number of fetches at a time is limited, regardless of the tokens
    that arrive.
 3. A URL of the server's own configuration may be anywhere. A URL named by another party may lead
-   into a private network only if that party is in a private network as well.
+   into a private network only if that party is in a private network as well, to this machine only
+   if that party is there, and never to a link-local address (cloud metadata services).
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, build_opener
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, build_opener, urlopen
 
 import trio
 
@@ -167,7 +168,15 @@ async def browse(url: str) -> str:
     return await trio.to_thread.run_sync(redirect_of, url)
 
 
-def login_for(name: str, given: dict[str, Any]) -> LoginConfig:
+def issuer_of(url: str) -> str:
+    """Return the authorization server of the suite, which a user would have to know."""
+    parts = urlsplit(url)
+    place = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}"
+    with urlopen(place, timeout=10) as reply:
+        return str(json.load(reply)["authorization_servers"][0])
+
+
+def login_for(name: str, url: str, given: dict[str, Any]) -> LoginConfig:
     """Return the login configuration that a scenario gives."""
     options: dict[str, Any] = {
         "redirect_uri": REDIRECT_URI,
@@ -187,6 +196,8 @@ def login_for(name: str, given: dict[str, Any]) -> LoginConfig:
         )
     elif "wif" in name:
         options["grant"] = JwtBearer(lambda: str(given["valid_jwt"]))
+    if not {"client_secret", "private_key_pem", "valid_jwt", "idp_id_token"}.isdisjoint(given):
+        options["issuer"] = issuer_of(url)
     return LoginConfig(profile=ClientProfile(**options), storage=MemoryStorage(), browse=browse)
 
 
@@ -210,7 +221,7 @@ async def main(url: str, name: str, versions: list[str]) -> None:
     given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     async with mcp_trio.connect(
         url,
-        auth=login_for(name, given) if name.startswith(AUTH) else False,
+        auth=login_for(name, url, given) if name.startswith(AUTH) else False,
         versions=versions,
         on_elicit=fill_in,
         on_sample=model,

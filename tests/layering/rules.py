@@ -30,7 +30,7 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 PURE: Final = frozenset(
     """
     __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses
-    datetime decimal difflib enum fractions functools hashlib heapq hmac inspect ipaddress
+    datetime decimal difflib enum fractions functools hashlib heapq hmac html inspect ipaddress
     itertools keyword math operator re string struct textwrap types typing unicodedata
     urllib.parse warnings weakref zlib
     """.split()

@@ -7,6 +7,7 @@ and the login of the user, whose callback comes later, succeeds.
 from __future__ import annotations
 
 import logging
+import os
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ import pytest
 import trio
 
 from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, connect_http
+from tests.fakes.browser import login_page_of
 from tests.security.internet import AS, MCP, Internet, texts_of_objects
 
 LINE = "was not the redirect of the current login"
@@ -113,14 +115,16 @@ class AttackedBrowser:
         return True
 
     async def _visit(self, url: str) -> None:
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
-        self.port = urlsplit(asked["redirect_uri"]).port or 0
+        self.port = urlsplit(url).port or 0
+        page = await trio.to_thread.run_sync(login_page_of, url)
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
+        assert asked["redirect_uri"] == f"http://127.0.0.1:{self.port}/callback"
         self.code = self.world.plant("code", AS)
         for make in self.attacks:
             self.responses.append(await self.send(make(asked["state"])))
         self.world.planted[asked["state"]] = frozenset()
         callback = target(asked["state"], code=self.code)
-        await self.send(request(callback))
+        self.responses.append(await self.send(request(callback)))
         self.done.set()
 
     async def send(self, data: bytes) -> bytes:
@@ -138,7 +142,8 @@ async def log_in(
     world: Internet, browser: AttackedBrowser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", browser.open)
-    login = LoginConfig(profile=ClientProfile(), storage=MemoryStorage())
+    # A client_id, so that the redirect URI is /callback.
+    login = LoginConfig(profile=ClientProfile(client_id="us"), storage=MemoryStorage())
     with trio.fail_after(30):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
@@ -207,14 +212,25 @@ async def test_redirect_listener_second_callback_is_ignored(
 
     class RepeatedCallback(AttackedBrowser):
         async def send(self, data: bytes) -> bytes:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(super().send, data)
-                await trio.testing.wait_all_tasks_blocked(0.01)
-                nursery.start_soon(super().send, data.replace(self.code.encode(), b"injected"))
+            streams = [await _open("127.0.0.1", self.port) for _ in range(3)]
+            for stream in streams:
+                await stream.send_all(data[:-1])
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            for stream in streams:  # without a checkpoint, so all arrive at once
+                os.write(stream.socket.fileno(), data[-1:])
+            for stream in streams:
+                answer = b""
+                with suppress(trio.BrokenResourceError):
+                    async for each in stream:
+                        answer += bytes(each)
+                self.responses.append(answer[:12])
+                await trio.aclose_forcefully(stream)
             return b""
 
     browser = RepeatedCallback(world, [])
     await log_in(world, browser, monkeypatch)
+    assert browser.responses.count(b"HTTP/1.1 200") == 1
+    assert set(browser.responses) <= {b"HTTP/1.1 200", b"HTTP/1.1 404", b""}
     check_no_harm(world, browser, caplog)
 
 

@@ -1440,6 +1440,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                state.st_uid != os.geteuid()",
     ),
     Mutation(
+        ("AG-7",),
+        "mcp_trio/auth/_storage.py",
+        "        if state.st_mode & _WRITABLE_BY_OTHERS:",
+        "        if not state.st_mode:",
+    ),
+    Mutation(
         ("AG-8", "AX-1", "AX-2"),
         "mcp_core/auth/client/_profile.py",
         "        return {name: {}} if name is not None else {}",
@@ -1535,9 +1541,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("AC-7",),
-        "mcp_core/auth/_resource_urls.py",
-        """server.path.startswith(f"{path}/")""",
-        """server.path.startswith(path)""",
+        "mcp_core/auth/client/_discovery.py",
+        "(names_host(resource, url) and is_root_metadata_url(location, url))",
+        "names_host(resource, url)",
     ),
     Mutation(
         ("AC-8",),
@@ -1586,6 +1592,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/auth/client/_registration.py",
         '    return f"client:{issuer}"',
         '    return "client"',
+    ),
+    Mutation(
+        ("AQ-7",),
+        "mcp_core/auth/client/_registration.py",
+        "(registration.issuer, registration.redirect_uri) != (issuer, redirect_uri)",
+        "registration.redirect_uri != redirect_uri",
+    ),
+    Mutation(
+        ("AQ-7",),
+        "mcp_core/auth/client/_profile.py",
+        "            self._check_no_credentials()\n",
+        "            pass\n",
     ),
     Mutation(
         ("AQ-8",),
@@ -1637,6 +1655,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if state is None:",
     ),
     Mutation(
+        ("AF-5",),
+        "mcp_core/auth/client/_callback.py",
+        "        if not _is_same_place(callback, browse.redirect_uri):",
+        "        if not callback:",
+    ),
+    Mutation(
         ("AF-6",),
         "mcp_core/auth/client/_authorizer.py",
         "            needed = auth_server.scopes or ()",
@@ -1681,8 +1705,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AT-3",),
         "mcp_core/auth/client/_authorizer.py",
-        '        if scopes and wants_refresh_token and "offline_access" in supported:',
-        "        if scopes and wants_refresh_token:",
+        '        if scopes and self._profile.offline_access and "offline_access" in supported:',
+        "        if scopes and self._profile.offline_access:",
     ),
     Mutation(
         ("AT-4",),
@@ -1695,6 +1719,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/auth/client/_authorizer.py",
         "        _put_bounded(self._step_ups, operation, count + 1)\n",
         "",
+    ),
+    Mutation(
+        ("AT-5",),
+        "mcp_core/auth/client/_authorizer.py",
+        "not wanted <= set(self._profile.scopes or ())",
+        "not wanted",
     ),
     Mutation(
         ("AT-6",),
@@ -1719,6 +1749,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/urls/_addresses.py",
         '"127.0.0.0/8", "169.254.0.0/16",',
         '"127.0.0.0/8",',
+    ),
+    Mutation(
+        ("AU-3",),
+        "mcp_core/auth/client/_authorizer.py",
+        "        elif named_by is not None:",
+        '        elif named_by == "":',
     ),
     Mutation(
         ("AX-1",),

@@ -17,7 +17,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["World", "oauth_world"]
+__all__ = ["World", "oauth_world", "redirect_uri_in", "state_in"]
 
 
 @dataclass
@@ -174,3 +174,7 @@ async def oauth_world() -> AsyncIterator[World]:
 
 def state_in(url: str) -> str:
     return parse_qs(urlsplit(url).query)["state"][0]
+
+
+def redirect_uri_in(url: str) -> str:
+    return parse_qs(urlsplit(url).query)["redirect_uri"][0]

@@ -25,13 +25,22 @@ from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
-    covers,
-    redacted_url,
+    distinct_redirect_uri,
+    names_host,
+    names_server,
     with_port_of,
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
-from mcp_core.urls._addresses import is_loopback_url, is_private_address, may_fetch, origin_of
+from mcp_core.urls._addresses import (
+    is_loopback_host,
+    is_loopback_url,
+    is_private_address,
+    may_fetch,
+    origin_of,
+)
+from mcp_core.urls._url import redacted_url
 
+from ._callback import new_secret
 from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
 from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
@@ -139,16 +148,16 @@ class Authorizer:
         """
         self._server_address = address
 
-    def may_fetch(self, url: str, address: str) -> bool:
+    def may_fetch(self, url: str, address: str, named_by: str | None = None) -> bool:
         """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
 
         - A URL of the user's configuration may be at any address: `issuer` of the profile, the
           identity provider.
         - A URL at the MCP server's origin may be at the address at which that server was reached.
           Its DNS could otherwise direct us to another host the next time.
-        - A URL that a server named may be at a public address; on loopback if the MCP server is; in
-          a private network if the MCP server was reached in one, because it could then fetch the
-          URL itself.
+        - A URL that a server named may be at a public address; on loopback if that server is; in a
+          private network if that server was reached in one, because it could then fetch the URL
+          itself. The server is the MCP server, or with `named_by` (see `Fetch`) that issuer.
         """
         origin = origin_of(url)
         if origin in self._configured_origins:
@@ -160,7 +169,21 @@ class Authorizer:
                 return True
             # Unknown, because a proxy connects. It may be a private address.
             allow_private = allow_private or server_address is None
+        elif named_by is not None:
+            issuer_host = self._host_of_issuer(named_by)
+            return may_fetch(
+                address,
+                allow_loopback=is_loopback_host(issuer_host),
+                allow_private=is_private_address(issuer_host),
+            )
         return may_fetch(address, allow_loopback=self._allow_loopback, allow_private=allow_private)
+
+    def _host_of_issuer(self, issuer: str) -> str:
+        """Return the address that the metadata of `issuer` came from, or the host that it names."""
+        auth_server = self._auth_server
+        if auth_server is not None and auth_server.issuer == issuer and auth_server.address:
+            return auth_server.address
+        return urlsplit(issuer).hostname or ""
 
     def take_warnings(self) -> list[str]:
         """Return the warnings since the last call, as lines for the log."""
@@ -289,6 +312,14 @@ class Authorizer:
         if (yield from self._adopt_stored(auth_server)):
             return
         wanted = frozenset(challenge.scopes)
+        if not self._profile.interactive and not wanted <= set(self._profile.scopes or ()):
+            raise AuthRequired(
+                f"the MCP server {redacted_url(self._resource)} demands the scopes "
+                f"{' '.join(challenge.scopes)} for {operation or 'the request'}. Without a user, "
+                "only the scopes of the profile are requested: add them there if this client may "
+                "have them.",
+                challenge.scopes,
+            )
         count = self._step_ups.get(operation, 0)
         requested_before = wanted <= set(self._requested_scopes)
         if count >= MAX_STEP_UPS or (requested_before and wanted in self._repeated_scopes):
@@ -363,7 +394,11 @@ class Authorizer:
 
         These are the ones requested before, those of the profile, and those that the challenge
         demands. If it demands none and the profile has none, those that the MCP server publishes.
+
+        Without a user, who would see them, these are those of the profile alone.
         """
+        if not self._profile.interactive:
+            return self._profile.scopes or ()
         needed: Sequence[str] = challenge.scopes
         if not needed and self._profile.scopes is None:
             needed = auth_server.scopes or ()
@@ -371,8 +406,7 @@ class Authorizer:
         # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
         # alone it would replace the server's default scopes (RFC 6749 section 3.3).
         supported = auth_server.metadata.scopes_supported or ()
-        wants_refresh_token = self._profile.offline_access and self._profile.interactive
-        if scopes and wants_refresh_token and "offline_access" in supported:
+        if scopes and self._profile.offline_access and "offline_access" in supported:
             scopes["offline_access"] = None
         return tuple(scopes)
 
@@ -390,8 +424,9 @@ class Authorizer:
         """
         if self._profile.interactive:
             any_port = urlsplit(self._profile.redirect_uri).port == 0
+            redirect_uri = self._redirect_uri_for(auth_server)
             try:
-                self._redirect_uri = yield ListenForRedirect(self._redirect_uri, any_port)
+                self._redirect_uri = yield ListenForRedirect(redirect_uri, any_port)
             except AuthRequired as exc:
                 if self._tokens is not None:
                     # A login by other means must not yield fewer scopes than there are now.
@@ -413,6 +448,20 @@ class Authorizer:
             self.generation += 1
         yield from self._use_response(auth_server, identity, reply, scopes, source)
 
+    def _redirect_uri_for(self, auth_server: AuthorizationServer) -> str:
+        """Return the redirect URI to listen at: that of the profile, at the port of the last login.
+
+        With a free port it is one for this authorization server only, unless other redirect URIs
+        are registered for this client than it sends itself.
+        """
+        profile = self._profile
+        if urlsplit(profile.redirect_uri).port != 0:
+            return profile.redirect_uri
+        redirect_uri = with_port_of(profile.redirect_uri, self._redirect_uri)
+        if known_identity(profile, auth_server.metadata) is not None:
+            return redirect_uri
+        return distinct_redirect_uri(redirect_uri, auth_server.issuer)
+
     def _identify(
         self, auth_server: AuthorizationServer, scopes: Sequence[str]
     ) -> Flow[ClientIdentity]:
@@ -422,7 +471,6 @@ class Authorizer:
                 yield from identify(
                     self._profile,
                     auth_server.metadata,
-                    resource=self._resource,
                     redirect_uri=self._redirect_uri,
                     scopes=scopes,
                     now=self._wall_time(),
@@ -450,7 +498,15 @@ class Authorizer:
             return (yield from token_client.enterprise_managed(grant, scopes))
         if grant == "client_credentials":
             return (yield from token_client.client_credentials(scopes))
-        return (yield from token_client.authorization_code(self._redirect_uri, scopes))
+        new_scopes: tuple[str, ...] = ()
+        if self._tokens is not None:
+            known = {*self._requested_scopes, *(self._profile.scopes or ()), "offline_access"}
+            new_scopes = tuple(scope for scope in scopes if scope not in known)
+        return (
+            yield from token_client.authorization_code(
+                self._redirect_uri, scopes, server_url=self._resource, new_scopes=new_scopes
+            )
+        )
 
     def _refresh(self, auth_server: AuthorizationServer) -> Flow[bool]:
         """Get a new token without a user. Return False if there is no way to."""
@@ -458,7 +514,8 @@ class Authorizer:
         if tokens is None:
             return False
         if not self._profile.interactive:
-            yield from self._log_in(auth_server, tokens.requested_scopes, "refresh")
+            scopes = self._scopes_to_request(AuthChallenge(), auth_server)
+            yield from self._log_in(auth_server, scopes, "refresh")
             return True
         identity = known_identity(self._profile, auth_server.metadata, tokens)
         if tokens.refresh is None or identity is None:
@@ -486,7 +543,7 @@ class Authorizer:
     def _use(self, tokens: Tokens) -> str | None:
         """Use `tokens` from now on. Return None, or the reason why they do not fit."""
         profile = self._profile
-        if not covers(tokens.resource, self._url):
+        if not (names_server(tokens.resource, self._url) or names_host(tokens.resource, self._url)):
             return "they are for another MCP server"
         if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (
             None,
@@ -522,7 +579,9 @@ class Authorizer:
             return False
         if self._use(stored) is not None:
             return False
-        self.generation += 1
+        # Tokens of the same login were only refreshed: the user is the same.
+        if current is None or stored.login_id is None or stored.login_id != current.login_id:
+            self.generation += 1
         return stored.renew_at is None or stored.renew_at > self._wall_time()
 
     def _replace_stored(self, tokens: Tokens, replacement: Tokens | None) -> Flow[None]:
@@ -562,9 +621,11 @@ class Authorizer:
         # secret needs no profile for a refresh.
         keep_secret = self._profile.keep_secret and identity.secret is not None
         store_identity = identity.registered or identity.method == "none" or keep_secret
+        login_id = previous.login_id if previous is not None and source == "refresh" else None
         self._tokens = replace(
             tokens,
             requested_scopes=scopes,
+            login_id=login_id or new_secret(self._entropy).reveal(),
             metadata_url=auth_server.metadata_url,
             dpop_seed=dpop_seed,
             client_method=identity.method if store_identity else None,

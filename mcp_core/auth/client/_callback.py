@@ -2,14 +2,14 @@
 
 1. Everything that the callback has to match is recorded before the browser opens: issuer, state,
    verifier, redirect URI and resource. The record is used for one callback, then dropped.
-2. A callback is checked in this order: `state`, then `iss` (compared as strings, without
-   normalization), then the error or the code. If `state` or `iss` is wrong, none of its content is
-   shown.
+2. A callback is checked in this order: its place, `state`, then `iss` (compared as strings, without
+   normalization), then the error or the code. If one of the first three is wrong, none of its
+   content is shown. The first two tell the callback from requests of strangers.
 3. A parameter that occurs twice is rejected, in a callback and in the query of the authorization
    endpoint.
 
 Sources: 2026-07-28 basic/authorization (Authorization Response Validation), RFC 6749 sections 4.1.1
-and 4.1.2, RFC 7636, RFC 8707, RFC 9207 section 2.4.
+and 4.1.2, RFC 7636, RFC 8707, RFC 9207 section 2.4, RFC 9700 section 4.4.2.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._jose import base64url
 from mcp_core.auth._metadata import sanitize_error
-from mcp_core.auth._resource_urls import check_url, redacted_url
+from mcp_core.auth._resource_urls import check_url
 from mcp_core.auth._secret import RedactedStruct, Secret
+from mcp_core.urls._addresses import origin_of
+from mcp_core.urls._url import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,12 +150,14 @@ def authorization_url(
 
 
 def is_callback_for(browse: Browse, callback: str) -> bool:
-    """Return True if a request to the redirect URI is the callback for `browse`.
+    """Return True if the URL `callback` is the redirect for `browse`: by its place and its `state`.
 
     Other programs and web pages can reach the listener too. It ignores every request for which this
     is False, and continues to listen.
     """
     try:
+        if not _is_same_place(callback, browse.redirect_uri):
+            return False
         sent = _single_value(_parse_query(_url_query(browse.url)), "state")
         received = _single_value(_parse_query(_url_query(callback)), "state")
     except AuthorizationFailed:
@@ -198,6 +202,19 @@ def read_callback(callback: str, request: AuthorizationRequest, *, iss_required:
             "the browser came back without a code and without an error. Log in again."
         )
     return Secret(code)
+
+
+def _is_same_place(url: str, redirect_uri: str) -> bool:
+    """Return True if both URLs are equal up to the query, apart from case and default port.
+
+    Each authorization server has its own place (`distinct_redirect_uri`).
+    """
+    try:
+        if origin_of(url) != origin_of(redirect_uri):
+            return False
+    except ValueError:
+        return False
+    return (urlsplit(url).path or "/") == (urlsplit(redirect_uri).path or "/")
 
 
 def _login_error(error: str, description: str | None) -> AuthorizationFailed:

@@ -25,8 +25,9 @@ from mcp_core.auth._metadata import (
 from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
-    covers,
-    redacted_url,
+    is_root_metadata_url,
+    names_host,
+    names_server,
     resource_metadata_urls,
 )
 from mcp_core.auth._server_metadata import (
@@ -35,6 +36,7 @@ from mcp_core.auth._server_metadata import (
     find_server_metadata,
 )
 from mcp_core.urls._addresses import find_url_error, is_loopback_url, origin_text
+from mcp_core.urls._url import redacted_url
 
 from ._challenge import AuthChallenge, split_scopes
 
@@ -54,6 +56,7 @@ class AuthorizationServer(Struct, frozen=True):
     - `resource` is the value of the `resource` parameter, sent unchanged.
     - `scopes` are those that the MCP server publishes, None if it publishes none.
     - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
+    - `address` is the IP address that `metadata` came from, None if that is unknown.
     - `guessed` is True if no metadata was found, so that `server` holds default endpoints.
     """
 
@@ -61,6 +64,7 @@ class AuthorizationServer(Struct, frozen=True):
     metadata: AuthorizationServerMetadata
     scopes: tuple[str, ...] | None = None
     metadata_url: str | None = None
+    address: str | None = None
     guessed: bool = False
 
     @property
@@ -90,9 +94,11 @@ def find_authorization_server(
     local = is_loopback_url(url)
     metadata = yield from find_resource_metadata(url, challenge.resource_metadata)
     if metadata is None and configured_issuer is None:
-        published = yield from _legacy_server_metadata(url)
+        published, address = yield from _legacy_server_metadata(url)
         server = published or _default_server_metadata(url)
-        return AuthorizationServer(canonical_resource(url), server, guessed=published is None)
+        return AuthorizationServer(
+            canonical_resource(url), server, address=address, guessed=published is None
+        )
     if metadata is None:
         assert configured_issuer is not None
         issuer = configured_issuer
@@ -117,9 +123,10 @@ def find_authorization_server(
         )
     if cached is not None and cached.issuer == issuer:
         server = cached.metadata
+        address = cached.address
     else:
-        server = yield from find_server_metadata(issuer, allow_loopback=local)
-    return AuthorizationServer(resource, server, scopes, challenge.resource_metadata)
+        server, address = yield from find_server_metadata(issuer, allow_loopback=local)
+    return AuthorizationServer(resource, server, scopes, challenge.resource_metadata, address)
 
 
 def find_resource_metadata(
@@ -150,25 +157,40 @@ def find_resource_metadata(
             search.add_invalid(candidate, str(exc))
             continue
         # Otherwise a malicious server could make the client request a token for another server.
-        if find_url_error(metadata.resource, allow_loopback=local) or not covers(
-            metadata.resource, url
-        ):
-            raise AuthorizationFailed(
-                f"the metadata at {redacted_url(candidate)} is that of another resource, "
-                f"{redacted_url(metadata.resource)}: a token for "
-                f"it must not be requested. The MCP server is {redacted_url(url)}; its "
-                "administrator has to correct the metadata."
-            )
+        _check_resource(metadata.resource, url, candidate)
         return metadata
     if location is not None or search.found_invalid:
         raise search.failure()
     return None
 
 
-def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None]:
+def _check_resource(resource: str, url: str, location: str) -> None:
+    """Check that the document at `location` may name `resource` for the MCP server at `url`.
+
+    It may name that server, and the document of the root may name the whole origin.
+
+    Raises:
+        AuthorizationFailed: it may not.
+    """
+    if find_url_error(resource, allow_loopback=is_loopback_url(url)) is None and (
+        names_server(resource, url)
+        or (names_host(resource, url) and is_root_metadata_url(location, url))
+    ):
+        return
+    raise AuthorizationFailed(
+        f"the metadata at {redacted_url(location)} is that of another resource, "
+        f"{redacted_url(resource)}: a token for "
+        f"it must not be requested. The MCP server is {redacted_url(url)}; its "
+        "administrator has to correct the metadata."
+    )
+
+
+def _legacy_server_metadata(
+    url: str,
+) -> Flow[tuple[AuthorizationServerMetadata | None, str | None]]:
     """Fetch the authorization server metadata at the origin of an MCP server of 2025-03-26.
 
-    Return None if it publishes none.
+    Return it (None if the server publishes none) and the address that it came from.
     """
     root = origin_text(url)
     search = MetadataSearch(
@@ -186,10 +208,10 @@ def _legacy_server_metadata(url: str) -> Flow[AuthorizationServerMetadata | None
                 "which must not be used. Its administrator has to publish protected-resource "
                 "metadata (RFC 9728)."
             )
-        return metadata
+        return metadata, search.address
     if search.found_invalid:
         raise search.failure()
-    return None
+    return None, None
 
 
 def _default_server_metadata(url: str) -> AuthorizationServerMetadata:

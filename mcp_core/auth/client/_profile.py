@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.urls._addresses import find_url_error, is_loopback_url
+from mcp_core.urls._url import redacted_url
 
 __all__ = ["AuthMethod", "ClientProfile", "EnterpriseManaged", "GrantType", "JwtBearer"]
 
@@ -79,18 +80,27 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
 
     - `client_name` is shown to the user on the consent page.
     - `redirect_uri` is the URL to which the browser is redirected after the login: `https`, or
-      `http` on loopback. Port 0 means any free port; the port of the last login is preferred.
-    - `scopes` are requested at every login, in addition to those that the server demands. None:
-      only those that the server demands or publishes.
+      `http` on loopback. Port 0 means any free port; the port of the last login is preferred, and a
+      client that registers dynamically adds a path of its own for each authorization server (RFC
+      9700 section 4.4.2.2). With another port, a `client_id` or a `client_metadata_url`, the URL is
+      used as it is.
+    - `scopes` are requested at every login. With a user, those that the server demands are added;
+      None: only those that it demands or publishes. Without a user, no others are ever requested;
+      None: none, and the authorization server decides.
     - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that was
-      registered by hand with the authorization server `issuer`. Without `issuer` they belong to the
-      first authorization server that is used. They are never sent to another one.
+      registered by hand with the authorization server `issuer`. They are never sent to another one.
+      Without `issuer`, which only a `client_id` alone may lack, they belong to the first
+      authorization server that is used.
+    - `issuer` is the only authorization server to use: its issuer identifier, character by
+      character. It is needed with `client_secret`, with `client_id` and `private_key`, and with
+      an assertion. Otherwise a hostile MCP server could name a server of its own to get them.
     - `signing_algorithm` is the algorithm that `private_key` signs with. None: the most common one
       for the key.
     - `keep_secret`: store `client_secret` with the tokens, so that a client without this profile
       can renew them later.
     - `client_metadata_url` is the https URL of a document that describes this client (Client ID
-      Metadata Document).
+      Metadata Document). With a `private_key` it needs no `issuer`: what the key signs is valid at
+      one authorization server only.
     - `grant` is how the client gets tokens: by a user in a browser ("authorization_code"), with its
       own credentials ("client_credentials"), or with an assertion.
     - `offline_access`: request a refresh token if the authorization server has that scope.
@@ -144,6 +154,26 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
             raise ValueError("client_credentials needs client_id, and client_secret or private_key")
         if self.grant != "authorization_code" and not has_client_id:
             raise ValueError("without a user the client cannot register: set client_id")
+        if self.issuer is None:
+            self._check_no_credentials()
+        elif (problem := find_url_error(self.issuer, allow_loopback=True)) is not None:
+            raise ValueError(f"issuer {problem}: {redacted_url(self.issuer)}")
+
+    def _check_no_credentials(self) -> None:
+        """Raise `ValueError` if the profile has what may be sent to one issuer only."""
+        credentials = None
+        if self.client_secret is not None:
+            credentials = "client_secret"
+        elif self.client_id is not None and self.private_key is not None:
+            credentials = "private_key"
+        elif isinstance(self.grant, JwtBearer | EnterpriseManaged):
+            credentials = f"the grant {type(self.grant).__name__}"
+        if credentials is not None:
+            raise ValueError(
+                f"{credentials} needs issuer: the URL of the authorization server that the client "
+                "is registered with, as the `issuer` of its metadata has it. Without it, an MCP "
+                "server could have the credentials sent to another one."
+            )
 
     @property
     def interactive(self) -> bool:

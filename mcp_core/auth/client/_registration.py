@@ -2,10 +2,10 @@
 
 1. The order is that of the specification: pre-registered, Client ID Metadata Document, dynamic
    registration. If none is possible, `AuthRequired` is raised: a person has to register the client.
-2. What one authorization server issued is stored under its issuer and never sent to another.
-   Configured credentials belong to the configured issuer, or else to the first one in use. If the
-   MCP server names another one later, that is an error. The URL of a metadata document is no secret
-   and may go to every server.
+2. What one authorization server issued is stored under and with its issuer, and never sent to
+   another. Configured credentials belong to the configured issuer. A client_id without a secret may
+   lack one: then it belongs to the first authorization server in use, whichever MCP server named
+   it. The URL of a metadata document is no secret and may go to every server.
 3. A stored registration is used only if it fits: same redirect URI, not expired, all scopes.
 
 Sources: 2026-07-28 basic/authorization/client-registration; RFC 7591 sections 2 and 3, OpenID
@@ -22,10 +22,10 @@ from msgspec import Struct
 from mcp_core._errors import AuthRequired
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._metadata import RegistrationResponse, read_error, read_registration
-from mcp_core.auth._resource_urls import redacted_url
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.auth._steps import Fetch, HttpRequest, HttpResponse, Load, Save
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.urls._url import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +63,7 @@ class ClientIdentity(Struct, frozen=True):
 class _StoredRegistration(RedactedStruct, frozen=True, kw_only=True, omit_defaults=True):
     """A registration in the form in which it is stored."""
 
+    issuer: str
     client_id: str
     method: str
     redirect_uri: str
@@ -79,26 +80,29 @@ def registration_key(issuer: str) -> str:
     return f"client:{issuer}"
 
 
+def _issuer_key(client_id: str) -> str:
+    """Return the storage key of the issuer that a client_id without a secret belongs to."""
+    return f"issuer:{client_id}"
+
+
 def identify(
     profile: ClientProfile,
     server: AuthorizationServerMetadata,
     *,
-    resource: str,
     redirect_uri: str,
     scopes: Sequence[str],
     now: float,
 ) -> Flow[ClientIdentity]:
     """Return the client's identity at `server`. Register it there if necessary.
 
-    `resource` is the canonical URI of the MCP server, `now` is in seconds since 1970.
+    `now` is in seconds since 1970.
 
     Raises:
         AuthRequired: the client is not registered and cannot register itself.
         AuthorizationFailed: the registration failed, or the configured credentials belong to
             another authorization server.
     """
-    if profile.client_id is not None:
-        yield from _check_issuer(profile, server.issuer, f"issuer:{resource} {profile.client_id}")
+    yield from _check_issuer(profile, server.issuer)
     identity = known_identity(profile, server)
     if identity is not None:
         return identity
@@ -111,7 +115,7 @@ def identify(
             "client_secret) that it gets."
         )
     stored: bytes | None = yield Load(registration_key(server.issuer))
-    identity = _decode_registration(stored, redirect_uri, scopes, now)
+    identity = _decode_registration(stored, server.issuer, redirect_uri, scopes, now)
     if identity is not None:
         return identity
     return (
@@ -157,25 +161,33 @@ def known_identity(
     return identity
 
 
-def _check_issuer(profile: ClientProfile, issuer: str, key: str) -> Flow[None]:
-    """Check that the configured client_id belongs to `issuer`.
+def _check_issuer(profile: ClientProfile, issuer: str) -> Flow[None]:
+    """Check that `issuer` is the configured one, or the owner of the configured client_id.
 
-    Without a configured issuer, the first one is stored under `key` and binding from then on.
+    Without a configured issuer, the first one that a client_id is used with is stored, and binding
+    from then on for all MCP servers.
     """
     owner = profile.issuer
     if owner is None:
-        stored: bytes | None = yield Load(key)
+        if profile.client_id is None:
+            return
+        stored: bytes | None = yield Load(_issuer_key(profile.client_id))
         if stored is None:
-            yield Save(key, issuer.encode())
+            yield Save(_issuer_key(profile.client_id), issuer.encode())
             return
         owner = stored.decode(errors="replace")
-    if owner != issuer:
+    if owner == issuer:
+        return
+    named = f"the MCP server names the authorization server {redacted_url(issuer)}, but "
+    if profile.client_id is None:
         raise AuthorizationFailed(
-            f"the MCP server now names the authorization server {redacted_url(issuer)}, but the "
-            "client_id was made for "
-            f"{redacted_url(owner)}. If that is right, register there and set client_id and issuer "
-            "of the profile."
+            f"{named}the issuer of the profile is {redacted_url(owner)}. Nothing secret was sent. "
+            "If that server is right, correct issuer."
         )
+    raise AuthorizationFailed(
+        f"{named}the client_id was made for {redacted_url(owner)}. Nothing secret was sent. If "
+        "that server is right, register there and set client_id and issuer of the profile."
+    )
 
 
 def _auth_method(profile: ClientProfile, server: AuthorizationServerMetadata) -> str:
@@ -189,7 +201,7 @@ def _auth_method(profile: ClientProfile, server: AuthorizationServerMetadata) ->
 
 
 def _decode_registration(
-    data: bytes | None, redirect_uri: str, scopes: Sequence[str], now: float
+    data: bytes | None, issuer: str, redirect_uri: str, scopes: Sequence[str], now: float
 ) -> ClientIdentity | None:
     """Decode a stored registration. Return None if it cannot be read or does not fit."""
     if data is None:
@@ -198,9 +210,10 @@ def _decode_registration(
         registration = _decode(data)
     except InvalidPayload:
         return None
-    if registration.redirect_uri != redirect_uri or (
-        registration.expires_at is not None and registration.expires_at <= now
-    ):
+    # A storage that mixes up its entries must not send a secret to another server.
+    if (registration.issuer, registration.redirect_uri) != (issuer, redirect_uri):
+        return None
+    if registration.expires_at is not None and registration.expires_at <= now:
         return None
     if registration.scope is not None and not set(scopes) <= set(registration.scope.split()):
         return None
@@ -232,7 +245,9 @@ def _register(
         request["scope"] = " ".join(scopes)
     headers = [("content-type", "application/json"), ("accept", "application/json")]
     try:
-        reply: HttpResponse = yield Fetch(HttpRequest("POST", endpoint, headers, encode(request)))
+        reply: HttpResponse = yield Fetch(
+            HttpRequest("POST", endpoint, headers, encode(request)), server.issuer
+        )
     except FetchFailed as exc:
         raise AuthorizationFailed(
             f"the registration with {redacted_url(server.issuer)} failed: {exc.reason}"
@@ -242,6 +257,7 @@ def _register(
     registration = read_registration(reply.body)
     identity = _identity_from_response(registration, method, server.issuer)
     stored = _StoredRegistration(
+        issuer=server.issuer,
         client_id=identity.client_id,
         method=identity.method,
         redirect_uri=redirect_uri,

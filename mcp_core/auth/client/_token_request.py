@@ -21,10 +21,11 @@ from urllib.parse import quote, urlencode
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._jose import InvalidKey, base64url, private_key, sign
 from mcp_core.auth._metadata import TokenResponse, read_error, read_token
-from mcp_core.auth._resource_urls import check_url, redacted_url
+from mcp_core.auth._resource_urls import check_url
 from mcp_core.auth._secret import Secret
 from mcp_core.auth._steps import Browse, Fetch, HttpRequest, HttpResponse
 from mcp_core.jsonrpc._codec import encode
+from mcp_core.urls._url import redacted_url
 
 from ._callback import authorization_url, new_authorization_request, read_callback
 from ._registration import ClientIdentity
@@ -105,8 +106,15 @@ class TokenEndpointClient:
         self._entropy = entropy
         self._wall_time = wall_time
 
-    def authorization_code(self, redirect_uri: str, scopes: Sequence[str]) -> Flow[TokenResponse]:
-        """Let a user log in in a browser."""
+    def authorization_code(
+        self,
+        redirect_uri: str,
+        scopes: Sequence[str],
+        *,
+        server_url: str = "",
+        new_scopes: tuple[str, ...] = (),
+    ) -> Flow[TokenResponse]:
+        """Let a user log in in a browser. `server_url` and `new_scopes` are shown, see `Browse`."""
         pending = new_authorization_request(self._auth_server, redirect_uri, self._entropy)
         url = authorization_url(
             self._auth_server,
@@ -115,7 +123,7 @@ class TokenEndpointClient:
             scopes,
             allow_loopback=self._allow_loopback,
         )
-        callback: str = yield Browse(url, redirect_uri)
+        callback: str = yield Browse(url, redirect_uri, server_url, new_scopes)
         iss_promised = (
             self._auth_server.metadata.authorization_response_iss_parameter_supported is True
         )
@@ -173,7 +181,7 @@ class TokenEndpointClient:
             local=self._allow_loopback,
         )
         headers = _authenticate(provider_identity, form)
-        reply = yield from _post_form(url, headers, form)
+        reply = yield from _post_form(url, headers, form, named_by=None)
         token = _parse_token_response(
             reply, form, provider_identity, f"the identity provider {redacted_url(url)}"
         )
@@ -219,7 +227,7 @@ class TokenEndpointClient:
             headers = _authenticate(self._identity, sent)
         if self._dpop_signer is not None:
             headers.append(("dpop", self._dpop_signer.create_proof("POST", url)))
-        return (yield from _post_form(url, headers, sent))
+        return (yield from _post_form(url, headers, sent, named_by=self._auth_server.issuer))
 
     def _add_client_assertion(self, form: Form) -> None:
         """Add a client assertion to `form` (RFC 7523)."""
@@ -281,8 +289,13 @@ def _authenticate(identity: ClientIdentity, form: Form) -> list[tuple[str, str]]
     return [("authorization", f"Basic {b64encode(pair.encode()).decode()}")]
 
 
-def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[HttpResponse]:
-    """Post `form` to a token endpoint. Return the response, of any status."""
+def _post_form(
+    url: str, headers: list[tuple[str, str]], form: Form, *, named_by: str | None
+) -> Flow[HttpResponse]:
+    """Post `form` to a token endpoint. Return the response, of any status.
+
+    `named_by` is the issuer that named `url`, None if it is configured.
+    """
     body = urlencode(
         {name: value if isinstance(value, str) else value.reveal() for name, value in form.items()}
     )
@@ -292,7 +305,9 @@ def _post_form(url: str, headers: list[tuple[str, str]], form: Form) -> Flow[Htt
         *headers,
     ]
     try:
-        reply: HttpResponse = yield Fetch(HttpRequest("POST", url, headers, body.encode()))
+        reply: HttpResponse = yield Fetch(
+            HttpRequest("POST", url, headers, body.encode()), named_by
+        )
     except FetchFailed as exc:
         raise AuthorizationFailed(
             f"no answer from the token endpoint {redacted_url(url)}: {exc.reason}"

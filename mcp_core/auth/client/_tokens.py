@@ -40,6 +40,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
     - `client_method` and `client_secret` say how the client authenticates. They are set if it is
       registered dynamically, has no secret, or stores its secret here; None: as the profile says.
     - `redirect_uri` is the redirect URI of the login.
+    - `login_id` is a random text that is the same for all tokens of one login, so that tokens
+      refreshed by another process are known to belong to the same user. None: unknown.
     """
 
     access: Secret
@@ -56,6 +58,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     client_method: str | None = None
     client_secret: Secret | None = None
     redirect_uri: str | None = None
+    login_id: str | None = None
 
 
 class _StoredTokens(RedactedStruct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +82,7 @@ class _StoredTokens(RedactedStruct, frozen=True, kw_only=True, omit_defaults=Tru
     client_method: str | None = None
     client_secret: str | None = None
     redirect_uri: str | None = None
+    login_id: str | None = None
 
 
 _LAYOUT: Final = 1
@@ -141,6 +145,7 @@ def encode_tokens(tokens: Tokens) -> bytes:
             client_method=tokens.client_method,
             client_secret=tokens.client_secret.reveal() if tokens.client_secret else None,
             redirect_uri=tokens.redirect_uri,
+            login_id=tokens.login_id,
         )
     )
 
@@ -168,4 +173,5 @@ def decode_tokens(data: bytes) -> Tokens | None:
         client_method=stored.client_method,
         client_secret=Secret(stored.client_secret) if stored.client_secret else None,
         redirect_uri=stored.redirect_uri,
+        login_id=stored.login_id,
     )

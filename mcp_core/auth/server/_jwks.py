@@ -202,7 +202,7 @@ class RemoteKeys:
         if uri is None:
             # The URL is looked up for each fetch: the issuer may move its keys.
             local = is_loopback_url(self._issuer)
-            metadata = yield from find_server_metadata(self._issuer, allow_loopback=local)
+            metadata, _ = yield from find_server_metadata(self._issuer, allow_loopback=local)
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
             uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)

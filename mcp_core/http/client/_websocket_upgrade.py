@@ -24,7 +24,7 @@ from mcp_core.http.wire._websocket_upgrade import (
     _elements,
     _values,
 )
-from mcp_core.urls._url import Url
+from mcp_core.urls._url import Url, redacted_url
 
 from ._response import Response, error_for_status, is_token_refused
 
@@ -81,7 +81,7 @@ class WebSocketUpgrade:
         assert len(key) == _KEY_SIZE
         scheme, _, rest = url.partition(":")
         if scheme.lower() not in _SCHEMES:
-            raise ValueError(f"a ws:// or wss:// URL is needed, not {url!r}")
+            raise ValueError(f"a ws:// or wss:// URL is needed, not {redacted_url(url)}")
         self.url = Url.parse(f"{_SCHEMES[scheme.lower()]}:{rest}")
         check_headers(headers)
         for name in headers:

@@ -1,11 +1,12 @@
 """`mcp-trio login`: the user authorizes this command at a server, and the tokens are stored.
 
 1. The address of the login page is printed too, for systems on which no browser opens. Nothing
-   else of the login is printed.
+   else of the login is printed. With `--no-browser` it is only printed.
 2. Tokens are stored where the library stores them. Other commands use them, and so does
    `connect(url, auth=True)`.
 3. An authorization server without dynamic registration needs `--client-id`: the id of a client
-   that was registered there by hand.
+   that was registered there by hand. With a secret it also needs `--issuer`, the only server that
+   the secret is sent to.
 """
 
 from __future__ import annotations
@@ -60,7 +61,13 @@ class _NewLoginStorage(FileStorage):
 
 
 def login(
-    target: Target, *, client_id: str | None, client_secret: Secret | None, scopes: Sequence[str]
+    target: Target,
+    *,
+    client_id: str | None,
+    client_secret: Secret | None,
+    issuer: str | None,
+    scopes: Sequence[str],
+    open_browser: bool,
 ) -> int:
     """Log in at the server of `target` and return the exit status.
 
@@ -73,7 +80,11 @@ def login(
     def show(url: str) -> None:
         nonlocal page_shown
         page_shown = True
-        target.stderr.write_line(f"mcp-trio: log in with your browser; if none opens, go to {url}")
+        if open_browser:
+            hint = f"log in with your browser; if none opens, go to {url}"
+        else:
+            hint = f"log in at {url}"
+        target.stderr.write_line(f"mcp-trio: {hint}")
 
     async def body(client: Client) -> int:
         if server_capabilities(client).tools is not None:
@@ -93,13 +104,19 @@ def login(
     profile = ClientProfile(
         client_id=client_id,
         client_secret=client_secret,
+        issuer=issuer,
         keep_secret=client_secret is not None,  # other commands renew the tokens with it
         scopes=tuple(scopes) or None,
     )
     return run_session(
         replace(
             target,
-            auth=LoginConfig(profile=profile, storage=storage, show=show),
+            auth=LoginConfig(
+                profile=profile,
+                storage=storage,
+                browse="browser" if open_browser else "show",
+                show=show,
+            ),
             timeout=_LOGIN_TIMEOUT,
         ),
         body,

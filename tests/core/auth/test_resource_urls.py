@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +12,16 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
-    covers,
+    distinct_redirect_uri,
+    is_root_metadata_url,
     issuer_metadata_urls,
-    redacted_url,
+    names_host,
+    names_server,
     resource_metadata_urls,
     with_port_of,
 )
 from mcp_core.urls import find_url_error, origin_text
+from tests.core.auth.play import PRM
 from tests.core.urls.test_addresses import GOOD
 
 
@@ -31,7 +36,6 @@ def test_check_url_error_hides_credentials_and_query() -> None:
     with pytest.raises(AuthorizationFailed) as caught:
         check_url("https://user:hunter2@e.com/x?token=hunter3", "the token_endpoint", local=False)
     assert str(caught.value).startswith("the token_endpoint contains a user name: '...@e.com/x'.")
-    assert redacted_url("x\r\n" * 100) == repr(("x\r\n" * 100)[:120] + "...")
 
 
 @given(st.text() | st.text().map(lambda text: f"https://{text}"))
@@ -40,8 +44,7 @@ def test_resource_urls_of_any_usable_url_do_not_raise(url: str) -> None:
         canonical_resource(url)
         resource_metadata_urls(url)
         issuer_metadata_urls(url)
-        assert covers(url, url)
-    redacted_url(url)
+        assert names_server(url, url)
 
 
 @pytest.mark.parametrize(
@@ -78,30 +81,69 @@ def test_canonical_resource_normalizes_scheme_and_host(url: str, resource: str) 
     assert resource.startswith(origin_text(url))
 
 
-COVERS = [
-    ("https://e.com/mcp", "https://e.com/mcp", True),
-    ("https://e.com/mcp/", "https://e.com/mcp", True),
-    ("https://e.com", "https://e.com/mcp", True),
-    ("https://e.com/", "https://e.com/mcp", True),
-    ("https://E.COM:443/a", "https://e.com/a/b", True),
-    ("https://e.com/mcp?x=1", "https://e.com/mcp?x=1", True),
-    ("https://e.com/mcp", "https://e.com/mcp?x=1", True),
-    ("https://e.com/mcp?x=1", "https://e.com/mcp?x=2", False),
-    ("https://e.com/mc", "https://e.com/mcp", False),
-    ("https://e.com/mcp/deeper", "https://e.com/mcp", False),
-    ("https://e.com/other", "https://e.com/mcp", False),
-    ("https://f.com/mcp", "https://e.com/mcp", False),
-    ("https://e.com.f.com/mcp", "https://e.com/mcp", False),
-    ("http://e.com/mcp", "https://e.com/mcp", False),
-    ("https://e.com:8443/mcp", "https://e.com/mcp", False),
-    ("https://e.com:x/mcp", "https://e.com/mcp", False),
+NAMED = [
+    # the published resource, the URL of the server, and what it names
+    ("https://e.com/mcp", "https://e.com/mcp", "server"),
+    ("https://e.com/mcp/", "https://e.com/mcp", "server"),
+    ("https://e.com/mcp", "https://e.com/mcp/", "server"),
+    ("https://E.COM:443/a/b", "https://e.com/a/b", "server"),
+    ("https://e.com/mcp?x=1", "https://e.com/mcp?x=1", "server"),
+    ("https://e.com/mcp", "https://e.com/mcp?x=1", "server"),
+    ("https://e.com/", "https://e.com", "server and host"),
+    ("https://e.com", "https://e.com/mcp", "host"),
+    ("https://e.com/", "https://e.com/mcp", "host"),
+    ("https://E.COM:443", "https://e.com/a/b", "host"),
+    ("https://e.com/?x=1", "https://e.com/mcp?x=1", ""),
+    ("https://e.com/a", "https://e.com/a/mcp", ""),
+    ("https://e.com/mcp?x=1", "https://e.com/mcp?x=2", ""),
+    ("https://e.com/mcp?x=1", "https://e.com/mcp", ""),
+    ("https://e.com/mc", "https://e.com/mcp", ""),
+    ("https://e.com/mcp/deeper", "https://e.com/mcp", ""),
+    ("https://e.com/other", "https://e.com/mcp", ""),
+    ("https://f.com/mcp", "https://e.com/mcp", ""),
+    ("https://f.com", "https://e.com/mcp", ""),
+    ("https://e.com.f.com/mcp", "https://e.com/mcp", ""),
+    ("http://e.com/mcp", "https://e.com/mcp", ""),
+    ("https://e.com:8443/mcp", "https://e.com/mcp", ""),
+    ("https://e.com:x/mcp", "https://e.com/mcp", ""),
+    ("https://[::1", "https://e.com/mcp", ""),
 ]
 
 
 @pytest.mark.requirement("AC-7", "AF-4")
-@pytest.mark.parametrize(("resource", "url", "yes"), COVERS)
-def test_covers_same_origin_and_parent_path_only(resource: str, url: str, yes: bool) -> None:
-    assert covers(resource, url) is yes
+@pytest.mark.parametrize(("resource", "url", "named"), NAMED)
+def test_resource_names_same_server_or_its_host_only(resource: str, url: str, named: str) -> None:
+    assert names_server(resource, url) is ("server" in named)
+    assert names_host(resource, url) is ("host" in named)
+
+
+@pytest.mark.requirement("AC-7")
+@pytest.mark.parametrize(
+    ("location", "yes"),
+    [
+        (f"https://e.com{PRM}", True),
+        (f"https://E.com:443{PRM}", True),
+        (f"https://e.com{PRM}/", False),
+        (f"https://e.com{PRM}/mcp", False),
+        (f"https://e.com{PRM}?x=1", False),
+        (f"https://e.com/mcp{PRM}", False),
+        (f"https://f.com{PRM}", False),
+        (f"https://e.com:8443{PRM}", False),
+        ("https://[::1", False),
+    ],
+)
+def test_root_metadata_url_is_one_place_only(location: str, yes: bool) -> None:
+    assert is_root_metadata_url(location, "https://e.com/mcp") is yes
+
+
+def test_distinct_redirect_uri_differs_per_issuer() -> None:
+    uri = "http://127.0.0.1:4711/callback"
+    found = {distinct_redirect_uri(uri, issuer) for issuer in ("https://a", "https://a/", "b")}
+    assert len(found) == 3
+    assert found == {distinct_redirect_uri(uri, each) for each in ("https://a", "https://a/", "b")}
+    for each in found:
+        assert re.fullmatch(r"http://127\.0\.0\.1:4711/callback/[A-Za-z0-9_-]{22}", each)
+    assert distinct_redirect_uri("http://[::1]:1", "b").startswith("http://[::1]:1/")
 
 
 WELL_KNOWN = [

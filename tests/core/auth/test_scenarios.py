@@ -263,7 +263,10 @@ def test_pre_registration() -> None:
         (mcp("Bearer t1"), OK),
     ]
     secret = Secret("pre-registered-secret")
-    play(session(authorizer(client_id="pre-registered-client", client_secret=secret)), script)
+    play(
+        session(authorizer(client_id="pre-registered-client", client_secret=secret, issuer=AS)),
+        script,
+    )
 
 
 @pytest.mark.requirement("AT-5", "AT-6", "AF-7")
@@ -371,6 +374,7 @@ def test_client_credentials_basic() -> None:
         grant="client_credentials",
         client_id="conformance-test-client",
         client_secret=Secret("conformance-test-secret"),
+        issuer=AS,
     )
     play(session(auth), script)
 
@@ -426,6 +430,7 @@ def test_client_credentials_jwt(algorithm: str | None) -> None:
         client_id="conformance-test-client",
         private_key=Secret(private),
         signing_algorithm=algorithm,
+        issuer=AS,
     )
     play(session(auth), script)
 
@@ -464,6 +469,7 @@ def test_enterprise_managed_authorization() -> None:
         grant=EnterpriseManaged(lambda: "the-id-token", idp, "idp-client"),
         client_id="conformance-test-client",
         client_secret=Secret("conformance-test-secret"),
+        issuer=AS,
     )
     play(session(auth), script)
 
@@ -483,7 +489,7 @@ def test_wif_jwt_bearer() -> None:
         "resource": MCP,
     }
     script = [*WIF, (form(f"{AS}/token", **fields), token()), (mcp("Bearer t1"), OK)]
-    auth = authorizer(grant=JwtBearer(lambda: "valid-jwt"), client_id="workload")
+    auth = authorizer(grant=JwtBearer(lambda: "valid-jwt"), client_id="workload", issuer=AS)
     play(session(auth), script)
 
 
@@ -492,7 +498,7 @@ def test_wif_jwt_bearer() -> None:
 def test_wif_rejected_assertion_fails_at_once(error: str) -> None:
     script = [*WIF, (form(f"{AS}/token", grant_type=JWT_BEARER), oauth_error(error))]
     failure = play_to_failure(
-        session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload")), script
+        session(authorizer(grant=JwtBearer(lambda: "x"), client_id="workload", issuer=AS)), script
     )
     assert isinstance(failure, AuthorizationFailed)
     assert failure.error == error

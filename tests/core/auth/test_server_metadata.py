@@ -199,7 +199,8 @@ SERVERS: dict[str, tuple[str, Script]] = {
 @pytest.mark.parametrize("name", SERVERS)
 def test_find_server_tries_urls_in_order(name: str) -> None:
     issuer, script = SERVERS[name]
-    assert play(find_server_metadata(issuer, allow_loopback=False), script).issuer == issuer
+    metadata, address = play(find_server_metadata(issuer, allow_loopback=False), script)
+    assert (metadata.issuer, address) == (issuer, None)
 
 
 NOWHERE: Script = [(get(f"{A}{OAUTH}"), MISSING), (get(f"{A}{OIDC}"), MISSING)]

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_core.urls import DEFAULT_PORTS, Url, effective_port
+from mcp_core.urls import DEFAULT_PORTS, Url, effective_port, redacted_url
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,52 @@ def test_url_join_resolves_reference(reference: str, joined: str) -> None:
     assert Url.parse("http://a:1/x/sse").join(reference).text == joined
 
 
+WITH_PASSWORD = [
+    "ftp://u:secret@a",
+    "http://u:secret@a",
+    "http://u:secret@a:0/",
+    "http://u:secret@a:x/",
+    "http://u:sec/secret@a/",
+    "http://u:sec?secret@a/",
+    "http://u:sec#secret@a/",
+    "http://u:secret@[::1/",
+    "http://u:secret@[x]/",
+    "http://u:secret@\uff20/",  # urlsplit itself would quote the user and the password
+    "http://u:secret\uff20@a/",
+    "u:secret@a",
+    "u:sec?secret@a",
+    "http://u:secret@",
+    "http://u:secret@a b/?secret",
+    "ftp://a/?token=secret",
+    "http://a:99999/#secret",
+]
+
+
+@pytest.mark.parametrize("text", WITH_PASSWORD)
+def test_url_parse_error_hides_credentials_and_query(text: str) -> None:
+    with pytest.raises(ValueError, match=r"URL|host") as caught:
+        Url.parse(text)
+    assert "secret" not in str(caught.value)
+    assert "sec" not in redacted_url(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://e.com/x?token=1#y", "'https://e.com/x'"),
+        ("https://e.com/@ada/x", "'...@ada/x'"),
+        ("https://e.com/x?mail=a@b", "'https://e.com/x'"),
+        ("https://e.com?mail=a@b", "'https://...'"),
+        ("e.com?a@b", "'...'"),
+        ("", "''"),
+        ("x\r\n" * 100, repr(("x\r\n" * 100)[:120] + "...")),
+    ],
+)
+def test_redacted_url_is_short_and_printable(text: str, shown: str) -> None:
+    assert redacted_url(text) == shown
+    assert redacted_url(text).isprintable()
+
+
 def test_url_str_hides_query() -> None:
     assert str(Url.parse("http://a:1/x?token=secret")) == "http://a:1/x"
 
@@ -109,6 +155,9 @@ def test_url_parse_proxy_keeps_credentials_apart(
         ),
         ("http://me:secret@a.test:x", "the proxy http://a.test:x has an invalid port"),
         ("http://me:secret@:80", "the proxy http://:80 has no host"),
+        ("http://me:secret/x@a.test", "the proxy '...@a.test' cannot be read: percent-encode"),
+        ("me:secret?x@a.test", "the proxy '...' cannot be read"),
+        ("http://me:secret@[x]", "'...@\\[x\\]' is not a URL: its host cannot be read"),
     ],
 )
 def test_url_parse_proxy_error_hides_credentials(text: str, problem: str) -> None:

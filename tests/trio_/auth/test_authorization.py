@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 import webbrowser
 from contextlib import suppress
+from html import unescape
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -29,8 +31,9 @@ from mcp_trio import (
 )
 from mcp_trio.auth._authorization import ClientAuthorization, login_config
 from mcp_trio.auth._loopback import LoopbackListener
+from tests.fakes.browser import login_page_of, visit
 from tests.trio_.http_client.test_connector import TinyProxy, listening
-from tests.trio_.oauth_world import oauth_world, state_in
+from tests.trio_.oauth_world import oauth_world, redirect_uri_in, state_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -430,6 +433,69 @@ async def test_login_may_take_longer_than_initialize_timeout(world: World) -> No
         pass
 
 
+async def test_show_mode_leaves_the_page_to_the_user(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a machine on which no browser can be opened."""
+    monkeypatch.setattr(webbrowser, "open", lambda url: 1 / 0)
+    async with trio.open_nursery() as nursery:
+
+        def show(url: str) -> None:
+            nursery.start_soon(trio.to_thread.run_sync, lambda: urlopen(url, timeout=10).read())
+
+        login = LoginConfig(storage=MemoryStorage(), browse="show", show=show)
+        async with opened(world, login) as client:
+            await client.list_tools()
+    assert world.tokens == 1
+
+
+async def test_new_scopes_are_shown_before_the_login_page(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: list[str] = []
+
+    def open_page(url: str) -> bool:
+        pages.append(visit(url))
+        link = unescape(pages[-1].partition('href="')[2].partition('"')[0])
+        urlopen(link or pages[-1], timeout=10).read()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_page)
+    async with opened(world, LoginConfig(storage=MemoryStorage())) as client:
+        world.wants = "add:numbers"
+        await client.call_tool("add", {})
+    first, then = pages
+    assert first.startswith(f"{world.root}/authorize?")
+    assert f"{world.url} demands more than at the last login" in then
+    assert "<code>add:numbers</code>" in then
+    assert "refresh" not in then
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("headless_", [True, False])
+async def test_new_scopes_are_confirmed_by_the_application(
+    world: World, browser: list[str], allowed: bool, headless_: bool
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    async def confirm(scopes: tuple[str, ...]) -> bool:
+        asked.append(scopes)
+        return allowed
+
+    login = LoginConfig(storage=MemoryStorage(), confirm_scopes=confirm)
+    if headless_:
+        login = headless(confirm_scopes=confirm)
+    async with opened(world, login) as client:
+        world.wants = "add:numbers"
+        if allowed:
+            await client.call_tool("add", {})
+        else:
+            with pytest.raises(AuthRequired, match=r"did not allow .* demands: add:numbers"):
+                await client.call_tool("add", {})
+    assert asked == [("add:numbers",)]
+    assert world.tokens == (2 if allowed else 1)
+
+
 # -- The browser ---------------------------------------------------------------------------------
 
 
@@ -453,19 +519,23 @@ async def test_browser_login_shows_the_page_and_gets_the_redirect(
     told: list[str] = []
     async with opened(world, LoginConfig(storage=MemoryStorage(), show=told.append)) as client:
         await client.list_tools()
-    assert told == browser
-    assert browser[0].startswith(f"{world.root}/authorize?")
+    assert told[0].startswith(f"{world.root}/authorize?")
+    # Other users can see the arguments of the browser, which must not show the login.
+    (started,) = browser
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/start/[\w-]{43}", started)
+    assert state_in(told[0]) not in started
 
 
 async def test_browser_login_reuses_the_registered_port(world: World, browser: list[str]) -> None:
     storage = MemoryStorage()
     world.refresh = False
+    shown: list[str] = []
     for _ in range(2):
-        async with opened(world, LoginConfig(storage=storage)) as client:
+        async with opened(world, LoginConfig(storage=storage, show=shown.append)) as client:
             world.good.clear()
             await client.list_tools()
-    ports = {parse_qs(urlsplit(url).query)["redirect_uri"][0] for url in browser}
-    assert len(ports) == 1
+    assert len({redirect_uri_in(url) for url in shown}) == 1
+    assert len(shown) == len(browser) > 1
     assert world.count("/register") == 1
 
 
@@ -504,13 +574,16 @@ async def test_loopback_unrelated_requests_get_404(
             statuses.append(said[:12])
 
     def come_back(url: str) -> bool:
-        query = parse_qs(urlsplit(url).query)
-        port = urlsplit(query["redirect_uri"][0]).port
+        page = login_page_of(url)
+        place = urlsplit(redirect_uri_in(page))
+        port = place.port
         assert port is not None
-        state = query["state"][0].encode()
-        line = b" /callback?code=x&state=" + state
+        state = state_in(page).encode()
+        line = f" {place.path}?code=x&state=".encode() + state
         for request in (
-            b"GET /callback?code=x&state=wrong HTTP/1.1\r\nhost: x\r\n\r\n",
+            f"GET {place.path}?code=x&state=wrong HTTP/1.1\r\nhost: x\r\n\r\n".encode(),
+            b"GET /callback?code=x&state=" + state + b" HTTP/1.1\r\nhost: x\r\n\r\n",
+            f"GET {urlsplit(url).path} HTTP/1.1\r\nhost: x\r\n\r\n".encode(),
             b"GET /favicon.ico HTTP/1.1\r\nhost: x\r\n\r\n",
             b"POST" + line + b" HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
             b"GET /other?code=x&state=" + state + b" HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -524,7 +597,7 @@ async def test_loopback_unrelated_requests_get_404(
     monkeypatch.setattr(webbrowser, "open", come_back)
     async with opened(world, LoginConfig(storage=MemoryStorage())):
         pass
-    assert statuses == [b"HTTP/1.1 404"] * 4 + [b"", b""] + [b"HTTP/1.1 200"]
+    assert statuses == [b"HTTP/1.1 404"] * 6 + [b"", b""] + [b"HTTP/1.1 200"]
 
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])
@@ -532,11 +605,12 @@ async def test_loopback_accepts_every_local_host_name(
     world: World, browser: list[str], host: str
 ) -> None:
     profile = ClientProfile(redirect_uri=f"http://{host}:0/callback")
-    async with opened(world, LoginConfig(profile=profile, storage=MemoryStorage())):
+    shown: list[str] = []
+    login = LoginConfig(profile=profile, storage=MemoryStorage(), show=shown.append)
+    async with opened(world, login):
         pass
-    assert urlsplit(parse_qs(urlsplit(browser[0]).query)["redirect_uri"][0]).hostname == host.strip(
-        "[]"
-    )
+    assert urlsplit(redirect_uri_in(shown[0])).hostname == host.strip("[]")
+    assert urlsplit(browser[0]).hostname == host.strip("[]")
 
 
 async def test_loopback_with_remote_redirect_uri_raises(world: World) -> None:
@@ -717,6 +791,8 @@ def test_login_with_invalid_browse_raises() -> None:
         LoginConfig(browse=browse)
     with pytest.raises(ValueError, match="not 'firefox'"):
         LoginConfig(browse="firefox")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="browse='show' needs show"):
+        LoginConfig(browse="show")
 
 
 def test_auth_option_accepts_bool_profile_and_login() -> None:

@@ -240,7 +240,7 @@ async def test_fetch_silent_address_gets_a_share_of_the_time(
 async def test_fetch_without_time_left_raises_fetch_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = trio.current_time
     with trio.CancelScope() as scope:
-        connectors = [Connector("http", "127.0.0.1", 9, proxy=None)]
+        connectors = [(Connector("http", "127.0.0.1", 9, proxy=None), "127.0.0.1")]
         scope.deadline = clock() + 1
         monkeypatch.setattr(trio, "current_time", lambda: clock() + 2)
         with pytest.raises(FetchFailed, match="did not let us connect"):

@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+import h11
 import pytest
 import trio
 import trio.testing
 
-from mcp_core.auth import AuthorizationFailed, Browse
+from mcp_core.auth import AuthorizationFailed, Browse, HttpResponse
 from mcp_trio.auth import _loopback
 from mcp_trio.auth._loopback import LoopbackListener
 
@@ -154,14 +155,21 @@ async def test_loopback_accept_failure_raises(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_loopback_browser_that_closes_early_still_counts() -> None:
-    loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
+    async with waiting() as (loopback, answers):
+        stream = await connected(loopback)
+        await stream.send_all(f"{GOOD} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        await stream.aclose()
+    assert answers == [f"{loopback.redirect_uri}?state=s&code={CANARY}"]
+
+
+async def test_loopback_response_to_closed_connection_is_dropped() -> None:
     ours, theirs = trio.testing.memory_stream_pair()
-    await theirs.send_all(f"{GOOD} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     await theirs.aclose()
-    step = Browse("https://as.example/?state=s", loopback.redirect_uri)
-    found = await loopback._handle_request(cast("trio.SocketStream", ours), step)
-    assert found == f"{loopback.redirect_uri}?state=s&code={CANARY}"
-    loopback.close()
+    http = h11.Connection(h11.SERVER)
+    http.receive_data(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+    http.next_event()
+    response = HttpResponse(404, [("connection", "close")], b"x")
+    await _loopback._send_response(cast("trio.SocketStream", ours), http, response)
 
 
 async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

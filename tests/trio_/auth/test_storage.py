@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,38 @@ def test_file_storage_is_readable_by_the_owner_only(tmp_path: Path) -> None:
         storage.load("k")
     storage.save("k", b"new")
     assert storage.load("k") == b"new"
+
+
+@pytest.mark.requirement("AG-7")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o1777])
+def test_file_storage_directory_that_others_may_write_to_raises(tmp_path: Path, mode: int) -> None:
+    """They could replace files, for example by those of another account."""
+    storage = FileStorage(tmp_path / "to kens")
+    storage.save("k", b"secret")
+    storage.directory.chmod(mode)
+    uses: list[Callable[[], object]] = [
+        lambda: storage.load("k"),
+        lambda: storage.save("k", b"new"),
+        lambda: storage.lock("k"),
+    ]
+    for use in uses:
+        with pytest.raises(PermissionError, match=r"may write to .* `chmod 700 '.*to kens'`"):
+            use()
+    storage.directory.chmod(0o755)
+    assert storage.load("k") == b"secret"
+
+
+@pytest.mark.requirement("AG-7")
+def test_file_storage_directory_of_another_user_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FileStorage(tmp_path / "tokens")
+    storage.save("k", b"secret")
+    monkeypatch.setattr(os, "geteuid", lambda: storage.directory.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        storage.load("k")
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        storage.save("k", b"new")
 
 
 def test_file_storage_does_not_read_links_or_pipes(tmp_path: Path) -> None:

@@ -584,6 +584,7 @@ class Names(trio.abc.HostnameResolver):
 
 
 PUBLIC, PRIVATE = "93.184.216.34", "10.1.2.3"
+LOOPBACK, LINK_LOCAL = "127.0.0.1", "169.254.169.254"
 
 
 @pytest.mark.parametrize(
@@ -607,7 +608,7 @@ async def test_jwks_of_another_origin_stays_in_the_network_of_its_issuer(
     local: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The configured address may be anywhere."""
+    """The configured address may be anywhere. A private issuer may name a public address."""
     asked: list[Callable[[str], bool]] = []
 
     async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpResponse:

@@ -6,7 +6,9 @@ import re
 import sys
 from collections.abc import Generator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 
 from mcp_core import AuthRequired
@@ -15,6 +17,7 @@ from mcp_core.auth import (
     Authorizer,
     Browse,
     EnterpriseManaged,
+    Fetch,
     FetchFailed,
     HttpResponse,
     JwtBearer,
@@ -22,9 +25,10 @@ from mcp_core.auth import (
     Secret,
 )
 from mcp_core.auth._jose import require_joserfc
+from mcp_core.auth._resource_urls import distinct_redirect_uri
 from mcp_core.auth.client._authorizer import MAX_STEP_UPS
 from mcp_core.auth.client._registration import registration_key
-from mcp_core.auth.client._tokens import Tokens, encode_tokens, tokens_key
+from mcp_core.auth.client._tokens import Tokens, decode_tokens, encode_tokens, tokens_key
 from tests.core.auth.play import (
     AS,
     FREE_PORT,
@@ -96,6 +100,12 @@ PLACES = [
     ("https://e.com/mcp", "not an address", "https://as.com/x", {"10.0.0.1": False}),
 ]  # fmt: skip
 TOKEN = f"{AS}/token"
+CREDENTIALS: dict[str, Any] = {
+    "grant": "client_credentials",
+    "client_id": "c",
+    "client_secret": Secret("canary"),
+    "issuer": AS,
+}
 REFRESH = {"grant_type": "refresh_token", "client_id": "test-client-id", "resource": MCP}
 
 
@@ -215,6 +225,48 @@ def test_may_fetch_address_depends_on_server_address(
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
 
 
+NAMED_BY = [
+    # the MCP server, where it was reached, where the issuer's metadata came from, and the addresses
+    # allowed for a URL that the issuer named
+    (MCP, "127.0.0.1", "127.0.0.1", {"127.0.0.1": True, "10.0.0.1": False}),
+    (MCP, "127.0.0.1", None, {"127.0.0.1": True, "10.0.0.1": False}),  # http://localhost:1002
+    (MCP, "127.0.0.1", "9.9.9.9", {"127.0.0.1": False, "10.0.0.1": False, "9.9.9.8": True}),
+    ("https://e.com/mcp", "10.0.0.1", "9.9.9.9",
+        {"10.0.0.2": False, "127.0.0.1": False, "9.9.9.8": True}),
+    ("https://e.com/mcp", "9.9.9.9", "9.9.9.8", {"10.0.0.2": False, "9.9.9.7": True}),
+    ("https://e.com/mcp", "10.0.0.1", "10.0.0.2",
+        {"10.0.0.3": True, "9.9.9.9": True, "127.0.0.1": False, "169.254.169.254": False}),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("AU-1", "AU-3")
+@pytest.mark.parametrize(("mcp_url", "met", "issuer_address", "addresses"), NAMED_BY)
+def test_may_fetch_url_named_by_issuer_depends_on_its_address(
+    mcp_url: str, met: str | None, issuer_address: str | None, addresses: dict[str, bool]
+) -> None:
+    """A public authorization server must not direct us into a private network, or to loopback."""
+    issuer = AS if mcp_url == MCP else "https://as.com"
+    auth = authorizer(mcp_url)
+    auth.set_server_address(met)
+    named: list[Fetch] = []
+    attempt = auth.attempt()
+    attempt.headers("POST", mcp_url)
+    assert attempt.received(401, [], mcp_url)
+    document = msgspec.structs.replace(
+        server(issuer, registration_endpoint="https://other.com/register"), address=issuer_address
+    )
+    root = mcp_url.removesuffix("/mcp")
+    script: Script = [
+        (get(f"{root}{PRM}/mcp"), resource(issuer, resource=mcp_url)),
+        (get(f"{issuer}{OAUTH}"), document),
+        (named.append, FetchFailed("slow")),
+    ]
+    assert isinstance(play_to_failure(attempt.challenged(), script), AuthorizationFailed)
+    url, by = named[0].request.url, named[0].named_by
+    assert (url, by) == ("https://other.com/register", issuer)
+    assert {each: auth.may_fetch(url, each, by) for each in addresses} == addresses
+
+
 def test_may_fetch_configured_urls_any_address_is_allowed() -> None:
     managed = EnterpriseManaged(lambda: "id", "https://idp.corp/token", "ic")
     auth = authorizer("https://e.com/mcp", client_id="c", issuer="https://as.corp/t", grant=managed)
@@ -268,8 +320,10 @@ def test_refresh_rejected_leads_to_login() -> None:
 
 def test_refresh_invalid_client_registers_again() -> None:
     store = stored_tokens() | {
-        registration_key(AS): b'{"client_id":"old","method":"none","redirect_uri":"%s"}'
-        % REDIRECT.encode()
+        registration_key(AS): (
+            b'{"issuer":"%s","client_id":"old","method":"none","redirect_uri":"%s"}'
+            % (AS.encode(), REDIRECT.encode())
+        )
     }
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
@@ -379,7 +433,9 @@ def test_tokens_profile_secret_is_not_stored() -> None:
         (form(TOKEN, "Basic YzpjYW5hcnk="), token("t1")),
         (mcp("Bearer t1"), OK),
     ]
-    auth = authorizer(client_id="c", client_secret=Secret("canary"), grant="client_credentials")
+    auth = authorizer(
+        client_id="c", client_secret=Secret("canary"), issuer=AS, grant="client_credentials"
+    )
     play(session(auth), script, store)
     assert b"canary" not in b"".join(store.values())
     assert b"client_method" not in store[KEY]
@@ -395,7 +451,9 @@ def test_tokens_keep_secret_stores_profile_secret() -> None:
         (form(TOKEN, basic, code="test-auth-code"), token("t1", refresh_token="r1")),
         (mcp("Bearer t1"), OK),
     ]
-    known = authorizer(client_id="test-client-id", client_secret=Secret("canary"), keep_secret=True)
+    known = authorizer(
+        client_id="test-client-id", client_secret=Secret("canary"), issuer=AS, keep_secret=True
+    )
     play(session(known), script, store)
     assert b"canary" in store[KEY]
     script = [
@@ -485,18 +543,58 @@ def test_login_registration_error_is_reported_unchanged() -> None:
 
 def test_listen_prefers_port_of_last_login() -> None:
     place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
+    ours, free = distinct_redirect_uri(place, AS), distinct_redirect_uri(anywhere, AS)
     for stored, said, asked in (
-        (place, anywhere, ListenForRedirect(place, any_port=True)),
-        (None, anywhere, ListenForRedirect(anywhere, any_port=True)),
+        (ours, anywhere, ListenForRedirect(ours, any_port=True)),
+        (place, anywhere, ListenForRedirect(ours, any_port=True)),
+        (None, anywhere, ListenForRedirect(free, any_port=True)),
         # a changed profile wins
-        ("http://localhost:4242/other", anywhere, ListenForRedirect(place, any_port=True)),
+        ("http://localhost:4242/other", anywhere, ListenForRedirect(ours, any_port=True)),
         (place, REDIRECT, ListenForRedirect(REDIRECT)),
-        ("http://[::1", anywhere, ListenForRedirect(anywhere, any_port=True)),
-        ("https://e.com/cb", anywhere, ListenForRedirect(anywhere, any_port=True)),
+        ("http://[::1", anywhere, ListenForRedirect(free, any_port=True)),
+        ("https://e.com/cb", anywhere, ListenForRedirect(free, any_port=True)),
     ):
         store = stored_tokens(redirect_uri=stored, refresh=None)
         auth = loaded_authorizer(store, redirect_uri=said)
         assert listen_step(challenged_flow(auth), store) == asked
+
+
+CIMD = "https://app.example.com/client.json"
+
+
+@pytest.mark.requirement("AQ-9")
+@pytest.mark.parametrize(
+    ("members", "distinct"),
+    [
+        ({}, True),
+        ({"client_metadata_url": CIMD}, False),
+        ({"client_id": "c"}, False),
+        ({"redirect_uri": "http://127.0.0.1:3000/callback"}, False),
+    ],
+)
+def test_redirect_uri_is_distinct_per_issuer_if_we_register_it(
+    members: dict[str, Any], distinct: bool
+) -> None:
+    """The other redirect URIs are registered by the user, or in the user's document."""
+    uris = []
+    for issuer in AS, "http://localhost:1003":
+        auth = authorizer(**({"redirect_uri": "http://127.0.0.1:0/callback"} | members))
+        asked: list[Browse] = []
+
+        def look(step: Any, asked: list[Browse] = asked) -> None:
+            asked.append(step)
+
+        script: Script = [
+            (get(f"{RS}{PRM}/mcp"), resource(issuer)),
+            (get(f"{issuer}{OAUTH}"), server(issuer, client_id_metadata_document_supported=True)),
+        ]
+        if distinct or "redirect_uri" in members:
+            script.append((posted(f"{issuer}/register"), registered()))
+        script.append((look, TIMEOUT))
+        play_to_failure(challenged_flow(auth), script, {})
+        assert parse_qs(urlsplit(asked[0].url).query)["redirect_uri"] == [asked[0].redirect_uri]
+        uris.append(asked[0].redirect_uri)
+    assert (uris[0] != uris[1]) is distinct
 
 
 # -- Failing and concurrent flows ------------------------------------------------------------------
@@ -507,7 +605,8 @@ def store_after_failed_login(*, recalled: bool, failure: Any) -> dict[str, bytes
     store: dict[str, bytes] = {}
     if recalled:
         store[registration_key(AS)] = (
-            b'{"client_id":"c","method":"none","redirect_uri":"%s"}' % REDIRECT.encode()
+            b'{"issuer":"%s","client_id":"c","method":"none","redirect_uri":"%s"}'
+            % (AS.encode(), REDIRECT.encode())
         )
     script: Script = [(mcp(None), unauthorized()), *discovery()]
     if not recalled:
@@ -578,9 +677,9 @@ def test_listen_impossible_error_names_scopes() -> None:
 def test_listen_impossible_sends_no_registration() -> None:
     auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
     assert listen_step(challenged_flow(auth), {}) == ListenForRedirect(
-        "http://127.0.0.1:0/callback", any_port=True
+        distinct_redirect_uri("http://127.0.0.1:0/callback", AS), any_port=True
     )
-    place = f"http://127.0.0.1:{FREE_PORT}/callback"
+    place = distinct_redirect_uri(f"http://127.0.0.1:{FREE_PORT}/callback", AS)
     again: Script = [
         (mcp(None), unauthorized()),
         (get(f"{RS}{PRM}/mcp"), resource()),
@@ -691,6 +790,67 @@ def test_step_ups_are_counted_per_operation() -> None:
         play_to_failure(request(auth, "x"), [(mcp("Bearer t5"), forbidden("x5"))], store),
         AuthRequired,
     )
+
+
+@pytest.mark.requirement("AF-6", "AT-5")
+@pytest.mark.parametrize("scopes", [None, (), ("a", "b")])
+def test_login_without_user_requests_scopes_of_profile_only(scopes: tuple[str, ...] | None) -> None:
+    """A hostile server must not get a token with more rights: no user sees what it demands."""
+    wanted = " ".join(scopes) if scopes else None
+    request_token = (form(TOKEN, "Basic YzpjYW5hcnk=", scope=wanted), token("t2"))
+    script: Script = [
+        (mcp(None), unauthorized(scope="admin")),
+        *discovery(resource(scopes_supported=["admin", "root"])),
+        request_token,
+        (mcp("Bearer t2"), OK),
+        (mcp("Bearer t2"), unauthorized(scope="admin")),
+        (get(f"{RS}{PRM}/mcp"), resource(scopes_supported=["admin"])),
+        request_token,
+        (mcp("Bearer t2"), forbidden("a admin")),
+    ]
+    failure = play_to_failure(session(authorizer(**CREDENTIALS, scopes=scopes), "x", "y"), script)
+    assert isinstance(failure, AuthRequired)
+    assert "demands the scopes a admin for y. Without a user, only the scopes of the" in str(
+        failure
+    )
+    assert failure.scopes == ("a", "admin")
+    # Nor does a profile get the scopes that an earlier one requested.
+    store = stored_tokens(client_id="c", requested_scopes=("z",))
+    auth = expiring_authorizer(store, **CREDENTIALS, scopes=scopes)
+    assert play(auth.renew(), [*discovery(), request_token], store)
+
+
+@pytest.mark.requirement("AT-6")
+@pytest.mark.parametrize(
+    ("members", "reply", "new"),
+    [
+        ({}, forbidden("b"), ("b",)),
+        ({}, forbidden("a b c"), ("b", "c")),
+        ({}, unauthorized(scope="b"), ("b",)),
+        ({"scopes": ("b",)}, forbidden("b"), ()),
+        ({}, forbidden("a"), ()),
+        ({}, unauthorized(), ()),
+    ],
+)
+def test_login_shows_scopes_that_are_new(
+    members: dict[str, Any], reply: HttpResponse, new: tuple[str, ...]
+) -> None:
+    store = stored_tokens(refresh=None)
+    auth = loaded_authorizer(store, client_id="test-client-id", **members)
+    asked: list[Browse] = []
+    metadata = server(scopes_supported=["offline_access"])
+    script: Script = [*discovery(metadata=metadata), (asked.append, TIMEOUT)]
+    play_to_failure(challenged_flow(auth, reply=reply), script, store)
+    assert (asked[0].new_scopes, asked[0].server) == (new, MCP)
+    assert ("new_scopes" in repr(asked[0])) is bool(new)
+
+
+def test_first_login_has_no_new_scopes() -> None:
+    asked: list[Browse] = []
+    script: Script = [*discovery(), (asked.append, TIMEOUT)]
+    auth = authorizer(client_id="test-client-id")
+    play_to_failure(challenged_flow(auth, reply=unauthorized(scope="a")), script, {})
+    assert asked[0].new_scopes == ()
 
 
 def test_step_up_failed_is_not_counted() -> None:
@@ -909,6 +1069,49 @@ def test_renew_newer_stored_tokens_are_adopted(members: dict[str, Any]) -> None:
     assert store == before
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "generation"), [("1", "1", 0), ("1", "2", 1), ("1", None, 1), (None, "2", 1)]
+)
+def test_adopted_tokens_of_same_login_keep_generation(
+    ours: str | None, theirs: str | None, generation: int
+) -> None:
+    """Another process has only refreshed them, so the user is the same."""
+    store = stored_tokens(login_id=ours)
+    auth = expiring_authorizer(store)
+    store |= stored_tokens(**(NEWER | {"login_id": theirs}))
+    assert play(auth.renew(), discovery(), store)
+    assert auth.generation == generation
+
+
+def test_login_id_stays_with_refresh_and_changes_with_login() -> None:
+    store: dict[str, bytes] = {}
+    auth = authorizer()
+
+    def login_id() -> str | None:
+        tokens = decode_tokens(store[KEY])
+        assert tokens is not None
+        return tokens.login_id
+
+    script = first_login()
+    script[-2] = (script[-2][0], token("t1", refresh_token="r1"))
+    play(session(auth), script, store)
+    first = login_id()
+    assert first
+    rejected = (mcp("Bearer t1"), unauthorized())
+    metadata = (get(f"{RS}{PRM}/mcp"), resource())
+    play(request(auth), [rejected, metadata, refresh_step(), (mcp("Bearer t2"), OK)], store)
+    assert login_id() == first
+    again: Script = [
+        (mcp("Bearer t2"), unauthorized()),
+        metadata,
+        (form(TOKEN), oauth_error("invalid_grant")),
+        *login("t3"),
+        (mcp("Bearer t3"), OK),
+    ]
+    play(request(auth), again, store)
+    assert login_id() not in (None, first)
+
+
 @pytest.mark.parametrize("before", [{}, stored_tokens(refresh=None), stored_tokens()])
 def test_unauthorized_tokens_of_other_process_are_adopted(before: dict[str, bytes]) -> None:
     auth = loaded_authorizer(before)
@@ -999,7 +1202,9 @@ def test_renew_storage_emptied_still_refreshes() -> None:
 def test_renew_non_interactive_grant_runs_again() -> None:
     clock = Clock()
     jwts = iter(["j1", "j2", "j3"])
-    auth = authorizer(clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c")
+    auth = authorizer(
+        clock=clock, grant=JwtBearer(lambda: next(jwts)), client_id="c", issuer=AS, scopes=("a",)
+    )
     store: dict[str, bytes] = {}
     script: Script = [
         (mcp(None), unauthorized(scope="a")),
@@ -1051,7 +1256,7 @@ def test_grant_profile_function_without_text_fails(
     ask: Any, problem: str, enterprise: bool
 ) -> None:
     managed = EnterpriseManaged(ask, "http://localhost:1004/token", "ic")
-    auth = authorizer(client_id="c", grant=managed if enterprise else JwtBearer(ask))
+    auth = authorizer(client_id="c", issuer=AS, grant=managed if enterprise else JwtBearer(ask))
     failure = play_to_failure(request(auth), [(mcp(None), unauthorized()), *discovery()])
     assert isinstance(failure, AuthorizationFailed)
     assert re.search(("id_token" if enterprise else "assertion") + f" .* {problem}", str(failure))
@@ -1065,6 +1270,8 @@ def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
     auth = authorizer(
         client_id="c",
         client_secret=Secret("canary"),
+        issuer=AS,
+        scopes=("a", "b"),
         grant=managed if enterprise else "client_credentials",
     )
     jag = "urn:ietf:params:oauth:token-type:id-jag"

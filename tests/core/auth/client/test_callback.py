@@ -216,7 +216,14 @@ BROWSE = Browse(f"{AS}/authorize?state=the-state&x=y", REDIRECT)
     ("callback", "yes"),
     [
         (came(), True),
-        ("/callback?state=the-state&error=access_denied", True),
+        (came(code=None, error="access_denied"), True),
+        (came().replace("localhost", "LocalHost"), True),
+        ("/callback?state=the-state&error=access_denied", False),
+        (came().replace("/callback", "/callback/of-another-issuer"), False),
+        (came().replace("/callback", "/other"), False),
+        (came().replace("localhost:3000", "localhost:3001"), False),
+        (came().replace("http:", "https:"), False),
+        (came().replace("localhost", "evil.example"), False),
         (came(state="another"), False),
         (came(state="é"), False),
         (came(state=None), False),
@@ -226,7 +233,7 @@ BROWSE = Browse(f"{AS}/authorize?state=the-state&x=y", REDIRECT)
         ("/favicon.ico", False),
     ],
 )
-def test_is_callback_matches_state_only(callback: str, yes: bool) -> None:
+def test_is_callback_matches_place_and_state_only(callback: str, yes: bool) -> None:
     assert is_callback_for(BROWSE, callback) is yes
 
 

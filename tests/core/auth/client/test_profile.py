@@ -10,6 +10,7 @@ from mcp_core.auth import ClientProfile, EnterpriseManaged, JwtBearer, Secret
 
 CIMD = "https://app.example.com/client.json"
 SECRET = Secret("canary-4711")
+ISSUER = "https://as.example.com"
 MANAGED = EnterpriseManaged(lambda: "t", "https://idp.com/token", "c", SECRET)
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -37,6 +38,25 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"grant": "client_credentials", "client_metadata_url": CIMD}, "needs client_id"),
     ({"grant": JwtBearer(lambda: "x")}, "set client_id"),
     ({"grant": MANAGED}, "set client_id"),
+    ({"client_id": "c", "client_secret": SECRET}, "client_secret needs issuer: the URL of"),
+    ({"client_id": "c", "private_key": SECRET}, "private_key needs issuer"),
+    ({"client_id": "c", "client_metadata_url": CIMD, "private_key": SECRET}, "needs issuer"),
+    (
+        {"grant": "client_credentials", "client_id": "c", "client_secret": SECRET},
+        "client_secret needs issuer",
+    ),
+    ({"grant": JwtBearer(lambda: "x"), "client_id": "c"}, "the grant JwtBearer needs issuer"),
+    ({"grant": MANAGED, "client_id": "c"}, "the grant EnterpriseManaged needs issuer"),
+    (
+        {"grant": MANAGED, "client_metadata_url": CIMD, "private_key": SECRET},
+        "the grant EnterpriseManaged needs issuer",
+    ),
+    ({"issuer": "as.example"}, "issuer is neither https nor http: 'as.example'"),
+    ({"issuer": "http://as.example"}, "issuer is not https"),
+    (
+        {"issuer": "https://u:canary@as.example"},
+        r"issuer contains a user name: '\.\.\.@as.example'",
+    ),
 ]
 
 
@@ -57,11 +77,20 @@ TAKEN: list[dict[str, Any]] = [
     {"redirect_uri": "https://e.com/cb"},
     {"redirect_uri": "http://[::1]:8080/cb"},
     {"client_metadata_url": CIMD},
-    {"client_id": "c", "client_secret": SECRET},
-    {"grant": "client_credentials", "client_id": "c", "client_secret": SECRET},
+    {"client_id": "c"},
+    {"client_id": "c", "client_secret": SECRET, "issuer": ISSUER},
+    {"client_id": "c", "private_key": SECRET, "issuer": "http://localhost:9000"},
+    # A client assertion names the one server that it is for.
+    {"client_metadata_url": CIMD, "private_key": SECRET},
+    {
+        "grant": "client_credentials",
+        "client_id": "c",
+        "client_secret": SECRET,
+        "issuer": ISSUER,
+    },
     {"grant": "client_credentials", "client_metadata_url": CIMD, "private_key": SECRET},
-    {"grant": JwtBearer(lambda: "x"), "client_id": "c"},
-    {"grant": MANAGED, "client_id": "c"},
+    {"grant": JwtBearer(lambda: "x"), "client_id": "c", "issuer": ISSUER},
+    {"grant": MANAGED, "client_id": "c", "issuer": ISSUER},
 ]
 
 
@@ -97,5 +126,5 @@ def test_profile_application_type_depends_on_redirect_uri(redirect_uri: str, typ
     ],
 )
 def test_profile_extensions_depend_on_grant(grant: Any, names: list[str]) -> None:
-    profile = ClientProfile(grant=grant, client_id="c", client_secret=SECRET)
+    profile = ClientProfile(grant=grant, client_id="c", client_secret=SECRET, issuer=ISSUER)
     assert profile.extensions == {name: {} for name in names}

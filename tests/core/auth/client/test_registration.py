@@ -48,9 +48,7 @@ def identity_of(
     **members: Any,
 ) -> ClientIdentity:
     server = authority(issuer=issuer_, **(metadata or {})).metadata
-    flow = identify(
-        profile(**members), server, resource=MCP, redirect_uri=redirect_uri, scopes=scopes, now=now
-    )
+    flow = identify(profile(**members), server, redirect_uri=redirect_uri, scopes=scopes, now=now)
     return play(flow, script or [], store)
 
 
@@ -93,7 +91,7 @@ def test_identity_without_registration_endpoint_requires_manual_one(
 ) -> None:
     server = authority(registration_endpoint=None).metadata
     ours = profile(redirect_uri=redirect_uri)
-    flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
+    flow = identify(ours, server, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
         AuthRequired, match=re.escape(f"with the redirect URI {told}, and set the client_id (and")
     ):
@@ -130,7 +128,10 @@ def test_identity_preregistered_authentication_method(
     members: dict[str, Any], supported: list[str] | None, method: str
 ) -> None:
     identity = identity_of(
-        client_id="c", metadata={"token_endpoint_auth_methods_supported": supported}, **members
+        client_id="c",
+        issuer=AS,
+        metadata={"token_endpoint_auth_methods_supported": supported},
+        **members,
     )
     assert identity == ClientIdentity("c", method, members.get("client_secret"))
 
@@ -230,7 +231,7 @@ def test_registration_failed_reports_cause(reply: Any, text: str, error: str | N
 
 
 def store_of(**more: Any) -> dict[str, bytes]:
-    kept = {"client_id": "kept", "method": "none", "redirect_uri": REDIRECT} | more
+    kept = {"issuer": AS, "client_id": "kept", "method": "none", "redirect_uri": REDIRECT} | more
     return {registration_key(AS): json.dumps(kept).encode()}
 
 
@@ -245,6 +246,8 @@ def store_of(**more: Any) -> dict[str, bytes]:
         (store_of(scope="a"), False),
         (store_of(redirect_uri="http://localhost:3001/callback"), False),
         (store_of(client_id=None), False),
+        (store_of(issuer="http://localhost:1003"), False),
+        (store_of(issuer=None), False),
         ({registration_key(AS): b"\x00garbage"}, False),
         ({registration_key("http://localhost:1003"): store_of()[registration_key(AS)]}, False),
     ],
@@ -278,15 +281,39 @@ OTHER = "http://localhost:1003"
 
 
 @pytest.mark.requirement("AQ-7")
-@pytest.mark.parametrize("members", [{}, {"issuer": AS}])
-def test_configured_credentials_other_issuer_fails(members: dict[str, Any]) -> None:
-    store: dict[str, bytes] = {}
-    assert identity_of([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
-    assert identity_of([], store, client_id="c", client_secret=SECRET, **members).client_id == "c"
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({"client_id": "c"}, "client_id was made for 'http://localhost:1002'"),
+        ({"client_id": "c", "issuer": AS}, "client_id was made for 'http://localhost:1002'"),
+        (
+            {"client_id": "c", "client_secret": SECRET, "issuer": AS},
+            "client_id was made for 'http://localhost:1002'",
+        ),
+        ({"issuer": AS}, "the issuer of the profile is 'http://localhost:1002'"),
+        (
+            {"client_metadata_url": CIMD, "issuer": AS},
+            "the issuer of the profile is 'http://localhost:1002'",
+        ),
+    ],
+)
+def test_configured_identity_other_issuer_fails(members: dict[str, Any], text: str) -> None:
+    store = store_of()
+    for _ in range(2):
+        identity_of([], store, metadata=SUPPORTED, **members)
     with pytest.raises(
-        AuthorizationFailed, match="now names the authorization server 'http://localhost:1003'"
+        AuthorizationFailed,
+        match=f"names the authorization server 'http://localhost:1003', but.*{text}",
     ):
-        identity_of([], store, client_id="c", client_secret=SECRET, issuer_=OTHER, **members)
+        identity_of([], store, issuer_=OTHER, metadata=SUPPORTED, **members)
+
+
+@pytest.mark.requirement("AQ-7")
+def test_client_id_owner_is_recorded_for_all_mcp_servers() -> None:
+    store: dict[str, bytes] = {}
+    identity_of([], store, client_id="c")
+    assert store == {"issuer:c": AS.encode()}
+    assert identity_of([], store, client_id="d", issuer_=OTHER).client_id == "d"
 
 
 @pytest.mark.requirement("AQ-7")

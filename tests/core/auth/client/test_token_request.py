@@ -56,7 +56,10 @@ def applicant(
 ) -> TokenEndpointClient:
     entropy = Entropy()
     prover = DpopSigner(new_seed(entropy), entropy=entropy, wall_time=Clock()) if bound else None
-    known = profile(client_id="c", private_key=Secret(key)) if key is not None else profile()
+    members = (
+        {"client_id": "c", "private_key": Secret(key), "issuer": AS} if key is not None else {}
+    )
+    known = profile(**members)
     return TokenEndpointClient(
         authority(**metadata),
         identity,

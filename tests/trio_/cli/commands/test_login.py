@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from functools import partial
+from subprocess import PIPE
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 import trio
@@ -14,8 +18,8 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._session import Target, _explain_errors
-from tests.trio_.cli.program import GREETER, run
-from tests.trio_.oauth_world import oauth_world
+from tests.trio_.cli.program import COMMAND, GREETER, run
+from tests.trio_.oauth_world import oauth_world, state_in
 
 if TYPE_CHECKING:
     import subprocess
@@ -24,7 +28,13 @@ if TYPE_CHECKING:
 
     from tests.trio_.oauth_world import World
 
-VISITS = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=10).read()"
+# A browser that also writes its argument into a file, as `ps` shows it to other users. The text has
+# no colon, which separates browsers in the environment variable.
+VISITS = (
+    "import os, sys, urllib.request;"
+    "print(sys.argv[1], file=open(os.environ['ARGUMENTS'], 'a'));"
+    "urllib.request.urlopen(sys.argv[1], timeout=10).read()"
+)
 BROWSER = f"{shlex.join([sys.executable, '-c', VISITS])} %s"
 
 
@@ -36,6 +46,7 @@ async def world() -> AsyncIterator[World]:
 
 async def run_command(home: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     environment = {"XDG_DATA_HOME": str(home), "BROWSER": BROWSER, **env}
+    environment["ARGUMENTS"] = str(home / "arguments")
     result = await trio.to_thread.run_sync(partial(run, *words, env=environment))
     assert "CANARY" not in result.stdout + result.stderr
     return result
@@ -45,10 +56,38 @@ async def test_login_token_is_used_by_other_commands(world: World, tmp_path: Pat
     result = await run_command(tmp_path, "login", world.url)
     assert result.returncode == 0, result.stderr
     assert "log in with your browser" in result.stderr
+    page = result.stderr.partition("go to ")[2].split()[0]
+    started = (tmp_path / "arguments").read_text()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/start/[\w-]{43}\n", started)
+    assert state_in(page) not in started
     assert result.stderr.endswith("mcp-trio: logged in; the other commands use this login now\n")
     result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
     assert "add" in result.stdout
     assert world.tokens == 1
+
+
+async def test_login_without_browser_prints_the_address_only(world: World, tmp_path: Path) -> None:
+    """The user may open it on another machine, whose port is forwarded to this one."""
+    words = *COMMAND[1:], "login", "--no-browser", world.url
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "BROWSER": "false %s"}
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(
+            partial(
+                trio.run_process,
+                [sys.executable, *words],
+                env=environment,
+                stderr=PIPE,
+                check=False,
+            )
+        )
+        line = b""
+        while not line.endswith(b"\n"):
+            line += await process.stderr.receive_some()
+        page = line.decode().removeprefix("mcp-trio: log in at ").strip()
+        assert page.startswith(f"{world.root}/authorize?")
+        await trio.to_thread.run_sync(lambda: urlopen(page, timeout=10).read())
+        line = await process.stderr.receive_some()
+        assert line.startswith(b"mcp-trio: logged in")
 
 
 async def test_login_again_replaces_token_only_on_success(world: World, tmp_path: Path) -> None:
@@ -79,19 +118,25 @@ async def test_login_client_id_is_bound_to_one_authorization_server(
         "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us",
         "resource": world.url,
     }  # fmt: skip
-    assert kept.load(f"issuer:{world.url} us") == world.root.encode()
-    kept.save(f"issuer:{world.url} us", b"https://as.example")
+    assert kept.load("issuer:us") == world.root.encode()
+    kept.save("issuer:us", b"https://as.example")
     result = await run_command(tmp_path, "login", "--client-id", "us", world.url)
     assert result.returncode == 3
     assert "was made for 'https://as.example'" in result.stderr
     assert world.tokens == 2
+    words = "login", "--client-id", "us", "--issuer", world.root, world.url
+    result = await run_command(tmp_path, *words)
+    assert result.returncode == 0, result.stderr
 
 
 async def test_login_client_secret_is_stored_with_tokens(world: World, tmp_path: Path) -> None:
     """The secret need not be given again. It is stored in a file that only the user can read."""
     world.methods, secret = ["client_secret_post"], "CANARY-secret"
-    words = "login", "--client-id", "us", "--client-secret-env", "OURS", world.url
-    result = await run_command(tmp_path, *words, OURS=secret)
+    words = "login", "--client-id", "us", "--client-secret-env", "OURS", "--issuer"
+    result = await run_command(tmp_path, *words, "https://as.example", world.url, OURS=secret)
+    assert result.returncode == 3
+    assert "was made for 'https://as.example'" in result.stderr
+    result = await run_command(tmp_path, *words, world.root, world.url, OURS=secret)
     assert result.returncode == 0, result.stderr
     assert "/register" not in dict(world.asked)
     for command in "inspect", "inspect":
@@ -167,6 +212,9 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
     assert world.asked == []
 
 
+SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--issuer"
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -177,9 +225,19 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
         (("inspect", "--header", "X: y", *GREETER), "need a server at a URL"),
         (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
         (
-            ("login", "--client-id", "a", "--client-secret-env", "NOTHING", "http://x/"),
+            ("login", "--client-id", "a", "--client-secret-env", "X", "http://x/"),
+            "give --issuer too",
+        ),
+        (
+            (*SECRET_OF, "https://as.example", "http://x/"),
             "holds no secret",
         ),
+        (
+            ("login", "--issuer", "as.example", "http://x/"),
+            "'as.example' is neither https",
+        ),
+        (("login", "ftp://me:CANARY@x/"), "...@x/ is not supported: give a URL"),
+        (("login", "http://me:CANARY@x/"), "must not contain a user name or password"),
         (("login", "x"), "give a URL that begins with"),
         (("login",), "required: URL"),
     ],
