@@ -106,7 +106,7 @@ class StallingIssuer:
 async def test_introspection_flood_of_unknown_tokens_does_not_lock_out_users(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_trio.http_server._auth._MOST_FETCHES", 6)
+    monkeypatch.setattr("mcp_trio.http_server._auth._MAX_FETCHES", 6)
     monkeypatch.setattr(_introspection, "_MAX_UNKNOWN", 3)
     issuer = StallingIssuer("ann")
     monkeypatch.setattr("mcp_trio.auth._fetch.fetch", issuer.fetch)

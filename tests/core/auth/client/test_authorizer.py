@@ -261,7 +261,7 @@ def test_may_fetch_url_named_by_issuer_depends_on_its_address(
         (get(f"{issuer}{OAUTH}"), document),
         (named.append, FetchFailed("slow")),
     ]
-    assert isinstance(play_to_failure(attempt.challenged(), script), AuthorizationFailed)
+    assert isinstance(play_to_failure(attempt.handle_challenge(), script), AuthorizationFailed)
     url, by = named[0].request.url, named[0].named_by
     assert (url, by) == ("https://other.com/register", issuer)
     assert {each: auth.may_fetch(url, each, by) for each in addresses} == addresses
