@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ._http_requests import HttpClientRuntime as HttpClientRuntime
     from ._http_requests import HttpRequestJob as HttpRequestJob
     from ._http_requests import HttpRequestRunner as HttpRequestRunner
+    from ._http_requests import OnActions as OnActions
     from ._http_requests import PooledConnection as PooledConnection
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "HttpRequestJob",
     "HttpRequestRunner",
     "Job",
+    "OnActions",
     "PendingCall",
     "PendingRequest",
     "PooledConnection",
@@ -86,6 +88,7 @@ _NEED_HTTP = {
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
+    "OnActions",
     "PooledConnection",
 }
 

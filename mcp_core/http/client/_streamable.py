@@ -236,6 +236,7 @@ class StreamableHttpTransport(Transport):
             self._renewing = True
             self._unproven = True
             self._set_gate(None, now)
+            self.responses.clear()  # the requests that they answer ended with the session
             self._fail_streams(operation, now)
             client.conn.reinitialize(now)
         if isinstance(operation, StreamablePost):
