@@ -91,8 +91,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Requests of the peer that were read and wait for a handler. When they are this many, the
     # server stops reading. As many as may run.
     waiting: int = 256
-    # Bytes of queued responses. Above it a server stops reading requests from the peer, and a
-    # client closes the connection.
+    # Bytes of queued responses. Above it a server stops reading requests from the peer. A client
+    # closes the connection if they are many responses, or more than `message`; over HTTP it stops
+    # reading event streams.
     queued: int = 1024 * 1024
     # How long reading may stop because of `waiting`. Then reading resumes and new requests are
     # rejected as busy, because a cancellation that frees a place may be behind them.

@@ -47,7 +47,7 @@ from mcp_core.messages._events import (
     RequestReceived,
 )
 from mcp_core.messages._incoming import IncomingMessages, MessageContext
-from mcp_core.messages._outbox import MessageKind, Outbox, Outgoing
+from mcp_core.messages._outbox import UNREAD_RESPONSES, MessageKind, Outbox, Outgoing
 from mcp_core.messages._rejection import (
     RequestRejected,
     rate_limited,
@@ -559,10 +559,10 @@ class Connection:
                 if self.role is _SERVER:
                     return PAUSED
                 # Two sides that both stop reading would deadlock, so a client closes instead.
-                self._outbox.take_messages()
-                problem = "the server sends requests but does not read the responses"
-                self._close_with(RemoteProtocolError(problem))
-                continue
+                if self._outbox.are_responses_unread(self.config.limits.message):
+                    self._outbox.take_messages()
+                    self._close_with(RemoteProtocolError(UNREAD_RESPONSES))
+                    continue
             message = self._input.next_message() if self._input.has_input else None
             if message is None:
                 if not self._eof or requests.waiting or self._closed_emitted:

@@ -7,7 +7,10 @@ the responses of the client, is decided by the test.
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import json
+import socket as socketlib
 import threading
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -24,17 +27,23 @@ _EVENTS: Final = (
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
 _NO: Final = b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n"
 
-Where = Literal["post", "get", "sse"]
+_SERVER: Final = {"serverInfo": {"name": "hostile", "version": "1"}}
+_WEBSOCKET_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+Where = Literal["post", "get", "sse", "ws"]
 
 
-def _request(id: int, method: str, params: Any = None) -> bytes:
+def _request(id: int | str, method: str, params: Any = None) -> bytes:
     message = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not None:
         message["params"] = params
     return json.dumps(message, separators=(",", ":")).encode()
 
 
-def pings(count: int) -> list[bytes]:
+def pings(count: int, *, padding: int = 0) -> list[bytes]:
+    """Return pings. With `padding`, their ids, which each response repeats, have that length."""
+    if padding:
+        return [_request(f"{id:0{padding}}", "ping") for id in range(count)]
     return [_request(id, "ping") for id in range(count)]
 
 
@@ -53,7 +62,8 @@ class HostileHttpServer:
 
     Args:
         messages: what it sends when a tool is called.
-        where: on the response to that call, on the standalone stream, or on the stream of HTTP+SSE.
+        where: on the response to that call, on the standalone stream, on the stream of HTTP+SSE, or
+            on a WebSocket, of which it reads nothing.
         accepts: whether it accepts the responses of the client and then answers the call; if not,
             it lets all of these hang.
 
@@ -112,7 +122,8 @@ class HostileHttpServer:
                 writer.transport.abort()
 
         async with await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1000) as server:
-            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+            scheme = "ws" if self._where == "ws" else "http"
+            self.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
             self._started.set()
             await self._end.wait()
             for task in tasks:
@@ -121,7 +132,11 @@ class HostileHttpServer:
                 await asyncio.wait(tasks)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        head = await reader.readuntil(b"\r\n\r\n")
+        if self._where == "ws":
+            await self._flood_websocket(writer, head)
+            return
+        head = head.lower()
         length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
         message = json.loads(await reader.readexactly(int(length)) if length else b"{}")
         method = message.get("method", "")
@@ -135,11 +150,7 @@ class HostileHttpServer:
             writer.write(_NO)
         elif method == "initialize":
             version = "2024-11-05" if is_sse else message["params"]["protocolVersion"]
-            opened = {
-                "protocolVersion": version,
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "hostile", "version": "1"},
-            }
+            opened = {"protocolVersion": version, "capabilities": {"tools": {}}, **_SERVER}
             await self._send_result(writer, message, opened)
         elif method == "tools/call":
             await self._flood(writer, message)
@@ -190,6 +201,22 @@ class HostileHttpServer:
             writer.write(_chunk(b"data: %b\n\n" % body) + _chunk(b""))
         else:
             await self._send_result(writer, call, done)
+
+    async def _flood_websocket(self, writer: asyncio.StreamWriter, head: bytes) -> None:
+        socket: socketlib.socket = writer.get_extra_info("socket")
+        socket.setsockopt(socketlib.SOL_SOCKET, socketlib.SO_RCVBUF, 4096)
+        key = head.partition(b"sec-websocket-key: ")[2].partition(b"\r\n")[0]
+        proof = base64.b64encode(hashlib.sha1(key + _WEBSOCKET_GUID).digest())
+        writer.write(
+            b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+            b"sec-websocket-protocol: mcp\r\nsec-websocket-accept: %b\r\n\r\n" % proof
+        )
+        opened = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, **_SERVER}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": opened}).encode()
+        for message in [body, *self._messages]:
+            writer.write(b"\x81\x7e%b%b" % (len(message).to_bytes(2, "big"), message))
+            await writer.drain()
+        await self._end.wait()
 
 
 def _chunk(data: bytes) -> bytes:

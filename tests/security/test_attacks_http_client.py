@@ -131,6 +131,14 @@ async def test_http_client_dozens_of_concurrent_input_requests_are_answered() ->
     assert sorted(server.responses) == list(range(count))
 
 
+async def test_websocket_client_pings_unread_responses_close_the_connection() -> None:
+    """Here, as on a pipe, a mebibyte of responses may wait behind those that the system has."""
+    server = HostileHttpServer(pings(60_000, padding=250), where="ws")
+    with server, pytest.raises(ConnectionLost, match=STALLED):
+        async with connect(server.url, versions=[D]) as client:
+            await client.call_tool("t", timeout=5)
+
+
 @pytest.mark.parametrize("accepts", [False, True])
 async def test_http2_client_pings_use_one_connection(accepts: bool) -> None:
     responses = most = running = 0
@@ -194,6 +202,16 @@ def test_asyncio_client_pings_unread_responses_close_the_connection(where: Where
         asyncio.run(main())
     assert server.most <= POSTS + OTHERS
     assert len(server.responses) == POSTS
+
+
+def test_asyncio_websocket_client_pings_unread_responses_close_the_connection() -> None:
+    async def main() -> None:
+        async with mcp_asyncio_shim.connect(server.url, versions=[D]) as client:
+            await client.call_tool("t", timeout=5)
+
+    server = HostileHttpServer(pings(60_000, padding=250), where="ws")
+    with server, pytest.raises(ConnectionLost, match=STALLED):
+        asyncio.run(main())
 
 
 def test_asyncio_client_pings_accepted_responses_use_few_connections() -> None:

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import RemoteProtocolError
+from mcp_core.messages._outbox import UNREAD_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,8 +111,8 @@ class ResponseQueue:
             self._client.set_deadline(self, now + _STALL_TIMEOUT)
             return
         problem = (
-            f"the server sends requests but does not read the responses: {len(self._waiting)} "
-            f"of them wait, and it accepted none for {_STALL_TIMEOUT:g} s"
+            f"{UNREAD_RESPONSES}: {len(self._waiting)} of them wait, and it accepted none for "
+            f"{_STALL_TIMEOUT:g} s"
         )
         self.clear()
         for post in self._posts:
