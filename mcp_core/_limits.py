@@ -109,6 +109,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
     # user.
     listens: int = 64
+    # Memory for all pages of one listing at a client, estimated. It is that of 20,000 tools or
+    # 190,000 resources with texts of the usual length: more than a model or a user looks through.
+    listing: int = 48 * 1024 * 1024
 
 
 # A client chooses its servers, and a large resource is legitimate: eight times the limit of a

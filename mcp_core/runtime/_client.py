@@ -81,7 +81,8 @@ class AbstractClient(abc.ABC):
     - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or
       `headers` are given and the transport has none; nothing was sent.
     - `RemoteProtocolError`: the response does not fit the request; or the server asks for input for
-      which the client declared no capability, or asks again without end.
+      which the client declared no capability, or asks again without end; or it lists more than
+      `max_listing` allows.
     - `McpError`: the server asks for sampling or roots in the result (2026-07-28), and the callback
       refuses.
     - `ValueError`: an option is out of its range, or a header cannot be sent; nothing was sent.
@@ -451,7 +452,8 @@ class AbstractClient(abc.ABC):
     def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
         """List all pages. Begin once more if the server no longer knows a cursor."""
         invalid_params = self.peer.dialect.codes[Fault.INVALID_PARAMS]
-        pages: PagedList[Any] = PagedList(method, member)
+        limit = self._conn.config.limits.listing
+        pages: PagedList[Any] = PagedList(method, member, limit)
         may_restart = True
         while pages.has_more:
             try:
@@ -464,7 +466,7 @@ class AbstractClient(abc.ABC):
                 if not (may_restart and pages.params and unknown_cursor):
                     raise
                 may_restart = False
-                pages = PagedList(method, member)
+                pages = PagedList(method, member, limit)
         return pages.items
 
     def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:

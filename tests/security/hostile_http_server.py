@@ -66,21 +66,30 @@ class HostileHttpServer:
             on a WebSocket, of which it reads nothing.
         accepts: whether it accepts the responses of the client and then answers the call; if not,
             it lets all of these hang.
+        page: what each page of `tools/list` has beside its cursor. There is always a further page.
 
     Attributes:
         most: the largest number of connections at a time.
         responses: the ids of the responses that have arrived.
+        pages: the number of pages that were sent.
     """
 
     def __init__(
-        self, messages: Iterable[bytes], *, where: Where = "post", accepts: bool = True
+        self,
+        messages: Iterable[bytes] = (),
+        *,
+        where: Where = "post",
+        accepts: bool = True,
+        page: dict[str, Any] | None = None,
     ) -> None:
         self.most = 0
         self.responses: list[Any] = []
+        self.pages = 0
         self.url = ""
         self._messages = list(messages)
         self._where = where
         self._accepts = accepts
+        self._page = json.dumps(page)[:-1]
         self._open = 0
         self._stream: asyncio.StreamWriter | None = None
         self._started = threading.Event()
@@ -154,6 +163,10 @@ class HostileHttpServer:
             await self._send_result(writer, message, opened)
         elif method == "tools/call":
             await self._flood(writer, message)
+        elif method == "tools/list":
+            self.pages += 1
+            result = f'{self._page}, "nextCursor": "{self.pages}"}}'
+            await self._send_result(writer, message, result)
         elif "method" in message:
             writer.write(_ACCEPTED)
         else:
@@ -164,9 +177,10 @@ class HostileHttpServer:
         await writer.drain()
 
     async def _send_result(
-        self, writer: asyncio.StreamWriter, request: Any, result: dict[str, Any]
+        self, writer: asyncio.StreamWriter, request: Any, result: dict[str, Any] | str
     ) -> None:
-        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode()
+        text = result if isinstance(result, str) else json.dumps(result)
+        body = f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {text}}}'.encode()
         if self._where == "sse":
             writer.write(_ACCEPTED)
             assert self._stream is not None

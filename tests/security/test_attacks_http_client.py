@@ -17,7 +17,7 @@ import pytest
 import trio
 
 import mcp_asyncio_shim
-from mcp_core import ConnectionLost
+from mcp_core import ConnectionLost, RemoteProtocolError
 from mcp_core.http.client import _response_queue
 from mcp_trio import connect
 from tests.core.helpers import D
@@ -204,6 +204,7 @@ def test_asyncio_client_pings_unread_responses_close_the_connection(where: Where
     assert len(server.responses) == POSTS
 
 
+@pytest.mark.slow
 def test_asyncio_websocket_client_pings_unread_responses_close_the_connection() -> None:
     async def main() -> None:
         async with mcp_asyncio_shim.connect(server.url, versions=[D]) as client:
@@ -242,3 +243,56 @@ def test_http_client_twenty_thousand_pings_use_64_descriptors_and_64_mebibytes(
     else:
         assert STALLED in found["error"]
         assert found["seconds"] <= 5
+
+
+# -- Pages of a listing ----------------------------------------------------------------------------
+
+
+def tools(count: int, description: str) -> list[Any]:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": "b"}}}
+    return [
+        {"name": f"tool_{number}", "description": description, "inputSchema": schema}
+        for number in range(count)
+    ]
+
+
+async def test_http_client_listing_without_end_is_ended_by_its_size() -> None:
+    with HostileHttpServer(page={"tools": tools(20, "x" * 500)}) as server:
+        async with connect(server.url, versions=[D], max_listing=100_000) as client:
+            with pytest.raises(RemoteProtocolError) as caught:
+                await client.list_tools()
+    assert server.pages == 5
+    assert "tools/list is too long: the server has sent 100 items in 5 pages" in str(caught.value)
+    assert "the limit is 100000; connect with a higher max_listing" in str(caught.value)
+
+
+def test_asyncio_client_listing_without_end_is_ended_by_its_size() -> None:
+    async def main() -> None:
+        async with mcp_asyncio_shim.connect(
+            server.url, versions=[D], max_listing=100_000
+        ) as client:
+            with pytest.raises(RemoteProtocolError, match="max_listing"):
+                await client.list_tools()
+
+    server = HostileHttpServer(page={"tools": tools(20, "x" * 500)})
+    with server:
+        asyncio.run(main())
+    assert server.pages == 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(tools(240, "x" * 4_000), id="long descriptions"),
+        pytest.param(tools(2_000, "x" * 400), id="usual"),
+        pytest.param([{"name": "", "inputSchema": {}}] * 36_000, id="small tools"),
+        pytest.param([{"name": "t", "inputSchema": {"a": [{}] * 3_000}}] * 100, id="empty objects"),
+    ],
+)
+def test_http_client_pages_of_a_mebibyte_are_ended_below_128_mebibytes(page: Any) -> None:
+    with HostileHttpServer(page={"tools": page}) as server:
+        found = measured(server.url, "list_tools")
+    assert "max_listing" in found["error"]
+    assert found["memory"] < 128 * MIB

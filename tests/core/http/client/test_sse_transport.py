@@ -165,7 +165,7 @@ def test_http_sse_second_endpoint_event_is_ignored() -> None:
 
 
 def test_http_sse_endpoint_too_long_closes_connection() -> None:
-    net, first, get = rejected_handshake()
+    net, _, get = rejected_handshake()
     net.start_response(get)
     net.send_body(get, event("/" + "x" * 8192, event="endpoint"))
     closed = net.event()
