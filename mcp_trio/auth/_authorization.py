@@ -69,6 +69,9 @@ class LoginConfig:
             complete URL of the redirect, which must be at `profile.redirect_uri`. With None no user
             is asked: only stored tokens are used, and refreshed.
         show: with `"browser"`, called with the URL of each page before it is opened.
+        tls: certificates to trust, and to present, at servers other than the MCP server, such as
+            authorization servers. By default those that the system trusts, and none to present:
+            the MCP server names these servers, and must not learn who you are at another one.
 
     Raises:
         ValueError: no login is possible with these settings.
@@ -78,6 +81,7 @@ class LoginConfig:
     storage: TokenStorage = field(default_factory=FileStorage)
     browse: Callable[[str], Awaitable[str]] | Literal["browser"] | None = "browser"
     show: Callable[[str], object] = lambda url: None
+    tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.browse, str) and self.browse != _BROWSER:
@@ -100,7 +104,8 @@ def login_config(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
 class ClientAuthorization:
     """The authorization of a client at the MCP server at `url`.
 
-    `tls` and `proxy` are for connections to authorization servers. `on_login` is called when the
+    `proxy` is for all connections, `tls` for those to the origin of the MCP server; those to others
+    have that of `login`. `on_login` is called when the
     tokens may belong to another user than before. `on_browse` is called with 1 when a user is sent
     to a login page, and with -1 when the login has ended.
 
@@ -251,7 +256,9 @@ class ClientAuthorization:
         def allow(address: str) -> bool:
             return self._authorizer.may_fetch(step.request.url, address)
 
-        return await fetch(step.request, allow=allow, tls=self._tls, proxy=self._proxy)
+        is_own = self._authorizer.is_at_server(step.request.url)
+        tls = self._tls if is_own else self._login.tls
+        return await fetch(step.request, allow=allow, tls=tls, proxy=self._proxy)
 
     async def _listen(self, step: ListenForRedirect) -> str:
         browse = self._login.browse

@@ -138,7 +138,7 @@ async def log_in(
     world: Internet, browser: AttackedBrowser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", browser.open)
-    login = LoginConfig(profile=ClientProfile(), storage=MemoryStorage())
+    login = LoginConfig(profile=ClientProfile(), storage=MemoryStorage(), tls=world.tls)
     with trio.fail_after(30):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]

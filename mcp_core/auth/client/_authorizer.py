@@ -162,6 +162,13 @@ class Authorizer:
             allow_private = allow_private or server_address is None
         return may_fetch(address, allow_loopback=self._allow_loopback, allow_private=allow_private)
 
+    def is_at_server(self, url: str) -> bool:
+        """Return True if a URL is at the origin of the MCP server.
+
+        Only there may the driver present a client certificate that is meant for that server.
+        """
+        return origin_of(url) == origin_of(self._url)
+
     def take_warnings(self) -> list[str]:
         """Return the warnings since the last call, as lines for the log."""
         warnings = self._warnings
