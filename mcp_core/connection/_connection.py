@@ -140,9 +140,9 @@ class Connection:
         "_publisher",
         "_rejected_count",
         "_rows",
+        "check_headers",
         "config",
         "has_capacity",
-        "has_headers",
         "negotiation",
         "peer",
         "role",
@@ -156,8 +156,8 @@ class Connection:
         self.config = config
         self.peer: Peer | None = None
         self.state = State.NEW
-        self.has_headers = False  # True if the transport has headers; an HTTP transport sets it
-        # Set by a transport that bounds the change notifications: see `SubscriptionPublisher`.
+        # Set by transports: to check the headers of a call, and to bound change notifications.
+        self.check_headers: Callable[[Mapping[str, str]], None] | None = None
         self.has_capacity: Callable[[RequestId | None], bool] | None = None
         self.negotiation: VersionNegotiation | None = None
         self._rows = config.receivable[role]

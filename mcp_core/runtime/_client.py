@@ -85,7 +85,8 @@ class AbstractClient(abc.ABC):
       `max_listing` allows.
     - `McpError`: the server asks for sampling or roots in the result (2026-07-28), and the callback
       refuses.
-    - `ValueError`: an option is out of its range, or a header cannot be sent; nothing was sent.
+    - `ValueError`: an option is out of its range, or a header cannot be sent, or only unencrypted;
+      nothing was sent.
     - `AuthRequired`: over HTTP, the server requires an access token.
 
     A call also raises any other exception of a callback that the server's result made necessary.
@@ -201,12 +202,9 @@ class AbstractClient(abc.ABC):
         progress = options.get("progress") is not None
         headers = options.get("headers")
         if headers:
-            if not self._conn.has_headers:
+            if self._conn.check_headers is None:
                 raise LocalProtocolError("this transport sends no headers")
-            # On first use: a client on a pipe starts sooner without `mcp_core.http`.
-            from mcp_core.http.wire._mcp_headers import check_headers
-
-            check_headers(headers)
+            self._conn.check_headers(headers)
         return self._conn.send_request(
             method, params, token=waiter, meta=meta, progress=progress, headers=headers
         )
@@ -484,7 +482,7 @@ class AbstractClient(abc.ABC):
             result = yield from self._once("tools/call", params)
         except PeerError as exc:
             mismatch = exc.code == self.peer.dialect.codes[Fault.HEADER_MISMATCH]
-            if not (self._conn.has_headers and mismatch):
+            if self._conn.check_headers is None or not mismatch:
                 raise
             # The list of tools says which arguments travel in headers, and ours is out of date
             # (2026-07-28, basic/transports).

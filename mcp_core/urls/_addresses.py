@@ -20,6 +20,7 @@ from ._url import DEFAULT_PORTS, effective_port
 __all__ = [
     "MAX_URL",
     "find_url_error",
+    "is_local_host",
     "is_loopback_host",
     "is_loopback_url",
     "is_private_address",
@@ -141,6 +142,16 @@ def is_loopback_host(host: str) -> bool:
         return False
     mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
     return (mapped or ip).is_loopback
+
+
+def is_local_host(host: str) -> bool:
+    """Return True if a host that the user named is this machine. No DNS query.
+
+    Beside the loopback hosts, these are all names below `localhost` (RFC 6761, 6.3), and the same
+    names with a final dot.
+    """
+    name = host.removesuffix(".")
+    return name.endswith(".localhost") or is_loopback_host(name)
 
 
 def is_public_address(address: str) -> bool:

@@ -14,6 +14,8 @@ import socket as socketlib
 import threading
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from tests.core.helpers import A, D
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
@@ -158,8 +160,8 @@ class HostileHttpServer:
         elif head.startswith((b"get", b"delete", b"post /mcp" if is_sse else b"delete")):
             writer.write(_NO)
         elif method == "initialize":
-            version = "2024-11-05" if is_sse else message["params"]["protocolVersion"]
-            opened = {"protocolVersion": version, "capabilities": {"tools": {}}, **_SERVER}
+            version = A if is_sse else message["params"]["protocolVersion"]
+            opened: Any = {"protocolVersion": version, "capabilities": {"tools": {}}, **_SERVER}
             await self._send_result(writer, message, opened)
         elif method == "tools/call":
             await self._flood(writer, message)
@@ -225,7 +227,7 @@ class HostileHttpServer:
             b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
             b"sec-websocket-protocol: mcp\r\nsec-websocket-accept: %b\r\n\r\n" % proof
         )
-        opened = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, **_SERVER}
+        opened: Any = {"protocolVersion": D, "capabilities": {"tools": {}}, **_SERVER}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": opened}).encode()
         for message in [body, *self._messages]:
             writer.write(b"\x81\x7e%b%b" % (len(message).to_bytes(2, "big"), message))

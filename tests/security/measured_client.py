@@ -49,7 +49,7 @@ if __name__ == "__main__":
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        outcome = trio.run(main, *sys.argv[1:])
+        outcome = trio.run(main, sys.argv[1], sys.argv[2])
     finally:
         over.set()
         watcher.join()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._errors import ProtocolError, RemoteProtocolError
 from mcp_core._version import __version__
 from mcp_core.connection._state import State
+from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.http.wire._messages import RequestHead
 from mcp_core.messages._events import (
     NEED_DATA,
@@ -33,10 +34,12 @@ from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
-from ._options import HttpCall, HttpClientOptions
+from ._options import HttpCall, HttpClientOptions, check_cleartext
 from ._streamable import StreamableHttpTransport
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
     from mcp_core.http.wire._messages import Head, Headers
@@ -94,16 +97,18 @@ class HttpClient:
         options: headers, reconnect policy and authorization.
 
     Raises:
-        ValueError: the URL is invalid, see `Url.parse`.
+        ValueError: the URL is invalid (`Url.parse`), or a header would be sent unencrypted
+            (`find_cleartext_error`).
     """
 
     def __init__(
         self, conn: Connection, url: str, options: HttpClientOptions | None = None
     ) -> None:
         self.conn = conn
-        conn.has_headers = True
         self.url = Url.parse(url)
         self.options = options or HttpClientOptions()
+        check_cleartext(self.url, self.options.headers, allow=self.options.allow_cleartext)
+        conn.check_headers = self._check_headers
         self.tools = ToolHeaders()
         self._transport: Transport = StreamableHttpTransport(self)
         self._last_key = 0
@@ -444,6 +449,11 @@ class HttpClient:
     def param_headers(self, tool: str) -> ParamHeaders | None:
         """Return which arguments of a tool are mirrored into headers, None if there are none."""
         return self.tools.get(tool)
+
+    def _check_headers(self, headers: Mapping[str, str]) -> None:
+        """Check the headers of one call, as `Connection.check_headers` requires."""
+        check_headers(headers)
+        check_cleartext(self.url, headers, allow=self.options.allow_cleartext)
 
     def _queue_events(self) -> None:
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
