@@ -256,9 +256,14 @@ class ClientAuthorization:
         def allow(address: str) -> bool:
             return self._authorizer.may_fetch(step.request.url, address)
 
+        def allow_name(name: str) -> bool:
+            return self._authorizer.may_fetch_by_proxy(step.request.url, name)
+
         is_own = self._authorizer.is_at_server(step.request.url)
         tls = self._tls if is_own else self._login.tls
-        return await fetch(step.request, allow=allow, tls=tls, proxy=self._proxy)
+        return await fetch(
+            step.request, allow=allow, allow_name=allow_name, tls=tls, proxy=self._proxy
+        )
 
     async def _listen(self, step: ListenForRedirect) -> str:
         browse = self._login.browse

@@ -30,7 +30,13 @@ from mcp_core.auth._resource_urls import (
     with_port_of,
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
-from mcp_core.urls._addresses import is_loopback_url, is_private_address, may_fetch, origin_of
+from mcp_core.urls._addresses import (
+    is_internal_name,
+    is_loopback_url,
+    is_private_address,
+    may_fetch,
+    origin_of,
+)
 
 from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
@@ -161,6 +167,22 @@ class Authorizer:
             # Unknown, because a proxy connects. It may be a private address.
             allow_private = allow_private or server_address is None
         return may_fetch(address, allow_loopback=self._allow_loopback, allow_private=allow_private)
+
+    def may_fetch_by_proxy(self, url: str, name: str) -> bool:
+        """Return True if a `Fetch` of `url` may be sent to a proxy, which resolves its host `name`.
+
+        A name of a private network is allowed under the conditions of `may_fetch`, and if the MCP
+        server itself has such a name: its proxy leads into that network anyway.
+        """
+        origin = origin_of(url)
+        if origin in self._configured_origins or origin == origin_of(self._url):
+            return True
+        if not is_internal_name(name):
+            return True
+        if self._allow_loopback:
+            return False
+        server = origin_of(self._url)[1]
+        return is_internal_name(server) or is_private_address(self._server_address or server)
 
     def is_at_server(self, url: str) -> bool:
         """Return True if a URL is at the origin of the MCP server.

@@ -322,6 +322,28 @@ async def test_fetch_forbidden_literal_address_is_not_sent_to_a_proxy(
             await fetch(HttpRequest("GET", f"https://{host}/"), allow=public, proxy=where)
 
 
+@pytest.mark.parametrize("host", ["vault", "metadata.google.internal", "printer.local."])
+async def test_fetch_internal_name_is_not_sent_to_a_proxy(host: str) -> None:
+    """The proxy would resolve it, perhaps to a host that only the proxy can reach."""
+    proxy = TinyProxy(1, b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
+    async with listening(proxy) as there:
+        with pytest.raises(FetchFailed, match="private network"):
+            await fetch(
+                HttpRequest("GET", f"https://{host}/"),
+                allow=public,
+                proxy=f"http://127.0.0.1:{there}",
+            )
+        assert proxy.heads == []
+        with pytest.raises(FetchFailed, match="it answered 502"):
+            await fetch(
+                HttpRequest("GET", f"https://{host}/"),
+                allow=public,
+                allow_name=lambda name: name == host,
+                proxy=f"http://127.0.0.1:{there}",
+            )
+    assert proxy.heads[0].startswith(b"CONNECT %b:443 " % host.encode())
+
+
 async def test_fetch_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("http_proxy", "http://127.0.0.1:9")
     async with listening(ok) as port:
