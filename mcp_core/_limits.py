@@ -115,5 +115,5 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 # A client chooses its servers, and a large resource is legitimate: eight times the limit of a
-# server.
-CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
+# server. No request waits: 256 questions are more than a user or a model can be asked at a time.
+CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024, waiting=0)
