@@ -17,7 +17,7 @@ import pytest
 import trio
 
 import mcp_asyncio_shim
-from mcp_core import ConnectionLost, RemoteProtocolError
+from mcp_core import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core.http.client import _response_queue
 from mcp_trio import connect
 from tests.core.helpers import D
@@ -243,6 +243,18 @@ def test_http_client_twenty_thousand_pings_use_64_descriptors_and_64_mebibytes(
     else:
         assert STALLED in found["error"]
         assert found["seconds"] <= 5
+
+
+# -- Streams ---------------------------------------------------------------------------------------
+
+
+async def test_http_client_streams_that_end_at_once_are_not_resumed_at_once() -> None:
+    """The standalone stream and the response to the call: each ten times a second at most."""
+    with HostileHttpServer(where="ends") as server:
+        async with connect(server.url, versions=[D]) as client:
+            with pytest.raises(CallTimeout):
+                await client.call_tool("t", max_timeout=0.5)
+    assert 4 <= server.streams <= 14
 
 
 # -- Pages of a listing ----------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from mcp_core.messages._events import (
     NEED_DATA,
     PAUSED,
     ChangesMissed,
+    ErrorReceived,
     MessageRejected,
     ResultReceived,
 )
@@ -59,6 +60,8 @@ _LINGER_TIMEOUT: Final = 5.0
 # Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
 # and a call of one of them costs one more `tools/list`.
 _MAX_TOOLS: Final = 4096
+# Characters of the name of such a tool. The specification recommends at most 128.
+_MAX_TOOL_NAME: Final = 1024
 
 
 class _UnreadInput:
@@ -419,7 +422,7 @@ class HttpClient:
         if self.options.on_message is not None:
             self.options.on_message(data)
         self.conn.receive_message(data, now, MessageContext(id, None, status))
-        self._queue_events()
+        self._queue_events(now)
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         """End a request with `error`, or report the error of another message.
@@ -429,7 +432,7 @@ class HttpClient:
         if out.kind is MessageKind.REQUEST:
             assert out.id is not None
             self.conn.receive_failure(out.id, error, now, status=status)
-            self._queue_events()
+            self._queue_events(now)
         else:
             self.report_error(error)
 
@@ -455,9 +458,11 @@ class HttpClient:
         check_headers(headers)
         check_cleartext(self.url, headers, allow=self.options.allow_cleartext)
 
-    def _queue_events(self) -> None:
+    def _queue_events(self, now: float) -> None:
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
             self._events.append(event)
+            if type(event) is ResultReceived or type(event) is ErrorReceived:
+                self._transport.request_answered(event.id, now)
 
 
 class ToolHeaders:
@@ -494,8 +499,11 @@ class ToolHeaders:
             self._by_tool.pop(tool.name, None)
             try:
                 mirrored = param_headers(tool.input_schema)
+                if mirrored and len(tool.name) > _MAX_TOOL_NAME:
+                    raise ValueError(f"its name is longer than {_MAX_TOOL_NAME} characters")
             except ValueError as exc:
-                problems.append(RemoteProtocolError(f"tool {tool.name!r} is left out: {exc}"))
+                name = repr(tool.name[:_MAX_TOOL_NAME])
+                problems.append(RemoteProtocolError(f"tool {name} is left out: {exc}"))
                 continue
             usable.append(tool)
             if mirrored:

@@ -97,6 +97,12 @@ class StreamableHttpTransport(Transport):
                 SessionDelete(), b"DELETE", self.client.url.target, self.headers(), brief=True
             )
 
+    def request_answered(self, id: RequestId, now: float) -> None:
+        operation = self._reading.get(id)
+        if operation is not None and operation.key:
+            # Its own response may never come, if this one arrived on another stream.
+            self.client.linger(operation, now)
+
     # -- Sending -----------------------------------------------------------------------------------
 
     def _begin_post(self, out: Outgoing, now: float) -> StreamablePost | None:

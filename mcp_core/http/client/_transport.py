@@ -252,6 +252,9 @@ class Transport(abc.ABC):
     def cancel(self, out: Outgoing, now: float) -> None:
         """Send the cancellation of a request, or do what replaces it."""
 
+    def request_answered(self, id: RequestId, now: float) -> None:  # noqa: B027 - optional
+        """Note that our request `id` has its response, on whichever stream that arrived."""
+
     def close(self, now: float) -> None:
         """End all operations, and send the server what it must know of the end."""
         self._held.clear()
