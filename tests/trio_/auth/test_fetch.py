@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -279,7 +279,7 @@ async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
             place = f"http://me:secret@127.0.0.1:{there}"
             if said == "environment":
                 environment.setenv("https_proxy", place)
-            more = {} if said == "environment" else {"proxy": place}
+            more: Any = {} if said == "environment" else {"proxy": place}
             reply = await fetch(
                 HttpRequest("GET", "https://as.test/x"), allow=public, tls=ours(authority), **more
             )
