@@ -50,6 +50,7 @@ async def connect(
     *,
     headers: Mapping[str, str] = {},
     tls: ssl.SSLContext | None = None,
+    allow_cleartext: bool = False,
     **options: Unpack[ClientConfigOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server, for the time of an `async with` block.
@@ -60,6 +61,9 @@ async def connect(
             which is started.
         headers: for a URL: sent with each request, as `{"authorization": "Bearer ..."}`.
         tls: for a URL: which certificates to trust; by default those of the system.
+        allow_cleartext: for a URL: whether credentials in headers (`authorization`, `cookie`,
+            `proxy-authorization`, `x-api-key`) may be sent to another machine unencrypted. Everyone
+            on the way can use them, so this is for trusted networks only.
         options: see `ClientConfigOptions`.
 
     *Resource handling*: at the end of the block a session is ended, and all connections are closed.
@@ -69,7 +73,8 @@ async def connect(
     Raises:
         ConnectFailed: the server could not be started or reached, or did not open a connection.
         TypeError: the command is one string.
-        ValueError: an option is out of its range, or the URL or a header cannot be sent.
+        ValueError: an option is out of its range, or the URL or a header cannot be sent, or a
+            credential only unencrypted (`allow_cleartext`).
     """
     if isinstance(target, str) and "://" not in target:
         raise TypeError(
@@ -82,7 +87,7 @@ async def connect(
         async with AsyncExitStack() as opened:
             make_transport: TransportFactory
             if isinstance(target, str):
-                make_transport = await _transport_factory(target, headers, tls)
+                make_transport = await _transport_factory(target, headers, tls, allow_cleartext)
             else:
                 streams = (
                     _memory_streams(target) if isinstance(target, Server) else child_streams(target)
@@ -120,7 +125,7 @@ async def _memory_streams(server: Server) -> AsyncIterator[Streams]:
 
 
 async def _transport_factory(
-    url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None
+    url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None, allow_cleartext: bool
 ) -> TransportFactory:
     """Return what makes the transport of a client. A WebSocket is opened here."""
     from mcp_core import http  # on first use: a client on a pipe starts sooner without it
@@ -128,13 +133,19 @@ async def _transport_factory(
     if url.lower().startswith("ws"):
         from ._websocket import _WebSocketTransport
 
-        upgrade = http.WebSocketUpgrade(url, headers, secrets.token_bytes(16))
+        upgrade = http.WebSocketUpgrade(
+            url, headers, secrets.token_bytes(16), allow_cleartext=allow_cleartext
+        )
         return partial(_WebSocketTransport, await _open_websocket(upgrade, tls))
 
     from ._http_transport import _HttpTransport
 
-    options = http.HttpClientOptions(headers=headers, entropy=secrets.token_bytes)
-    return partial(_HttpTransport, http.Url.parse(url), tls, options)
+    options = http.HttpClientOptions(
+        headers=headers, entropy=secrets.token_bytes, allow_cleartext=allow_cleartext
+    )
+    parsed = http.Url.parse(url)
+    http.check_cleartext(parsed, headers, allow=allow_cleartext)
+    return partial(_HttpTransport, parsed, tls, options)
 
 
 async def open_http_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:

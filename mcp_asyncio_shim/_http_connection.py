@@ -13,9 +13,8 @@ from mcp_core.http import MAX_RESPONSE_HEAD, Body, End, Head
 from mcp_core.runtime import READ_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core.http import Action, RequestHead
+    from mcp_core.http import RequestHead
+    from mcp_core.runtime import OnActions
 
 __all__ = ["_H11ClientConnection"]
 
@@ -35,9 +34,7 @@ class _H11ClientConnection:
         # closes it.
         self._incoming = asyncio.create_task(self._read())
 
-    async def run(
-        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
-    ) -> bool:
+    async def run(self, head: RequestHead, body: bytes, on_actions: OnActions) -> bool:
         """Send a request, and pass its response to `on_actions`. See `PooledConnection.run`."""
         self.received = False
         self._send(head, body)
@@ -56,7 +53,7 @@ class _H11ClientConnection:
         ]
         self._writer.writelines(part for part in parts if part)
 
-    async def _receive(self, on_actions: Callable[[list[Action]], None]) -> None:
+    async def _receive(self, on_actions: OnActions) -> None:
         wire = self._wire
         try:
             while not isinstance(event := wire.next_event(), h11.EndOfMessage):
@@ -68,7 +65,9 @@ class _H11ClientConnection:
                 elif isinstance(event, h11.Response):
                     on_actions([Head(event.status_code, list(event.headers))])
                 elif isinstance(event, h11.Data):
-                    on_actions([Body(bytes(event.data))])
+                    resumed = on_actions([Body(bytes(event.data))])
+                    if resumed is not None:
+                        await resumed.wait()
             on_actions([End()])
         except h11.RemoteProtocolError as exc:
             raise ConnectionLost(

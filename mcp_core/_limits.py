@@ -118,8 +118,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Requests of the peer that were read and wait for a handler. When they are this many, the
     # server stops reading. As many as may run.
     waiting: int = 256
-    # Bytes of queued responses. Above it a server stops reading requests from the peer, and a
-    # client closes the connection.
+    # Bytes of queued responses. Above it a server stops reading requests from the peer. A client
+    # closes the connection if they are many responses, or more than `message`; over HTTP it stops
+    # reading event streams.
     queued: int = 1024 * 1024
     # How long reading may stop because of `waiting`. Then reading resumes and new requests are
     # rejected as busy, because a cancellation that frees a place may be behind them.
@@ -135,8 +136,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
     # user.
     listens: int = 64
+    # Memory for all pages of one listing at a client, estimated. It is that of 20,000 tools or
+    # 190,000 resources with texts of the usual length: more than a model or a user looks through.
+    listing: int = 48 * 1024 * 1024
 
 
 # A client chooses its servers, and a large resource is legitimate: eight times the limit of a
-# server.
-CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024)
+# server. No request waits: 256 questions are more than a user or a model can be asked at a time.
+CLIENT_LIMITS: Final = Limits(message=32 * 1024 * 1024, waiting=0)

@@ -212,6 +212,7 @@ async def connect_http(
     proxy: str | None = "environment",
     auth: LoginConfig | ClientProfile | bool = False,
     prior_knowledge: bool = False,
+    allow_cleartext: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server at a URL over Streamable HTTP, or over the older HTTP with SSE.
@@ -235,11 +236,15 @@ async def connect_http(
             server names (2026-07-28, basic/authorization). `True` opens the user's browser and
             stores the tokens in the user's files; a `ClientProfile` describes this client; a
             `LoginConfig` has all settings. While a user logs in, timeouts of calls are paused.
-            Authorization servers are reached with the same `tls` and `proxy`. URLs that servers
-            name may be in a private network only if the MCP server is in one, or if they are at the
-            `issuer` of the profile.
+            Authorization servers are reached with the same `proxy`, and with the `tls` of the
+            `LoginConfig`: a client certificate in `tls` is for the MCP server only. URLs that
+            servers name may be in a private network only if the MCP server is in one, or if they
+            are at the `issuer` of the profile.
         prior_knowledge: whether a server at `http://...` is known to speak HTTP/2, which cannot be
             negotiated without TLS (RFC 9113 3.3).
+        allow_cleartext: whether the headers `authorization`, `cookie`, `proxy-authorization` and
+            `x-api-key` may be sent to another machine at `http://...`. Everyone on the way can read
+            and use them, so this is for trusted networks only.
         options: see `ClientOptions`. `initialize_timeout` is 30 seconds unless given.
 
     *Resource handling*: at the end of the block the session is deleted on the server, which gets a
@@ -251,9 +256,10 @@ async def connect_http(
         ConnectFailed: the server could not be reached, its certificate is not trusted, it requires
             an access token (the cause is then `AuthRequired`, or `AuthorizationFailed` if none
             could be obtained), or the negotiation failed.
-        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
+        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent,
+            or a credential only unencrypted (`allow_cleartext`).
     """
-    from mcp_core.http import HttpClient, HttpClientOptions, Url
+    from mcp_core.http import HttpClient, HttpClientOptions, Url, check_cleartext
     from mcp_trio.http_client._connector import Connector
     from mcp_trio.http_client._transport import HttpTransport
 
@@ -277,10 +283,11 @@ async def connect_http(
         entropy=secrets.token_bytes,
         on_message=on_received,
         authorizer=authorization,
+        allow_cleartext=allow_cleartext,
     )
-    connector = Connector(
-        *Url.parse(url).origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge
-    )
+    parsed = Url.parse(url)
+    check_cleartext(parsed, http_options.headers, allow=allow_cleartext)
+    connector = Connector(*parsed.origin, tls=tls, proxy=proxy, prior_knowledge=prior_knowledge)
     config = client_config(with_defaults, ClientOptions)
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
@@ -307,6 +314,7 @@ async def connect_websocket(
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
     proxy: str | None = "environment",
+    allow_cleartext: bool = False,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server over a WebSocket with the subprotocol `mcp`.
@@ -318,6 +326,7 @@ async def connect_websocket(
         headers: sent with the upgrade request, such as `{"authorization": "Bearer ..."}`.
         tls: as in `connect_http`.
         proxy: as in `connect_http`.
+        allow_cleartext: as in `connect_http`, for `ws://...`.
         options: see `ClientOptions`. `initialize_timeout` is 30 seconds unless given.
 
     *Resource handling*: at the end of the block the WebSocket is closed; the server has a second to
@@ -329,7 +338,8 @@ async def connect_websocket(
         ConnectFailed: the server could not be reached, its certificate is not trusted, it has no
             WebSocket at this URL, it requires an access token (the cause is then `AuthRequired`),
             or the negotiation failed.
-        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent.
+        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent,
+            or a credential only unencrypted (`allow_cleartext`).
     """
     from mcp_core.http import WebSocket, WebSocketUpgrade
     from mcp_trio.http_client._connector import Connector
@@ -337,7 +347,9 @@ async def connect_websocket(
     from ._websocket import WebSocketTransport
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
-    upgrade = WebSocketUpgrade(url, headers or {}, secrets.token_bytes(16))
+    upgrade = WebSocketUpgrade(
+        url, headers or {}, secrets.token_bytes(16), allow_cleartext=allow_cleartext
+    )
     connector = Connector(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(with_defaults, ClientOptions)
     trace = options.get("trace")

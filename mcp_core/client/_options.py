@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
 from mcp_core._keywords import check_keywords
+from mcp_core._limits import CLIENT_LIMITS
 from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
 from mcp_core.revisions._config import Config
@@ -122,6 +123,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
             it. Default "info" if there is an `on_log`, else no level is sent.
         cache: True (the default) to reuse results for as long as the server declares them fresh
             (2026-07-28).
+        max_listing: bytes of memory that all pages of one listing may take, estimated; default
+            48 MiB. A server that offers a further page after that ends the call.
     """
 
     versions: Iterable[str]
@@ -135,6 +138,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     on_elicitation_complete: Callable[[t.ElicitationCompleteParams], object] | None
     log_level: t.LoggingLevel | None
     cache: bool
+    max_listing: int
 
 
 def client_config(
@@ -146,7 +150,7 @@ def client_config(
 
     Raises:
         ValueError: an unknown version or log level, an invalid identifier of an extension, seconds
-            out of range, a declared capability without a callback, or an invalid root.
+            or bytes out of range, a declared capability without a callback, or an invalid root.
         TypeError: an option is unknown, or the roots are a single string.
     """
     check_keywords(options, kind, "connect()")
@@ -157,6 +161,9 @@ def client_config(
     level = options.get("log_level")
     if level is not None:
         check_level(level)
+    max_listing = options.get("max_listing", CLIENT_LIMITS.listing)
+    if max_listing < 0:
+        raise ValueError(f"max_listing is a number of bytes, not {max_listing!r}")
     return Config(
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
         replace(callback_capabilities(options), extensions=declared, experimental=declared),
@@ -164,6 +171,7 @@ def client_config(
         probe_timeout=options.get("probe_timeout", 5.0),
         initialize_timeout=options.get("initialize_timeout"),
         keep_alive=options.get("keep_alive"),
+        limits=replace(CLIENT_LIMITS, listing=max_listing),
     )
 
 

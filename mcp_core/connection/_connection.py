@@ -48,7 +48,7 @@ from mcp_core.messages._events import (
     RequestReceived,
 )
 from mcp_core.messages._incoming import IncomingMessages, MessageContext
-from mcp_core.messages._outbox import MessageKind, Outbox, Outgoing
+from mcp_core.messages._outbox import UNREAD_RESPONSES, MessageKind, Outbox, Outgoing
 from mcp_core.messages._rejection import (
     RequestRejected,
     rate_limited,
@@ -138,9 +138,9 @@ class Connection:
         "_outgoing",
         "_publisher",
         "_rejected_count",
+        "check_headers",
         "config",
         "has_capacity",
-        "has_headers",
         "negotiation",
         "peer",
         "role",
@@ -154,8 +154,8 @@ class Connection:
         self.config = config
         self.peer: Peer | None = None
         self.state = State.NEW
-        self.has_headers = False  # True if the transport has headers; an HTTP transport sets it
-        # Set by a transport that bounds the change notifications: see `SubscriptionPublisher`.
+        # Set by transports: to check the headers of a call, and to bound change notifications.
+        self.check_headers: Callable[[Mapping[str, str]], None] | None = None
         self.has_capacity: Callable[[RequestId | None], bool] | None = None
         self.negotiation: VersionNegotiation | None = None
         self._max_queued = config.limits.queued
@@ -556,10 +556,10 @@ class Connection:
                 if self.role is _SERVER:
                     return PAUSED
                 # Two sides that both stop reading would deadlock, so a client closes instead.
-                self._outbox.take_messages()
-                problem = "the server sends requests but does not read the responses"
-                self._close_with(RemoteProtocolError(problem))
-                continue
+                if self._outbox.are_responses_unread(self.config.limits.message):
+                    self._outbox.take_messages()
+                    self._close_with(RemoteProtocolError(UNREAD_RESPONSES))
+                    continue
             message = self._input.next_message() if self._input.has_input else None
             if message is None:
                 if not self._eof or requests.waiting or self._closed_emitted:

@@ -12,6 +12,8 @@ from mcp_core.http.client._options import (
     AuthorizerLike,
     HttpCall,
     HttpClientOptions,
+    check_cleartext,
+    find_cleartext_error,
 )
 from mcp_core.http.client._pool import NotProcessed, Pool, PoolDecision, keep_alive_seconds
 from mcp_core.http.client._response import MAX_ERROR_BODY
@@ -101,8 +103,10 @@ __all__ = [
     "WebSocketUpgrade",
     "asgi_exchange",
     "begins_http2",
+    "check_cleartext",
     "encode_request_head",
     "encode_response_head",
+    "find_cleartext_error",
     "find_head_error",
     "find_partial_head_error",
     "find_trailer_error",

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
-__all__ = ["MessageKind", "Outbox", "Outgoing"]
+__all__ = ["UNREAD_RESPONSES", "MessageKind", "Outbox", "Outgoing"]
+
+# Why a client closes a connection whose queue grows, over any transport.
+UNREAD_RESPONSES: Final = "the server sends requests but does not read the responses"
 
 
 class MessageKind(enum.Enum):
@@ -69,6 +72,8 @@ class Outgoing(Struct, gc=False):
 
 
 _NEWLINE: Final = 0x0A
+# Queued responses of a client that reads and answers large requests for input are fewer.
+_MANY_RESPONSES: Final = 64
 _RESPONSE = MessageKind.RESPONSE  # looking up a member of an enum costs more than the comparison
 
 
@@ -119,6 +124,16 @@ class Outbox:
     def queued_for(self, id: RequestId) -> int:
         """Return the number of queued bytes that belong to the request `id` of the peer."""
         return sum(len(message.data) for message in self._messages if message.incoming_id == id)
+
+    def are_responses_unread(self, limit: int) -> bool:
+        """Return True if the peer cannot be reading: many responses wait, or more than `limit`.
+
+        A few large ones are not meant: a client queues them at once, and writes them later.
+        """
+        if self.response_bytes > limit:
+            return True
+        kinds = [message.kind for message in self._messages]
+        return kinds.count(_RESPONSE) > _MANY_RESPONSES
 
     def take_messages(self) -> list[Outgoing]:
         """Remove and return all messages."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ._http_requests import HttpClientRuntime as HttpClientRuntime
     from ._http_requests import HttpRequestJob as HttpRequestJob
     from ._http_requests import HttpRequestRunner as HttpRequestRunner
+    from ._http_requests import OnActions as OnActions
     from ._http_requests import PooledConnection as PooledConnection
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "HttpRequestRunner",
     "Job",
     "LogEscaper",
+    "OnActions",
     "PendingCall",
     "PendingRequest",
     "PooledConnection",
@@ -100,6 +102,7 @@ _NEED_HTTP = {
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
+    "OnActions",
     "PooledConnection",
 }
 

@@ -82,10 +82,12 @@ class AbstractClient(abc.ABC):
     - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or
       `headers` are given and the transport has none; nothing was sent.
     - `RemoteProtocolError`: the response does not fit the request; or the server asks for input for
-      which the client declared no capability, or asks again without end.
+      which the client declared no capability, or asks again without end; or it lists more than
+      `max_listing` allows.
     - `McpError`: the server asks for sampling or roots in the result (2026-07-28), and the callback
       refuses.
-    - `ValueError`: an option is out of its range, or a header cannot be sent; nothing was sent.
+    - `ValueError`: an option is out of its range, or a header cannot be sent, or only unencrypted;
+      nothing was sent.
     - `AuthRequired`: over HTTP, the server requires an access token.
 
     A call also raises any other exception of a callback that the server's result made necessary.
@@ -201,12 +203,9 @@ class AbstractClient(abc.ABC):
         progress = options.get("progress") is not None
         headers = options.get("headers")
         if headers:
-            if not self._conn.has_headers:
+            if self._conn.check_headers is None:
                 raise LocalProtocolError("this transport sends no headers")
-            # On first use: a client on a pipe starts sooner without `mcp_core.http`.
-            from mcp_core.http.wire._mcp_headers import check_headers
-
-            check_headers(headers)
+            self._conn.check_headers(headers)
         return self._conn.send_request(
             method, params, token=call, meta=meta, progress=progress, headers=headers
         )
@@ -461,7 +460,8 @@ class AbstractClient(abc.ABC):
     def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
         """List all pages. Begin once more if the server no longer knows a cursor."""
         invalid_params = self.peer.dialect.codes[Fault.INVALID_PARAMS]
-        pages: PagedList[Any] = PagedList(method, member)
+        limit = self._conn.config.limits.listing
+        pages: PagedList[Any] = PagedList(method, member, limit)
         may_restart = True
         while pages.has_more:
             try:
@@ -474,7 +474,7 @@ class AbstractClient(abc.ABC):
                 if not (may_restart and pages.params and unknown_cursor):
                     raise
                 may_restart = False
-                pages = PagedList(method, member)
+                pages = PagedList(method, member, limit)
         return pages.items
 
     def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:
@@ -492,7 +492,7 @@ class AbstractClient(abc.ABC):
             result = yield from self._once("tools/call", params)
         except PeerError as exc:
             mismatch = exc.code == self.peer.dialect.codes[Fault.HEADER_MISMATCH]
-            if not (self._conn.has_headers and mismatch):
+            if self._conn.check_headers is None or not mismatch:
                 raise
             # The list of tools says which arguments travel in headers, and ours is out of date
             # (2026-07-28, basic/transports).

@@ -48,6 +48,7 @@ __all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "ServerInitiatedReques
 
 # What client/sampling says for a user who rejects the request; it is outside the reserved range.
 _REJECTED: Final = -1
+_TOO_LARGE: Final = "too many large requests at once; ask again later"
 _INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
 
 
@@ -188,7 +189,15 @@ class ServerInitiatedRequests:
         report: logs an error that ends no call.
     """
 
-    __slots__ = ("_callbacks", "_conn", "_jobs", "_pause_timeouts", "_report", "_start_job")
+    __slots__ = (
+        "_callbacks",
+        "_conn",
+        "_jobs",
+        "_pause_timeouts",
+        "_report",
+        "_size",
+        "_start_job",
+    )
 
     def __init__(
         self,
@@ -204,12 +213,22 @@ class ServerInitiatedRequests:
         self._pause_timeouts = pause_timeouts
         self._report = report
         self._jobs: dict[RequestId, CallbackJob] = {}
+        self._size = 0  # bytes of the requests whose callbacks run
 
     def __repr__(self) -> str:
         return f"<ServerInitiatedRequests: {len(self._jobs)} on {self._conn!r}>"
 
     def handle_request(self, event: RequestReceived) -> None:
-        """Start the callback for a request, or reject a request that no capability covers."""
+        """Start the callback for a request.
+
+        Reject a request that no capability covers, and one that would make the running ones take
+        more bytes than a message may have: a user may take long, and the server sends them at once.
+        """
+        size = len(event.raw)
+        if self._jobs and self._size + size > self._conn.config.limits.message:
+            code = event.peer.dialect.codes[Fault.BUSY]
+            self._conn.send_error(event.id, t.ErrorData(code, _TOO_LARGE))
+            return
         request = input_request_of(event.method.name, event.params)
         try:
             check_input_request(request, self._conn.config.capabilities)
@@ -219,6 +238,7 @@ class ServerInitiatedRequests:
             return
         job = CallbackJob(partial(self._callbacks.respond, request), partial(self._respond, event))
         self._jobs[event.id] = job
+        self._size += size
         self._pause_timeouts(1)
         self._start_job(job)
 
@@ -232,6 +252,7 @@ class ServerInitiatedRequests:
     ) -> None:
         """Send the response, or the error that stands for it."""
         del self._jobs[event.id]
+        self._size -= len(event.raw)
         self._pause_timeouts(-1)
         try:
             if error is None:

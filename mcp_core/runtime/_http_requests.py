@@ -7,7 +7,7 @@ connection is used, and whether a request may be sent again, is decided by the `
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core.connection._pump import Pump
@@ -31,11 +31,16 @@ __all__ = [
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
+    "OnActions",
     "PooledConnection",
 ]
 
 # For a server that has never sent a byte: the URL may be wrong.
 _DOUBT: Final = "is it an HTTP server, with TLS or without as the URL says?"
+
+
+# Takes a part of a response. It returns an event if no more may be read before that is set.
+OnActions: TypeAlias = "Callable[[list[Action]], EventLike | None]"
 
 
 class PooledConnection(Protocol):
@@ -53,12 +58,13 @@ class PooledConnection(Protocol):
     @property
     def received(self) -> bool: ...
 
-    async def run(
-        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
-    ) -> bool:
+    async def run(self, head: RequestHead, body: bytes, on_actions: OnActions) -> bool:
         """Send a request, and pass its response to `on_actions` in pieces, up to `End`.
 
-        Return True if the connection may be used again.
+        Return True if the connection may be used again. If `on_actions` returns an event, wait for
+        it before more of this response is read. A connection that carries other responses too goes
+        on reading those; it passes on what arrives for this one all the same, and stops extending
+        its flow-control window.
 
         Raises:
             NotProcessed: the server says that it has not begun to process the request.
@@ -155,6 +161,8 @@ class HttpRequestRunner(Generic[L]):
         self._jobs: dict[int, HttpRequestJob] = {}
         # Requests that wait for a connection: short ones, and long-lived ones.
         self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
+        # By the key of its request: the event for which the reader of a paused stream waits.
+        self._paused: dict[int, EventLike] = {}
         self._had_event = False
 
         def deliver(event: Event) -> None:
@@ -184,6 +192,15 @@ class HttpRequestRunner(Generic[L]):
                     self._jobs[key].stop()
             self._had_event = False
             self._pump.run()
+        if self._paused:
+            for key in [key for key in self._paused if not http.is_paused(key)]:
+                self._paused.pop(key).set()
+
+    def wait_if_paused(self, key: int) -> EventLike | None:
+        """Return the event for which a reader has to wait; None if it may read on."""
+        if not self.http.is_paused(key):
+            return None
+        return self._paused.setdefault(key, self.driver.new_event())
 
     def next_deadline(self) -> float | None:
         """Return the time at which to call `handle_timeout`, or None."""
@@ -210,6 +227,7 @@ class HttpRequestRunner(Generic[L]):
     def _end(self, call: HttpCall, error: str | McpTrioError | None) -> None:
         """Tell the client, once, how a request has ended: None stands for a complete response."""
         del self._jobs[call.key]
+        self._paused.pop(call.key, None)
         if isinstance(error, McpTrioError):
             self.http.denied(call.key, error, self.driver.clock())
         else:
@@ -393,7 +411,8 @@ class _RequestAttempt:
         self._runner = runner
         self._call = call
 
-    def handle_actions(self, actions: list[Action]) -> None:
+    def handle_actions(self, actions: list[Action]) -> EventLike | None:
+        """Pass a part of the response to the client. See `PooledConnection.run`."""
         runner = self._runner
         key = self._call.key
         self.answered = True
@@ -411,8 +430,10 @@ class _RequestAttempt:
                     # the connection can be used again; otherwise it is closed.
                     if type(actions[-1]) is not End:
                         raise _Unauthorized
-                    return
+                    return None
                 http.response_started(key, action, now)
         # The end is reported when the connection is free again: it may lead to the next request.
-        if type(actions[-1]) is not End:
-            runner.driver.pump()
+        if type(actions[-1]) is End:
+            return None
+        runner.driver.pump()
+        return runner.wait_if_paused(key)

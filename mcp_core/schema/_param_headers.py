@@ -52,6 +52,8 @@ MAX_DEPTH: Final = 16
 # HTTP servers accept about a hundred headers per request, with names of some hundred characters.
 MAX_HEADERS: Final = 64
 MAX_NAME: Final = 128
+# Characters of the names of the properties that lead to a mirrored one. A client keeps them.
+MAX_PATH: Final = 1024
 
 HEADER_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TYPES: Final = ("string", "integer", "boolean")
@@ -71,8 +73,8 @@ def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
     """Return the mirrored properties of an input schema; `{}` for most schemas.
 
     Raises:
-        ValueError: an annotation is invalid, and the text says why; or the schema has more than
-            100,000 parts.
+        ValueError: an annotation is invalid or its path too long, and the text says why; or the
+            schema has more than 100,000 parts.
     """
     found: dict[tuple[str, ...], str] = {}
     names: set[str] = set()
@@ -138,6 +140,8 @@ def _name(path: tuple[str, ...] | None, node: dict[str, Any]) -> str:
             f"{ANNOTATION} {name[:MAX_NAME]!r} is not on a property that is reached from the root "
             f"through `properties` alone ({MAX_DEPTH} of them at most)"
         )
+    if sum(map(len, path)) > MAX_PATH:
+        raise ValueError(f"the path of {_path_text(path)} is longer than {MAX_PATH} characters")
     if not HEADER_TOKEN.fullmatch(name) or len(name) > MAX_NAME:
         raise ValueError(
             f"{ANNOTATION} {name[:MAX_NAME]!r} of {_path_text(path)} "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ._addresses import MAX_URL as MAX_URL
 from ._addresses import find_url_error as find_url_error
+from ._addresses import is_internal_name as is_internal_name
+from ._addresses import is_local_host as is_local_host
 from ._addresses import is_loopback_host as is_loopback_host
 from ._addresses import is_loopback_url as is_loopback_url
 from ._addresses import is_private_address as is_private_address

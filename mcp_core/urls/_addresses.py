@@ -4,6 +4,8 @@
    The same holds for a URL that is fetched and for one that a browser opens.
 2. A host name is no proof of an address. The driver resolves it, asks `may_fetch` for each address,
    and connects to an allowed address only. A second DNS answer (rebinding) then changes nothing.
+3. Behind a proxy, the proxy resolves the name. There only names that are never public can be
+   refused (`is_internal_name`); all others are the proxy's decision.
 
 Sources: RFC 3986; security best practices of modelcontextprotocol.io (Server-Side Request Forgery).
 """
@@ -25,6 +27,8 @@ __all__ = [
     "find_host_error",
     "find_syntax_error",
     "find_url_error",
+    "is_internal_name",
+    "is_local_host",
     "is_loopback_host",
     "is_loopback_url",
     "is_private_address",
@@ -71,6 +75,14 @@ _PRIVATE: Final = tuple(
 )
 # NAT64 (RFC 6052): the last 32 bits are an IPv4 address, which decides.
 _NAT64: Final = ip_network("64:ff9b::/96")
+# Last labels of names that only a private network resolves: RFC 6761, RFC 6762 (with appendix G),
+# RFC 8375, the reservations of ICANN (corp, home, mail, internal), and the ends of cluster names.
+_INTERNAL_LABELS: Final = frozenset(
+    """
+    arpa cluster consul corp home internal intranet lan local localdomain localhost mail onion
+    private svc
+    """.split()
+)
 
 
 def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
@@ -188,6 +200,16 @@ def is_loopback_host(host: str) -> bool:
     return (mapped or ip).is_loopback
 
 
+def is_local_host(host: str) -> bool:
+    """Return True if a host that the user named is this machine. No DNS query.
+
+    Beside the loopback hosts, these are all names below `localhost` (RFC 6761, 6.3), and the same
+    names with a final dot.
+    """
+    name = host.removesuffix(".")
+    return name.endswith(".localhost") or is_loopback_host(name)
+
+
 def is_public_address(address: str) -> bool:
     """Return True if a text is an IP address of the public internet.
 
@@ -213,6 +235,18 @@ def is_private_address(address: str) -> bool:
         return False
     ip = (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
     return any(ip in net for net in _PRIVATE)
+
+
+def is_internal_name(host: str) -> bool:
+    """Return True if a host name is one of a private network: no public DNS resolves it.
+
+    These are names of one label, such as `vault`, and names that end in a label that is not public,
+    such as `metadata.google.internal`. An address is no name.
+    """
+    labels = host.lower().removesuffix(".").split(".")
+    if ":" in host or labels[-1].isdigit():
+        return False
+    return len(labels) == 1 or labels[-1] in _INTERNAL_LABELS
 
 
 def may_fetch(address: str, *, allow_loopback: bool, allow_private: bool = False) -> bool:

@@ -77,6 +77,9 @@ class LoginConfig:
             and of the profile, with these scopes. If it returns False, there is no login. Without
             it, `"browser"` shows them on a page before the login page; the others rely on the login
             page.
+        tls: certificates to trust, and to present, at servers other than the MCP server, such as
+            authorization servers. By default those that the system trusts, and none to present:
+            the MCP server names these servers, and must not learn who you are at another one.
 
     Raises:
         ValueError: no login is possible with these settings.
@@ -87,6 +90,7 @@ class LoginConfig:
     browse: Callable[[str], Awaitable[str]] | Literal["browser", "show"] | None = "browser"
     show: Callable[[str], object] | None = None
     confirm_scopes: Callable[[tuple[str, ...]], Awaitable[bool]] | None = None
+    tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.browse, str) and self.browse not in (_BROWSER, _SHOW):
@@ -113,7 +117,8 @@ def login_config(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
 class ClientAuthorization:
     """The authorization of a client at the MCP server at `url`.
 
-    `tls` and `proxy` are for connections to authorization servers. `on_login` is called when the
+    `proxy` is for all connections, `tls` for those to the origin of the MCP server; those to others
+    have that of `login`. `on_login` is called when the
     tokens may belong to another user than before. `on_browse` is called with 1 when a user is sent
     to a login page, and with -1 when the login has ended.
 
@@ -267,7 +272,14 @@ class ClientAuthorization:
         def allow(address: str) -> bool:
             return self._authorizer.may_fetch(step.request.url, address, step.named_by)
 
-        return await fetch(step.request, allow=allow, tls=self._tls, proxy=self._proxy)
+        def allow_name(name: str) -> bool:
+            return self._authorizer.may_fetch_by_proxy(step.request.url, name)
+
+        is_own = self._authorizer.is_at_server(step.request.url)
+        tls = self._tls if is_own else self._login.tls
+        return await fetch(
+            step.request, allow=allow, allow_name=allow_name, tls=tls, proxy=self._proxy
+        )
 
     async def _listen(self, step: ListenForRedirect) -> str:
         browse = self._login.browse

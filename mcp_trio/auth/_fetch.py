@@ -3,7 +3,7 @@
 1. A host name is resolved once. Each address is checked before it is connected to, and the
    connection goes to the checked address, so a later DNS answer (rebinding) has no effect.
 2. Behind a proxy, the proxy resolves names and connects. What can be checked without DNS is still
-   checked: an address in any notation, and `localhost`.
+   checked: an address in any notation, `localhost`, and names that are never public.
 3. Every failure is a `FetchFailed` with a text written here, never one from the server.
 """
 
@@ -18,6 +18,7 @@ import trio
 from mcp_core import ConnectFailed, ConnectionLost, __version__
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpResponse
 from mcp_core.http import Body, Head, RequestHead, Url
+from mcp_core.urls import is_internal_name
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.http_client._connector import ENVIRONMENT, Connector, find_proxy
 
@@ -34,12 +35,14 @@ __all__ = ["fetch"]
 
 _TIMEOUT: Final = 5.0  # seconds for the whole request
 _MAX_ADDRESSES: Final = 4  # of one host that are tried
+_PRIVATE_ADDRESS: Final = "10.0.0.1"  # stands for what an internal name may resolve to
 
 
 async def fetch(
     request: HttpRequest,
     *,
     allow: Callable[[str], bool],
+    allow_name: Callable[[str], bool] | None = None,
     tls: ssl.SSLContext | None = None,
     proxy: str | None = ENVIRONMENT,
 ) -> HttpResponse:
@@ -50,6 +53,8 @@ async def fetch(
     Args:
         request: its URL is `https`, or `http` if the caller allows that.
         allow: returns True if an IP address may be connected to.
+        allow_name: returns True if a proxy may be asked for a host name, which it resolves. By
+            default it may, but for internal names only if `allow` allows private addresses.
         tls: certificates to trust; by default those that the system trusts.
         proxy: a URL, or None for no proxy; by default the one that the environment has for this
             host, if any.
@@ -57,14 +62,19 @@ async def fetch(
     Raises:
         FetchFailed: there was no complete response.
     """
+
+    def allow_by_default(name: str) -> bool:
+        return not is_internal_name(name) or allow(_PRIVATE_ADDRESS)
+
     with trio.move_on_after(_TIMEOUT):
-        return await _fetch(request, allow, tls, proxy)
+        return await _fetch(request, allow, allow_name or allow_by_default, tls, proxy)
     raise FetchFailed(f"it did not answer within {_TIMEOUT:g} s")
 
 
 async def _fetch(
     request: HttpRequest,
     allow: Callable[[str], bool],
+    allow_name: Callable[[str], bool],
     tls: ssl.SSLContext | None,
     proxy: str | None,
 ) -> HttpResponse:
@@ -72,7 +82,7 @@ async def _fetch(
         url = Url.parse(request.url)
     except ValueError as exc:
         raise FetchFailed("that is not the URL of a server") from exc
-    connectors = await _connectors(url, allow, tls, proxy)
+    connectors = await _connectors(url, allow, allow_name, tls, proxy)
     async with open_quiet_nursery() as nursery:
         for connector, _ in connectors:
             # HTTP/1.1 is enough for one request, but the caller's context may negotiate HTTP/2,
@@ -115,14 +125,18 @@ async def _connect(
 
 
 async def _connectors(
-    url: Url, allow: Callable[[str], bool], tls: ssl.SSLContext | None, proxy: str | None
+    url: Url,
+    allow: Callable[[str], bool],
+    allow_name: Callable[[str], bool],
+    tls: ssl.SSLContext | None,
+    proxy: str | None,
 ) -> list[tuple[Connector, str | None]]:
     """Return one connector per allowed address of the host, or one through the proxy.
 
     With each is its address, None through a proxy.
 
     Raises:
-        FetchFailed: no address is allowed, or the proxy is invalid.
+        FetchFailed: no address is allowed, or not that name, or the proxy is invalid.
     """
     host = url.host
     port = url.port
@@ -135,7 +149,7 @@ async def _connectors(
             for each in addresses
         ]
     address = _literal_address(host)
-    if address is not None and not allow(address):
+    if not (allow_name(host) if address is None else allow(address)):
         raise _forbidden(host)
     try:
         return [(Connector(url.scheme, host, port, tls=tls, proxy=proxy), None)]
@@ -182,8 +196,8 @@ async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
 
 def _forbidden(host: str) -> FetchFailed:
     return FetchFailed(
-        f"{host} is an address of this machine or of a private network, and URLs that a server"
-        " names are not fetched from there"
+        f"{host} belongs to this machine or to a private network, and URLs that a server names are"
+        " not fetched from there"
     )
 
 

@@ -483,6 +483,11 @@ def _server_parser(
         " `mcp-trio login` is sent, if the server requires one",
     )
     parser.add_argument(
+        "--allow-cleartext",
+        action="store_true",
+        help="send tokens and other credentials to another machine although URL is not encrypted",
+    )
+    parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
@@ -645,6 +650,10 @@ def _require_url(text: str) -> None:
 def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
     stderr = Screen(sys.stderr)
     name = server if isinstance(server, str) else shlex.join(server)
+    headers = _headers(found, server)
+    allow_cleartext = getattr(found, "allow_cleartext", False)
+    if not allow_cleartext:
+        _check_cleartext(server, headers)
     return Target(
         server=server,
         versions=ALL if found.revision is None else (found.revision,),
@@ -654,8 +663,26 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
         trace=trace_printer(stderr) if found.trace else None,
         user=User(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
-        headers=_headers(found, server),
+        headers=headers,
+        allow_cleartext=allow_cleartext,
     )
+
+
+def _check_cleartext(server: str | tuple[str, ...], headers: Sequence[tuple[str, str]]) -> None:
+    """Check that no credential is sent to another machine unencrypted.
+
+    Raises:
+        CliError: one would be.
+    """
+    from mcp_core.http import Url, find_cleartext_error
+
+    if headers and isinstance(server, str):
+        is_websocket = server.lower().startswith("ws")
+        url = Url.parse(re.sub("(?i)^ws", "http", server))
+        names = [name for name, _ in headers]
+        problem = find_cleartext_error(url, names, websocket=is_websocket)
+        if problem is not None:
+            raise CliError(f"{problem}, or use --allow-cleartext in a network that you trust")
 
 
 def _missing_server(prefix: str, stray: list[str]) -> CliError:

@@ -115,6 +115,7 @@ class Target:
         user: answers elicitation requests; None declares no elicitation.
         roots: directories and files in which the server may work.
         headers: sent with each HTTP request to a URL.
+        allow_cleartext: whether they may be sent unencrypted to another machine.
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
     """
 
@@ -128,6 +129,7 @@ class Target:
     user: User | None = None
     roots: tuple[Path, ...] = ()
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    allow_cleartext: bool = False
     auth: LoginConfig | None = None
 
     @property
@@ -150,11 +152,17 @@ class Target:
         if isinstance(self.server, str):
             headers = dict(self.headers)
             if self.server.lower().startswith("ws"):
-                return connect_websocket(self.server, headers=headers, **self.client_options)
+                return connect_websocket(
+                    self.server,
+                    headers=headers,
+                    allow_cleartext=self.allow_cleartext,
+                    **self.client_options,
+                )
             return connect_http(
                 self.server,
                 headers=headers,
                 auth=self._auth_unless_given(headers),
+                allow_cleartext=self.allow_cleartext,
                 **self.client_options,
             )
         return connect_stdio(

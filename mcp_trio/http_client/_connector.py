@@ -19,7 +19,7 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead
-from mcp_core.urls import Url, is_loopback_host
+from mcp_core.urls import Url, is_local_host
 
 from ._h11_connection import H11ClientConnection, open_tunnel, request_upgrade
 
@@ -68,7 +68,7 @@ def find_proxy(scheme: str, host: str, port: int) -> str | None:
 
     That is the environment or, on macOS and Windows, the system settings.
     """
-    if _is_local(host):
+    if is_local_host(host):
         return None
     from urllib.request import getproxies, proxy_bypass
 
@@ -330,7 +330,8 @@ async def _start_tls(
 # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _NAME_MISMATCH: Final = (62, 64)
 _TRUST: Final = (
-    "if it should be, give an SSLContext that trusts it (tls=), or name it in SSL_CERT_FILE"
+    "if it should be, give an SSLContext that trusts it (tls=; for authorization servers that of"
+    " LoginConfig), or name it in SSL_CERT_FILE"
 )
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 _UNEXPECTED_EOF: Final = "UNEXPECTED_EOF_WHILE_READING"
@@ -353,10 +354,6 @@ def _reason(exc: OSError) -> str:
     if isinstance(cause, ConnectionRefusedError):
         return "connection refused; is the server running, and on this port?"
     return (getattr(cause, "strerror", None) or str(cause)).lower()
-
-
-def _is_local(host: str) -> bool:
-    return host.endswith(".localhost") or is_loopback_host(host)
 
 
 def _authority(host: str, port: int) -> str:

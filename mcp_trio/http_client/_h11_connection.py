@@ -21,9 +21,8 @@ from mcp_core.runtime import READ_SIZE
 from mcp_trio._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core.http import Action, Headers, RequestHead
+    from mcp_core.runtime import OnActions
 
 __all__ = ["H11ClientConnection", "open_tunnel", "request_upgrade"]
 
@@ -59,10 +58,10 @@ class H11ClientConnection:
     def __repr__(self) -> str:
         return f"<H11ClientConnection {self._http.our_state}, {self.response_count} responses>"
 
-    async def run(
-        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
-    ) -> bool:
+    async def run(self, head: RequestHead, body: bytes, on_actions: OnActions) -> bool:
         """Send a request, and pass its response to `on_actions` in pieces, until `End`.
+
+        If `on_actions` returns an event, nothing more is read before it is set.
 
         Returns:
             True if the connection may be used again.
@@ -122,13 +121,15 @@ class H11ClientConnection:
             return  # the server may have sent a response before it closed; `_receive` reads it
         self._sent = True
 
-    async def _receive(self, on_actions: Callable[[list[Action]], None]) -> None:
+    async def _receive(self, on_actions: OnActions) -> None:
         while True:
             actions = self._decode()
             if actions:
-                on_actions(actions)
+                resumed = on_actions(actions)
                 if type(actions[-1]) is End:
                     return
+                if resumed is not None:
+                    await resumed.wait()
             if self._problem is not None:
                 raise self._problem
             try:

@@ -4,7 +4,8 @@ A reader task runs as long as the connection, so that pings are answered and a c
 noticed. A writer task sends, so that a cancelled request cannot leave half a frame on the stream.
 
 1. Received data is passed on at once and nothing is buffered: the flow-control windows are always
-   replenished, and no response waits for another.
+   replenished, and no response waits for another. Only the window of a paused response is left as
+   it is, so that the server has to wait.
 2. A cancelled request resets its stream only, and an error in a response ends its stream only. An
    error in the frames ends the connection.
 3. After GOAWAY the connection takes no new requests. Requests that the server has not processed
@@ -44,9 +45,8 @@ from mcp_core.runtime import READ_SIZE
 from mcp_trio._h2_protocol import INITIAL_WINDOW, H2Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core.http import Action, GoAway, Headers, RequestHead
+    from mcp_core.runtime import EventLike, OnActions
 
 __all__ = ["H2ClientConnection"]
 
@@ -81,25 +81,27 @@ _OTHER_PROTOCOLS: Final = {
 class _H2ClientStream:
     """One request and its response.
 
-    `done` is set when nothing more comes. `problem` is then the reason if the response is
-    incomplete, or None.
+    `done` is true when nothing more comes. `problem` is then the reason if the response is
+    incomplete, or None. `changed` is set when it is done or paused. While it is paused, `resumed`
+    is the event that ends the pause, and `unacknowledged` counts the bytes that arrive.
     """
 
     __slots__ = (
         "body_left",
+        "changed",
         "done",
         "id",
         "is_head",
         "on_actions",
         "problem",
         "response_started",
+        "resumed",
         "sent_at",
+        "unacknowledged",
         "unsent",
     )
 
-    def __init__(
-        self, id: int, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
-    ) -> None:
+    def __init__(self, id: int, head: RequestHead, body: bytes, on_actions: OnActions) -> None:
         self.id = id
         self.is_head = head.method == b"HEAD"
         self.sent_at = trio.current_time()
@@ -107,8 +109,11 @@ class _H2ClientStream:
         self.unsent = memoryview(body)
         self.on_actions = on_actions
         self.response_started = False
-        self.done = trio.Event()
+        self.changed = trio.Event()
+        self.done = False
         self.problem: Exception | None = None
+        self.resumed: EventLike | None = None
+        self.unacknowledged = 0
 
 
 class H2ClientConnection:
@@ -143,6 +148,8 @@ class H2ClientConnection:
         self._suspect = False  # it may be dead; any received data proves that it is not
         self._closing = False  # close when everything is written
         self._over = False
+        # Bytes of paused responses by which the window of the connection is still to be extended.
+        self._paused_bytes = 0
         self._data_queued = trio.lowlevel.ParkingLot()
         self._scope = trio.CancelScope(shield=True)
         self._ended = trio.Event()
@@ -173,10 +180,11 @@ class H2ClientConnection:
         if self._over:
             raise ConnectFailed(self._lost_text(response_started=False))
 
-    async def run(
-        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
-    ) -> bool:
+    async def run(self, head: RequestHead, body: bytes, on_actions: OnActions) -> bool:
         """Send a request, and pass its response to `on_actions` in pieces, until `End`.
+
+        If `on_actions` returns an event, the flow-control window of this response is not extended
+        before it is set.
 
         Returns:
             True if the connection may be used again.
@@ -188,9 +196,13 @@ class H2ClientConnection:
         """
         stream = self._begin(head, body, on_actions)
         try:
-            await stream.done.wait()
+            while not stream.done:
+                await stream.changed.wait()
+                if stream.resumed is not None:
+                    await stream.resumed.wait()
+                    self._resume(stream)
         finally:
-            if not stream.done.is_set():
+            if not stream.done:
                 self._end_stream(stream)
                 self._reset(stream, ErrorCodes.CANCEL)
                 self._check_alive(stream)
@@ -219,9 +231,7 @@ class H2ClientConnection:
 
     # -- Sending ---------------------------------------------------------------------------------
 
-    def _begin(
-        self, head: RequestHead, body: bytes, on_actions: Callable[[list[Action]], None]
-    ) -> _H2ClientStream:
+    def _begin(self, head: RequestHead, body: bytes, on_actions: OnActions) -> _H2ClientStream:
         fields = encode_request_head(head, self._scheme)
         if body:
             fields.append((b"content-length", b"%d" % len(body)))
@@ -382,13 +392,16 @@ class H2ClientConnection:
             if kind is RemoteSettingsChanged:
                 self._apply_settings()
                 continue
-            if kind is DataReceived:
-                self._http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            elif (
-                kind is not ResponseReceived and kind is not StreamEnded and kind is not StreamReset
+            if not (
+                kind is DataReceived
+                or kind is ResponseReceived
+                or kind is StreamEnded
+                or kind is StreamReset
             ):
                 continue  # interim responses, trailers and the like, which are ignored
             stream = self._streams.get(event.stream_id)
+            if kind is DataReceived:
+                self._acknowledge(stream, event)
             if stream is None:
                 continue
             if stream is not current:
@@ -411,11 +424,39 @@ class H2ClientConnection:
                     self._reset(stream, ErrorCodes.PROTOCOL_ERROR)
         self._pass_on(current, actions)
 
+    def _acknowledge(self, stream: _H2ClientStream | None, event: DataReceived) -> None:
+        """Extend the windows by the size of a DATA frame."""
+        size = event.flow_controlled_length
+        if stream is None or stream.resumed is None:
+            self._http.acknowledge_received_data(size, event.stream_id)
+            return
+        stream.unacknowledged += size
+        # The window of the connection is extended all the same: other responses need it.
+        self._paused_bytes += size
+        if self._paused_bytes >= _STREAM_WINDOW:
+            self._http.increment_flow_control_window(self._paused_bytes)
+            self._paused_bytes = 0
+
+    def _resume(self, stream: _H2ClientStream) -> None:
+        """End the pause of a stream: extend its window by what has arrived in the meantime."""
+        stream.resumed = None
+        size = stream.unacknowledged
+        stream.unacknowledged = 0
+        if stream.done:
+            return
+        stream.changed = trio.Event()
+        if size:
+            try:
+                self._http.increment_flow_control_window(size, stream.id)
+            except ProtocolError:
+                return  # the server has ended the stream
+            self._data_queued.unpark_all()
+
     def _pass_on(self, stream: _H2ClientStream | None, actions: list[Action]) -> None:
-        if stream is None or not actions or stream.done.is_set():
+        if stream is None or not actions or stream.done:
             return
         try:
-            stream.on_actions(actions)
+            resumed = stream.on_actions(actions)
         except Exception as exc:  # noqa: BLE001 - `run` raises it in the caller's task
             self._end_stream(stream, exc)
             self._reset(stream, ErrorCodes.CANCEL)
@@ -428,6 +469,9 @@ class H2ClientConnection:
             if unsent:
                 # The server has rejected the request without reading all of its body.
                 self._reset(stream, ErrorCodes.NO_ERROR)
+        elif resumed is not None and stream.resumed is None:
+            stream.resumed = resumed
+            stream.changed.set()
 
     def _apply_settings(self) -> None:
         self._max_concurrent = min(
@@ -456,7 +500,8 @@ class H2ClientConnection:
             return
         self._unsent.pop(stream, None)
         stream.problem = problem
-        stream.done.set()
+        stream.done = True
+        stream.changed.set()
 
     def _fail(self, code: int, reason: str) -> None:
         """End the connection because the server violates the protocol."""

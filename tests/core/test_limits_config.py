@@ -57,7 +57,8 @@ def test_limits_have_documented_defaults() -> None:
         1024 * 1024,
         5.0,
     )
-    assert Limits(message=32 * 1024 * 1024) == CLIENT_LIMITS
+    assert limits.listing == 48 * 1024 * 1024
+    assert Limits(message=32 * 1024 * 1024, waiting=0) == CLIENT_LIMITS
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ from tests.security.internet import (
 
 
 def connect_with_login(world: Internet, profile: ClientProfile = PROFILE, **options: Any) -> Any:
-    login = LoginConfig(profile=profile, storage=MemoryStorage(), browse=world.browse)
+    login = LoginConfig(
+        profile=profile, storage=MemoryStorage(), browse=world.browse, tls=world.tls
+    )
     return connect_http(URL, auth=login, tls=world.tls, versions=["2025-11-25"], **options)
 
 
@@ -185,7 +187,9 @@ async def test_token_sse_endpoint_is_used_on_same_origin_only(
         return Answer(event, headers={"content-type": "text/event-stream"})
 
     world.pages[f"{MCP}/mcp"] = page
-    login = LoginConfig(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
+    login = LoginConfig(
+        profile=PROFILE, storage=MemoryStorage(), browse=world.browse, tls=world.tls
+    )
     with pytest.raises(ConnectFailed):
         async with connect_http(URL, auth=login, tls=world.tls, versions=["2024-11-05"]):
             pass
@@ -213,7 +217,9 @@ async def test_fetch_local_server_allows_loopback_only(
     world.prm |= {"resource": "https://localhost/mcp"}
     world.pages["localhost/mcp"] = world.pages[f"{MCP}/mcp"]
     leads_to(host, challenge(f'Bearer resource_metadata="https://{host}/prm"'))(world)
-    login = LoginConfig(profile=PROFILE, storage=MemoryStorage(), browse=world.browse)
+    login = LoginConfig(
+        profile=PROFILE, storage=MemoryStorage(), browse=world.browse, tls=world.tls
+    )
     with pytest.raises(ConnectFailed, match=PRIVATE):
         async with connect_http(
             "https://localhost/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]

@@ -143,7 +143,8 @@ async def log_in(
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", browser.open)
     # A client_id, so that the redirect URI is /callback.
-    login = LoginConfig(profile=ClientProfile(client_id="us"), storage=MemoryStorage())
+    profile = ClientProfile(client_id="us")
+    login = LoginConfig(profile=profile, storage=MemoryStorage(), tls=world.tls)
     with trio.fail_after(30):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]

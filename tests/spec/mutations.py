@@ -1126,8 +1126,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHL-8",),
         "mcp_core/http/client/_reconnect.py",
-        "min(self._retry / 1000, longest)",
-        "min(self._retry / 100000, longest)",
+        "max(self._retry / 1000, _MIN_DELAY)",
+        "max(self._retry / 100000, _MIN_DELAY)",
     ),
     Mutation(
         ("SHL-9",),

@@ -41,6 +41,7 @@ __all__ = [
     "OK",
     "Frame",
     "H2Played",
+    "Play",
     "Request",
     "data",
     "go_away",
@@ -175,7 +176,7 @@ class Request(NamedTuple):
 
 
 class Exchange:
-    """One request of the client, with its result."""
+    """One request of the client, with its result. While `pause` is set its response is paused."""
 
     def __init__(
         self, client: H2ClientConnection, body: bytes = b"{}", *headers: tuple[bytes, bytes]
@@ -185,6 +186,7 @@ class Exchange:
         self.actions: list[Action] = []
         self.again: bool | None = None
         self.error: Exception | None = None
+        self.pause: trio.Event | None = None  # for which the client has to wait
         self.over = trio.Event()
         self.scope = trio.CancelScope()
 
@@ -196,9 +198,10 @@ class Exchange:
                 self.error = exc
         self.over.set()
 
-    def take(self, actions: list[Action]) -> None:
+    def take(self, actions: list[Action]) -> trio.Event | None:
         assert actions
         self.actions += actions
+        return self.pause
 
     async def ends(self) -> Exchange:
         with trio.fail_after(PATIENCE):

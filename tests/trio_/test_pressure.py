@@ -16,6 +16,7 @@ import trio.testing
 
 from mcp_core import Connection, Limits, Role
 from mcp_core.registry import Context, Server
+from mcp_core.types import CreateMessageParams, CreateMessageResult, TextContent
 from mcp_trio import _server, connect
 from tests.core.helpers import D, E, cancelled, result
 from tests.trio_.wire import ERAS, Wire, served, text_of
@@ -441,3 +442,31 @@ async def test_pressure_disconnect_within_a_response_cancels_handlers(
         assert over == ["wait"]
         assert conns[0].stats().in_flight == 0
     assert caplog.records == []
+
+
+async def test_client_large_response_to_a_server_request_arrives() -> None:
+    """It is longer than all the responses that may wait, and the server does read it."""
+    server = Server("asking")
+
+    @server.tool()
+    async def ask(context: Context) -> int:
+        """Ask the model for a long text."""
+        answer = await context.sample("Go on.", max_tokens=10)
+        assert isinstance(answer.content, TextContent)
+        return len(answer.content.text)
+
+    def on_sample(params: CreateMessageParams) -> CreateMessageResult:
+        return CreateMessageResult(
+            role="assistant", content=TextContent("x" * 2 * MIB), model="long"
+        )
+
+    async with connect(server, versions=[D], on_sample=on_sample) as client:
+        results: list[str] = []
+
+        async def call() -> None:
+            results.append((await client.call_tool("ask")).text)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(call)
+    assert results == [str(2 * MIB)] * 4

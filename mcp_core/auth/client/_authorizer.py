@@ -32,6 +32,7 @@ from mcp_core.auth._resource_urls import (
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
 from mcp_core.urls._addresses import (
+    is_internal_name,
     is_loopback_host,
     is_loopback_url,
     is_private_address,
@@ -184,6 +185,29 @@ class Authorizer:
         if auth_server is not None and auth_server.issuer == issuer and auth_server.address:
             return auth_server.address
         return urlsplit(issuer).hostname or ""
+
+    def may_fetch_by_proxy(self, url: str, name: str) -> bool:
+        """Return True if a `Fetch` of `url` may be sent to a proxy, which resolves its host `name`.
+
+        A name of a private network is allowed under the conditions of `may_fetch`, and if the MCP
+        server itself has such a name: its proxy leads into that network anyway.
+        """
+        origin = origin_of(url)
+        if origin in self._configured_origins or origin == origin_of(self._url):
+            return True
+        if not is_internal_name(name):
+            return True
+        if self._allow_loopback:
+            return False
+        server = origin_of(self._url)[1]
+        return is_internal_name(server) or is_private_address(self._server_address or server)
+
+    def is_at_server(self, url: str) -> bool:
+        """Return True if a URL is at the origin of the MCP server.
+
+        Only there may the driver present a client certificate that is meant for that server.
+        """
+        return origin_of(url) == origin_of(self._url)
 
     def take_warnings(self) -> list[str]:
         """Return the warnings since the last call, as lines for the log."""

@@ -6,6 +6,7 @@
 2. What arrives is passed to the connection at once, and the events are queued here. A transport
    can then see, when a response ends, whether the result was in it.
 3. Each request of the connection ends, with a result or with an error of the network.
+4. While too many responses wait to be sent (`ResponseQueue`), no event stream is read.
 
 Sockets, the connection pool and the revisions are not known here.
 """
@@ -18,11 +19,13 @@ from typing import TYPE_CHECKING, Final
 from mcp_core._errors import ProtocolError, RemoteProtocolError
 from mcp_core._version import __version__
 from mcp_core.connection._state import State
+from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.http.wire._messages import RequestHead
 from mcp_core.messages._events import (
     NEED_DATA,
     PAUSED,
     ChangesMissed,
+    ErrorReceived,
     MessageRejected,
     ResultReceived,
 )
@@ -32,10 +35,12 @@ from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
-from ._options import HttpCall, HttpClientOptions
+from ._options import HttpCall, HttpClientOptions, check_cleartext
 from ._streamable import StreamableHttpTransport
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcp_core._errors import McpTrioError
     from mcp_core.connection._connection import Connection
     from mcp_core.http.wire._messages import Head, Headers
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
     from mcp_core.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._transport import HttpOperation, Transport
+    from ._transport import DeadlineOwner, HttpOperation, Transport
 
 __all__ = ["HttpClient", "ToolHeaders"]
 
@@ -55,6 +60,19 @@ _LINGER_TIMEOUT: Final = 5.0
 # Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
 # and a call of one of them costs one more `tools/list`.
 _MAX_TOOLS: Final = 4096
+# Characters of the name of such a tool. The specification recommends at most 128.
+_MAX_TOOL_NAME: Final = 1024
+
+
+class _UnreadInput:
+    """The chunks that arrived on an event stream while it was paused, and perhaps its end."""
+
+    __slots__ = ("chunks", "ended", "error")
+
+    def __init__(self) -> None:
+        self.chunks: deque[bytes] = deque()
+        self.ended = False
+        self.error: str | None = None
 
 
 class HttpClient:
@@ -65,7 +83,8 @@ class HttpClient:
     For each call, report `response_started`, `response_data` for each chunk, and `response_ended`
     once; for a dropped call, nothing more. The only header that a call lacks is `content-length`.
     After the end of the connection, calls may remain, such as the DELETE of a session, until
-    `idle`.
+    `idle`. While `is_paused(key)`, read nothing more of that response; it may change after each
+    call of a method.
 
     With an authorizer in the options, send the head that `sign` returns, and pass each response
     head to `is_retry_worthwhile`. If it returns True, do not report the response: run the
@@ -81,23 +100,27 @@ class HttpClient:
         options: headers, reconnect policy and authorization.
 
     Raises:
-        ValueError: the URL is invalid, see `Url.parse`.
+        ValueError: the URL is invalid (`Url.parse`), or a header would be sent unencrypted
+            (`find_cleartext_error`).
     """
 
     def __init__(
         self, conn: Connection, url: str, options: HttpClientOptions | None = None
     ) -> None:
         self.conn = conn
-        conn.has_headers = True
         self.url = Url.parse(url)
         self.options = options or HttpClientOptions()
+        check_cleartext(self.url, self.options.headers, allow=self.options.allow_cleartext)
+        conn.check_headers = self._check_headers
         self.tools = ToolHeaders()
         self._transport: Transport = StreamableHttpTransport(self)
         self._last_key = 0
         self._calls: list[HttpCall] = []
         self._drops: list[int] = []
         self._operations: dict[int, HttpOperation] = {}
-        self._deadlines: dict[HttpOperation | Transport, float] = {}
+        self._deadlines: dict[DeadlineOwner, float] = {}
+        # By the key of the call. Drivers stop reading, but something may be on its way.
+        self._unread: dict[int, _UnreadInput] = {}
         # Operations whose timeout is stopped, because authorization for their call is in progress.
         self._paused: set[HttpOperation] = set()
         self._events: deque[Event] = deque()
@@ -131,13 +154,16 @@ class HttpClient:
 
     def calls_to_make(self, now: float) -> list[HttpCall]:
         """Return the calls to make now, each in parallel to all others."""
-        for out in self.conn.messages_to_send():
-            self._transport.send(out, now)
-        if self.conn.state is not State.CLOSED:
-            self._transport.check_gate(now)
-        elif not self._closed:
-            self._closed = True
-            self._transport.close(now)
+        while True:
+            for out in self.conn.messages_to_send():
+                self._transport.send(out, now)
+            if self.conn.state is not State.CLOSED:
+                self._transport.send_waiting(now)
+            elif not self._closed:
+                self._closed = True
+                self._transport.close(now)
+            if not (self._unread and self._read_more(now)):
+                break
         calls = self._calls
         self._calls = []
         return calls
@@ -147,6 +173,13 @@ class HttpClient:
         drops = self._drops
         self._drops = []
         return drops
+
+    def is_paused(self, key: int) -> bool:
+        """Return True if no more of the response to call `key` may be read at present.
+
+        It is an event stream, and too many responses to the server's requests wait to be sent.
+        """
+        return self._transport.responses.paused and self._is_event_stream(key)
 
     def next_event(self) -> Event | NeedData | Paused:
         """Return the next event, as `Connection.next_event` does."""
@@ -191,7 +224,10 @@ class HttpClient:
             operation.response_started(head, now)
 
     def response_data(self, key: int, data: bytes, now: float) -> None:
-        """Process a chunk of the response's body."""
+        """Process a chunk of the response's body. While it is paused, keep it for later."""
+        if key in self._unread or (self._transport.responses.paused and self._is_event_stream(key)):
+            self._unread.setdefault(key, _UnreadInput()).chunks.append(data)
+            return
         operation = self._operations.get(key)
         if operation is not None:
             operation.response_data(data, now)
@@ -205,9 +241,31 @@ class HttpClient:
             error: a short text if no connection was made, or if it broke before the end; None if
                 the response is complete.
         """
+        unread = self._unread.get(key)
+        if unread is not None:
+            unread.ended = True
+            unread.error = error
+            return
         operation = self._detach(key)
         if operation is not None:
             operation.response_ended(error, now)
+
+    def _is_event_stream(self, key: int) -> bool:
+        operation = self._operations.get(key)
+        response = None if operation is None else operation.response
+        return response is not None and response.events is not None
+
+    def _read_more(self, now: float) -> bool:
+        """Process one chunk that was kept. Return False if the streams are still paused."""
+        if self._transport.responses.paused:
+            return False
+        key, unread = next(iter(self._unread.items()))
+        if unread.chunks:
+            operation = self._operations[key]
+            operation.response_data(unread.chunks.popleft(), now)
+        if not unread.chunks and self._unread.pop(key, None) is not None and unread.ended:
+            self.response_ended(key, now, error=unread.error)
+        return True
 
     # -- Authorization -----------------------------------------------------------------------------
 
@@ -334,10 +392,15 @@ class HttpClient:
         """Detach `operation`: its response is ignored, but the driver lets it end."""
         self._deadlines.pop(operation, None)
         self._operations.pop(operation.key, None)
+        self._unread.pop(operation.key, None)
         self._paused.discard(operation)
         operation.key = 0
 
-    def set_deadline(self, owner: HttpOperation | Transport, when: float | None) -> None:
+    def is_authorizing(self, operation: HttpOperation) -> bool:
+        """Return True if an authorization flow runs for the call of `operation`."""
+        return operation in self._paused
+
+    def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
         """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
         if when is None:
             self._deadlines.pop(owner, None)
@@ -359,7 +422,7 @@ class HttpClient:
         if self.options.on_message is not None:
             self.options.on_message(data)
         self.conn.receive_message(data, now, MessageContext(id, None, status))
-        self._queue_events()
+        self._queue_events(now)
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         """End a request with `error`, or report the error of another message.
@@ -369,7 +432,7 @@ class HttpClient:
         if out.kind is MessageKind.REQUEST:
             assert out.id is not None
             self.conn.receive_failure(out.id, error, now, status=status)
-            self._queue_events()
+            self._queue_events(now)
         else:
             self.report_error(error)
 
@@ -390,9 +453,16 @@ class HttpClient:
         """Return which arguments of a tool are mirrored into headers, None if there are none."""
         return self.tools.get(tool)
 
-    def _queue_events(self) -> None:
+    def _check_headers(self, headers: Mapping[str, str]) -> None:
+        """Check the headers of one call, as `Connection.check_headers` requires."""
+        check_headers(headers)
+        check_cleartext(self.url, headers, allow=self.options.allow_cleartext)
+
+    def _queue_events(self, now: float) -> None:
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
             self._events.append(event)
+            if type(event) is ResultReceived or type(event) is ErrorReceived:
+                self._transport.request_answered(event.id, now)
 
 
 class ToolHeaders:
@@ -429,8 +499,11 @@ class ToolHeaders:
             self._by_tool.pop(tool.name, None)
             try:
                 mirrored = param_headers(tool.input_schema)
+                if mirrored and len(tool.name) > _MAX_TOOL_NAME:
+                    raise ValueError(f"its name is longer than {_MAX_TOOL_NAME} characters")
             except ValueError as exc:
-                problems.append(RemoteProtocolError(f"tool {tool.name!r} is left out: {exc}"))
+                name = repr(tool.name[:_MAX_TOOL_NAME])
+                problems.append(RemoteProtocolError(f"tool {name} is left out: {exc}"))
                 continue
             usable.append(tool)
             if mirrored:

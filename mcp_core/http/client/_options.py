@@ -7,23 +7,65 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 from mcp_core.http.wire._mcp_headers import check_headers
+from mcp_core.urls._addresses import is_local_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mcp_core.http.wire._messages import RequestHead
+    from mcp_core.urls._url import Url
 
 __all__ = [
     "AuthAttemptLike",
     "AuthorizerLike",
     "HttpCall",
     "HttpClientOptions",
+    "check_cleartext",
+    "find_cleartext_error",
 ]
+
+# Headers with a secret that anyone who reads it can use.
+_CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+
+def find_cleartext_error(
+    url: Url, headers: Iterable[str], *, websocket: bool = False
+) -> str | None:
+    """Return why headers of these names may not be sent to `url`, or None if they may.
+
+    They may not if one is a credential, and the connection to another machine is not encrypted.
+    OAuth forbids that for tokens (RFC 6750, 5.3). The message names the cure.
+    """
+    if url.scheme == "https" or is_local_host(url.host):
+        return None
+    name = next((name for name in headers if name.lower() in _CREDENTIALS), None)
+    if name is None:
+        return None
+    scheme, secure = ("ws", "wss") if websocket else ("http", "https")
+    return (
+        f"the header {name} would be sent unencrypted to {url.host}: use {secure}:// instead of "
+        f"{scheme}://"
+    )
+
+
+def check_cleartext(
+    url: Url, headers: Iterable[str], *, allow: bool, websocket: bool = False
+) -> None:
+    """Check that headers of these names may be sent to `url`.
+
+    Raises:
+        ValueError: they may not (`find_cleartext_error`), and it is not allowed explicitly.
+    """
+    problem = None if allow else find_cleartext_error(url, headers, websocket=websocket)
+    if problem is not None:
+        raise ValueError(
+            f"{problem}, or connect with allow_cleartext=True in a network that you trust"
+        )
 
 
 class AuthAttemptLike(Protocol):
@@ -90,6 +132,9 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
             that the clients of a restarted server do not reconnect all at once. None for no jitter.
         on_message: called with each message of the server; it must not raise.
         authorizer: authorizes each call; None for no authorization.
+        allow_cleartext: whether `headers`, and those of calls, may have credentials although the
+            connection to another machine is not encrypted. Only for a network in which everyone may
+            see them, such as between containers of one machine.
 
     Raises:
         ValueError: a header cannot be sent, or is set by the protocol.
@@ -101,6 +146,7 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
     entropy: Callable[[int], bytes] | None = None
     on_message: Callable[[bytes], object] | None = None
     authorizer: AuthorizerLike | None = None
+    allow_cleartext: bool = False
 
     def __post_init__(self) -> None:
         check_headers(self.headers)

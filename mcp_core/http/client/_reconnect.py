@@ -1,7 +1,7 @@
 """When to reconnect to an event stream that has ended, with which event id, and how often.
 
-1. The server's `retry` is the delay of the first attempt, up to `max_reconnect_delay`. After a
-   failed attempt our own delay is the minimum. It doubles each time.
+1. The server's `retry` is the delay of the first attempt, from 0.1 s to `max_reconnect_delay`.
+   After a failed attempt our own delay is the minimum. It doubles each time.
 2. An attempt that brings an event, or that stays open for `max_reconnect_delay`, resets the count.
    A server may end its streams and be polled, and intermediaries end streams on which nothing is
    sent.
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Reconnection"]
 
 _FIRST_DELAY: Final = 1.0  # seconds
+# Seconds, even if the server wants less. A server that ends each stream after an event would keep
+# its client busy otherwise.
+_MIN_DELAY: Final = 0.1
 
 
 class Reconnection:
@@ -71,7 +74,9 @@ class Reconnection:
         if failures >= options.reconnect_attempts:
             return longest if self._endless and self._was_useful else None
         self.failures = failures + 1
-        server_delay = None if self._retry is None else min(self._retry / 1000, longest)
+        server_delay = (
+            None if self._retry is None else min(max(self._retry / 1000, _MIN_DELAY), longest)
+        )
         if server_delay is not None and not failures:
             return server_delay
         own_delay = min(_FIRST_DELAY * 2.0**failures, longest)

@@ -126,7 +126,9 @@ class StreamablePost(MessagePost):
             self.fail(_with_prefix(self.error_prefix, exc), now, head.status)
 
     def response_data(self, data: bytes, now: float) -> None:
-        _process_body(self, data, now)
+        # No body is expected for a notification or a response, and many may be posted at a time.
+        if self.id is not None or not self.accepted or self.is_streaming:
+            _process_body(self, data, now)
 
     def response_ended(self, error: str | None, now: float) -> None:
         response = self.response
@@ -252,7 +254,10 @@ class EventStreamGet(HttpOperation):
         self.client.make(self, b"GET", self.client.url.target, headers, long_lived=True)
 
     def response_started(self, head: Head, now: float) -> None:
-        if head.status == 404 and self.session is not None:
+        # A standalone stream that was never open is rather one that the server does not offer: some
+        # servers have no route for GET. If the session is lost, the next POST shows it.
+        was_open = self.out is not None or self._started_at is not None
+        if head.status == 404 and self.session is not None and was_open:
             self.transport.session_lost(self, now)
             return
         try:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
+from mcp_core.messages._outbox import MessageKind
+from mcp_core.urls._addresses import MAX_URL
 
 from ._response import Response, error_for_status
 from ._transport import (
@@ -42,6 +44,9 @@ __all__ = ["HttpSseTransport"]
 
 # Seconds for the event `endpoint`, which is the first on the stream.
 _ENDPOINT_TIMEOUT: Final = 10.0
+# Seconds between two checks whether the request of an unfinished POST is over. A server responds to
+# the POST at once, so this only matters if it never does: each POST keeps a connection.
+_CHECK_INTERVAL: Final = 5.0
 
 
 class HttpSseTransport(Transport):
@@ -101,7 +106,7 @@ class HttpSseTransport(Transport):
             [(b"accept", b"*/*"), CONTENT_TYPE_JSON],
             body=out.data,
             idempotent=may_repeat(out),
-            brief=True,
+            brief=out.kind is not MessageKind.REQUEST,
             call_headers=caller_headers(out),
             operation_name=operation_name(out),
         )
@@ -120,10 +125,12 @@ class HttpSseTransport(Transport):
         Later events of this type are ignored.
 
         Raises:
-            RemoteProtocolError: it is not a URL, or not of the same origin.
+            RemoteProtocolError: it is not a URL, too long, or not of the same origin.
         """
         if self._endpoint is not None:
             return
+        if len(reference) > MAX_URL:
+            raise RemoteProtocolError(f"the endpoint event is longer than {MAX_URL} bytes")
         try:
             endpoint = self.client.url.join(reference.decode())
         except ValueError:
@@ -196,6 +203,18 @@ class _SseStreamGet(HttpOperation):
 
 class _SsePost(MessagePost):
     """The POST of a message. A JSON-RPC response arrives on the event stream."""
+
+    def restart_timeout(self, now: float) -> None:
+        if self.id is None:
+            super().restart_timeout(now)
+        else:
+            self.client.set_deadline(self, now + _CHECK_INTERVAL)
+
+    def on_deadline(self, now: float) -> None:
+        if self.id is not None and self.client.conn.has_outgoing(self.id):
+            self.restart_timeout(now)
+        else:
+            super().on_deadline(now)
 
     def response_started(self, head: Head, now: float) -> None:
         try:

@@ -96,6 +96,12 @@ class StreamableHttpTransport(Transport):
                 SessionDelete(), b"DELETE", self.client.url.target, self.headers(), brief=True
             )
 
+    def request_answered(self, id: RequestId, now: float) -> None:
+        operation = self._reading.get(id)
+        if operation is not None and operation.key:
+            # Its own response may never come, if this one arrived on another stream.
+            self.client.linger(operation, now)
+
     # -- Sending -----------------------------------------------------------------------------------
 
     def _begin_post(self, out: Outgoing, now: float) -> StreamablePost | None:
@@ -235,6 +241,7 @@ class StreamableHttpTransport(Transport):
             self._renewing = True
             self._unproven = True
             self._set_gate(None, now)
+            self.responses.clear()  # the requests that they answer ended with the session
             self._fail_streams(operation, now)
             client.conn.reinitialize(now)
         if isinstance(operation, StreamablePost):

@@ -26,6 +26,7 @@ from mcp_core.messages._outbox import MessageKind
 from mcp_core.revisions._methods import METHODS, Step
 
 from ._response import DENIED_STATUS, error_for_status
+from ._response_queue import ResponseQueue
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPT_EVENT_STREAM",
+    "DeadlineOwner",
     "HttpOperation",
     "MessagePost",
     "OperationHost",
@@ -141,6 +143,13 @@ class HttpOperation(abc.ABC):
         raise AssertionError("it asked for none")  # pragma: no cover
 
 
+class DeadlineOwner(Protocol):
+    """An operation, a transport or a part of one, which may have a deadline of its own."""
+
+    def on_deadline(self, now: float) -> None:
+        """Act on the deadline that was set with `OperationHost.set_deadline`."""
+
+
 class OperationHost(Protocol):
     """The client, as far as its operations and transports need it.
 
@@ -192,7 +201,10 @@ class OperationHost(Protocol):
     def linger(self, operation: HttpOperation, now: float) -> None:
         """Drop `operation` unless its response ends within some seconds of the first such call."""
 
-    def set_deadline(self, owner: HttpOperation | Transport, when: float | None) -> None:
+    def is_authorizing(self, operation: HttpOperation) -> bool:
+        """Return True if an authorization flow runs for the call of `operation`."""
+
+    def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
         """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
@@ -227,6 +239,7 @@ class Transport(abc.ABC):
         self.client = client
         self._held: list[Outgoing] = []
         self._gate: HttpOperation | None = None  # the operation that held messages wait for
+        self.responses = ResponseQueue(client, self.post)
 
     @abc.abstractmethod
     def _begin_post(self, out: Outgoing, now: float) -> MessagePost | None:
@@ -236,15 +249,22 @@ class Transport(abc.ABC):
     def cancel(self, out: Outgoing, now: float) -> None:
         """Send the cancellation of a request, or do what replaces it."""
 
+    def request_answered(self, id: RequestId, now: float) -> None:  # noqa: B027 - optional
+        """Note that our request `id` has its response, on whichever stream that arrived."""
+
     def close(self, now: float) -> None:
         """End all operations, and send the server what it must know of the end."""
         self._held.clear()
+        first = self.responses.first
+        if first is not None and not self._must_hold(first):
+            self.responses.send(now)
+        self.responses.clear()
         self._set_gate(None, now)
 
     @property
     def queued(self) -> int:
-        """The number of bytes in held messages."""
-        return sum(len(out.data) for out in self._held)
+        """The number of bytes in held messages and waiting responses."""
+        return sum(len(out.data) for out in self._held) + self.responses.size
 
     def send(self, out: Outgoing, now: float) -> None:
         """Send a message, or hold it until its turn."""
@@ -259,6 +279,8 @@ class Transport(abc.ABC):
             self.post(out, now)
         elif step is Step.INITIALIZED:
             self._set_gate(self.post(out, now), now)
+        elif out.kind is MessageKind.RESPONSE:
+            self.responses.add(out)
         elif self._must_hold(out):
             self._held.append(out)
         else:
@@ -273,11 +295,17 @@ class Transport(abc.ABC):
             sent.restart_timeout(now)
         return sent
 
-    def check_gate(self, now: float) -> None:
-        """Send the held messages if the operation that they wait for has been answered."""
-        gate = self._gate
-        if gate is None:
-            return
+    def send_waiting(self, now: float) -> None:
+        """Send the held messages and the waiting responses whose turn it is."""
+        if self._gate is not None:
+            self._check_gate(self._gate, now)
+        responses = self.responses
+        if responses.active:
+            first = responses.first
+            responses.send(now, hold=first is not None and self._must_hold(first))
+
+    def _check_gate(self, gate: HttpOperation, now: float) -> None:
+        """Send the held messages if `gate`, the operation that they wait for, was answered."""
         if gate.id is None:
             answered = gate.response is not None or not gate.key
         else:

@@ -26,6 +26,7 @@ from mcp_core.http.wire._websocket_upgrade import (
 )
 from mcp_core.urls._url import Url, redacted_url
 
+from ._options import check_cleartext
 from ._response import Response, error_for_status, is_token_refused
 
 if TYPE_CHECKING:
@@ -70,14 +71,18 @@ class WebSocketUpgrade:
         url: `ws://...` or `wss://...`.
         headers: additional headers of the request.
         key: 16 random bytes.
+        allow_cleartext: as of `HttpClientOptions`.
 
     Raises:
-        ValueError: the URL is invalid, or a header is invalid or set by the protocol.
+        ValueError: the URL is invalid, or a header is invalid, set by the protocol, or would be
+            sent unencrypted (`find_cleartext_error`).
     """
 
     __slots__ = ("_key", "head", "url")
 
-    def __init__(self, url: str, headers: Mapping[str, str], key: bytes) -> None:
+    def __init__(
+        self, url: str, headers: Mapping[str, str], key: bytes, *, allow_cleartext: bool = False
+    ) -> None:
         assert len(key) == _KEY_SIZE
         scheme, _, rest = url.partition(":")
         if scheme.lower() not in _SCHEMES:
@@ -87,6 +92,7 @@ class WebSocketUpgrade:
         for name in headers:
             if _RESERVED.match(name.lower()):
                 raise ValueError(f"the header {name} is set by the protocol")
+        check_cleartext(self.url, headers, allow=allow_cleartext, websocket=True)
         self._key = b64encode(key)
         self.head = RequestHead(
             b"GET",

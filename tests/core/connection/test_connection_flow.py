@@ -431,6 +431,20 @@ def test_client_closes_when_server_reads_no_responses() -> None:
     assert talk.conn.queued() < 2000
 
 
+@pytest.mark.parametrize(("size", "survives"), [(1_900, True), (4_000, False)])
+def test_client_queues_a_few_large_responses(size: int, survives: bool) -> None:
+    """Such as the image of a model: it is queued as a whole before anything of it is written."""
+    limits = Limits(queued=1000, message=7_000)
+    config = client_config(D, limits=limits)
+    talk = opened(CLIENT, D, config)
+    talk.receive(request(1, "roots/list"), request(2, "roots/list"), request(3, "roots/list"))
+    for id in 1, 2, 3:
+        talk.conn.send_result(id, {"roots": [{"uri": "file:///" + "x" * size}]})
+    talk.receive(ping())
+    closed = talk.conn.state.name == "CLOSED"
+    assert closed is not survives
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_send_progress_infinite_or_nan_raises(number: float) -> None:
     talk = server(D)

@@ -51,7 +51,7 @@ class Access:
 def net_with(access: Access, version: str = E, **headers: str) -> Net:
     return Net(
         version,
-        options=HttpClientOptions(authorizer=access, headers=headers),
+        options=HttpClientOptions(authorizer=access, headers=headers, allow_cleartext=True),
         initialize_timeout=30.0,
     )
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import re
+import tracemalloc
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import pytest
 
 from mcp_core import (
@@ -26,6 +30,8 @@ from mcp_core.types import ListToolsResult, Tool
 
 if TYPE_CHECKING:
     from mcp_core.runtime import CallOptions, CallSteps
+
+LIMIT: Final = 48 * 1024 * 1024  # bytes of memory for a listing
 
 
 class RecordingRequest(PendingRequest):
@@ -100,7 +106,7 @@ def page(*names: str, cursor: str | None = None) -> ListToolsResult:
 
 @pytest.mark.requirement("PAGE-2", "PAGE-3", "PAGE-4", "PAGE-5")
 def test_paged_list_continues_until_no_cursor() -> None:
-    listing: PagedList[Tool] = PagedList("tools/list", "tools")
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", LIMIT)
     assert repr(listing) == "<PagedList of tools/list, 0 items, not at the end>"
     asked = []
     for answer in (page("a", cursor=" x Y\n"), page(cursor=""), page("b", "c")):
@@ -114,19 +120,75 @@ def test_paged_list_continues_until_no_cursor() -> None:
 
 
 def test_paged_list_repeated_cursor_raises() -> None:
-    listing: PagedList[Tool] = PagedList("tools/list", "tools")
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", LIMIT)
     listing.add_page(page("a", cursor="1"))
     listing.add_page(page("b", cursor="2"))
-    with pytest.raises(RemoteProtocolError, match="do not come to an end"):
+    with pytest.raises(RemoteProtocolError) as caught:
         listing.add_page(page("c", cursor="1"))
+    assert str(caught.value) == (
+        "the pages of tools/list do not come to an end: the server has repeated a cursor after 3 "
+        "items in 2 pages"
+    )
 
 
 def test_paged_list_over_page_limit_raises() -> None:
-    listing: PagedList[Tool] = PagedList("tools/list", "tools")
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", LIMIT)
     for number in range(10_000):
         listing.add_page(page(cursor=str(number)))
-    with pytest.raises(RemoteProtocolError, match="tools/list"):
+    with pytest.raises(RemoteProtocolError, match="0 items in 10001 pages, and offers more"):
         listing.add_page(page(cursor="one more"))
+
+
+def test_paged_list_over_memory_limit_raises() -> None:
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", 3_000)
+    for number in range(3):
+        listing.add_page(page("x" * 500, cursor=str(number)))
+    with pytest.raises(RemoteProtocolError) as caught:
+        listing.add_page(page("x" * 500, cursor="3"))
+    assert re.fullmatch(
+        "tools/list is too long: the server has sent 4 items in 4 pages, and offers more. They "
+        "take about 3[0-9]{3} bytes of memory, and the limit is 3000; connect with a higher "
+        "max_listing",
+        str(caught.value),
+    )
+
+
+def test_paged_list_last_page_is_not_limited() -> None:
+    """A server that sends a single large page is limited by the size of a message only."""
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", 0)
+    listing.add_page(page("x" * 500))
+    assert not listing.has_more
+
+
+def test_paged_list_counts_long_cursors() -> None:
+    """They are kept, too, to notice a repeated one."""
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", 3_000)
+    listing.add_page(page(cursor="a" * 1_800))
+    with pytest.raises(RemoteProtocolError, match="max_listing"):
+        listing.add_page(page(cursor="b" * 1_800))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "a": [{}] * 300},
+        {"type": "object", "a": [[]] * 300},
+        {"type": "object", "a": [1_000] * 200},
+        {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(20)}},
+        {"type": "object", "description": "x" * 1_000},
+        {},
+    ],
+)
+def test_paged_list_estimate_is_near_to_the_memory(schema: Any) -> None:
+    """Empty objects take 26 times the memory of their text."""
+    text = json.dumps({"tools": [{"name": "t", "inputSchema": schema}] * 200, "nextCursor": "1"})
+    tracemalloc.start()
+    found = msgspec.json.decode(text, type=ListToolsResult)
+    memory = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    listing: PagedList[Tool] = PagedList("tools/list", "tools", LIMIT)
+    listing.add_page(found)
+    assert 0.4 < memory / listing._size < 1.8
 
 
 # -- One call ------------------------------------------------------------------------------------

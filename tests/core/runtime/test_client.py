@@ -18,6 +18,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.client._cache import _INVALIDATES
+from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.runtime import (
     AbstractClient,
     CallOptions,
@@ -844,7 +845,7 @@ def test_notification_names_exist_in_protocol() -> None:
 
 def with_headers(version: str, offers: Message = OFFERS, **options: Any) -> Played:
     client = opened(version, offers, **options)
-    client._conn.has_headers = True
+    client._conn.check_headers = check_headers
     return client
 
 
@@ -909,7 +910,7 @@ def test_tool_call_other_error_is_not_retried(
     headers: bool, version: str, answers: list[Any]
 ) -> None:
     client = opened(version)
-    client._conn.has_headers = headers
+    client._conn.check_headers = check_headers if headers else None
     with pytest.raises(PeerError, match="no"):
         told(client, client.call_tool("t"), *answers)
 

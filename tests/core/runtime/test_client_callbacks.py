@@ -471,6 +471,30 @@ def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
     assert "result" in asked.answer(request("s", "sampling/createMessage", params))
 
 
+def test_server_requests_too_large_in_all_are_rejected_as_busy() -> None:
+    """A user takes long to answer, while the server may send any number of large requests."""
+    client = Asked(value=SAID)
+    limit = client.talk.conn.config.limits.message
+    text = {"role": "user", "content": {"type": "text", "text": "x" * (limit // 2)}}
+    large = {"messages": [text], "maxTokens": 1}
+    small = {"messages": [], "maxTokens": 1}
+
+    def ask(id: int, params: Message) -> Message:
+        return request(id, "sampling/createMessage", params)
+
+    client.hears(ask(1, large), ask(2, large), ask(3, small))
+    assert len(client.work) == 2
+    [rejected] = client.talk.take_sent()
+    assert (rejected["id"], rejected["error"]["code"]) == (2, -32000)
+    assert rejected["error"]["message"] == "too many large requests at once; ask again later"
+    client.works()
+    assert [sent["id"] for sent in client.talk.take_sent()] == [1, 3]
+    assert client.requests._size == 0
+    client.hears(ask(4, large))
+    assert len(client.work) == 1
+    client.works()
+
+
 def test_server_request_cancelled_stops_callback() -> None:
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)

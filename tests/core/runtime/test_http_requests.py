@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mcp_core.http import Action
-    from mcp_core.runtime import HttpRequestJob
+    from mcp_core.runtime import HttpRequestJob, OnActions
 
 HEAD = RequestHead(b"POST", b"/mcp", [])
 OK: list[Action] = [Head(200, [(b"keep-alive", b"timeout=9")]), Body(b"{}"), End()]
@@ -32,11 +32,9 @@ class Line:
         self.name = name
         self.received = self.ended = self.closed = False
         self.sent: list[tuple[RequestHead, bytes]] = []
-        self.take: Callable[[list[Action]], None]
+        self.take: OnActions
 
-    async def run(
-        self, head: RequestHead, body: bytes, take: Callable[[list[Action]], None]
-    ) -> bool:
+    async def run(self, head: RequestHead, body: bytes, take: OnActions) -> bool:
         self.sent.append((head, body))
         self.take = take
         return bool(await Wait(f"run {self.name}"))
@@ -87,6 +85,10 @@ class Http:
         self.told: list[Any] = []
         self.deadline: float | None = None
         self.refuses = 0
+        self.paused: set[int] = set()
+
+    def is_paused(self, key: int) -> bool:
+        return key in self.paused
 
     def calls_to_make(self, now: float) -> list[HttpCall]:
         calls, self.make = self.make, []
@@ -243,6 +245,39 @@ def test_events_are_processed_before_end_of_response() -> None:
     assert play.seen == ["event"]
     play.tasks[0].go(True)
     assert play.seen == ["event", "last"]
+
+
+def test_paused_response_waits_for_event_until_it_is_resumed() -> None:
+    play = Play()
+    line = play.connected_line(play.call(1))
+    assert line.take(OK[:2]) is None
+    play.http.paused.add(1)
+    event: Any = line.take(OK[1:2])
+    again: Any = line.take(OK[1:2])
+    assert again is event
+    play.pump()
+    assert not event.is_set
+    play.http.paused.clear()
+    play.pump()
+    assert event.is_set
+    play.http.paused.add(1)
+    assert line.take(OK[2:]) is None  # nothing is left to read
+    play.tasks[0].go(True)
+    play.pump()
+
+
+def test_paused_request_cancelled_forgets_its_event() -> None:
+    play = Play()
+    task = play.call(1)
+    line = play.connected_line(task)
+    play.http.paused.add(1)
+    event: Any = line.take(OK[:2])
+    play.http.drop.append(1)
+    play.pump()
+    task.go()  # the connection is closed
+    play.http.paused.clear()
+    play.pump()
+    assert not event.is_set
 
 
 def test_event_handler_may_start_request() -> None:

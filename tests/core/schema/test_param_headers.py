@@ -151,6 +151,14 @@ BAD: list[Any] = [
     pytest.param({"x-unknown": [[{"x": [prop()]}]]}, UNREACHED, id="in lists of lists"),
     pytest.param(nested(MAX_DEPTH + 1, prop()), UNREACHED, id="too deep"),
     pytest.param(nested(500, prop()), UNREACHED, id="much too deep"),
+    pytest.param(
+        schema(**{"p" * 1025: prop()}), "is longer than 1024 characters", id="a long name"
+    ),
+    pytest.param(
+        schema(**{"p" * 513: schema(**{"q" * 512: prop()})}),
+        "is longer than 1024 characters",
+        id="a long path",
+    ),
     # Too many.
     pytest.param(
         schema(**{f"p{i}": prop(f"P{i}") for i in range(MAX_HEADERS + 1)}),

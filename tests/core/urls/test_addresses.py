@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from mcp_core.urls import (
     MAX_URL,
     find_url_error,
+    is_internal_name,
+    is_local_host,
     is_loopback_host,
     is_loopback_url,
     is_private_address,
@@ -190,6 +192,55 @@ def test_other_address_may_be_fetched_only_on_loopback(address: str) -> None:
 )
 def test_loopback_host_is_name_or_address(host: str, loopback: bool) -> None:
     assert is_loopback_host(host) is loopback
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        *((address, True) for address in LOOPBACK),
+        ("localhost", True),
+        ("localhost.", True),
+        ("x.localhost", True),
+        ("x.localhost.", True),
+        # The system connects it to 127.0.0.1, and a proxy would connect it to itself.
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:10.0.0.1", False),
+        ("xlocalhost", False),
+        ("localhost.example", False),
+        ("0.0.0.0", False),
+        ("", False),
+    ],
+)
+def test_local_host_is_this_machine(host: str, local: bool) -> None:
+    assert is_local_host(host) is local
+
+
+@pytest.mark.parametrize(
+    ("name", "internal"),
+    [
+        ("vault", True),
+        ("Vault.", True),
+        ("metadata.google.internal", True),
+        ("METADATA.GOOGLE.INTERNAL.", True),
+        ("printer.local", True),
+        ("db.default.svc", True),
+        ("db.default.svc.cluster.local", True),
+        ("router.home.arpa", True),
+        ("wiki.corp", True),
+        ("x.localhost", True),
+        ("as.example.com", False),
+        ("internal.example.com", False),
+        ("local.example", False),
+        ("corp.example.", False),
+        ("xn--bcher-kva.example", False),
+        ("127.0.0.1", False),
+        ("10.0.0.1", False),
+        ("::1", False),
+        ("fd00::1", False),
+    ],
+)
+def test_internal_name_is_never_public(name: str, internal: bool) -> None:
+    assert is_internal_name(name) is internal
 
 
 @pytest.mark.parametrize(

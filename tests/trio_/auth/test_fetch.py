@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -279,7 +279,7 @@ async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
             place = f"http://me:secret@127.0.0.1:{there}"
             if said == "environment":
                 environment.setenv("https_proxy", place)
-            more = {} if said == "environment" else {"proxy": place}
+            more: Any = {} if said == "environment" else {"proxy": place}
             reply = await fetch(
                 HttpRequest("GET", "https://as.test/x"), allow=public, tls=ours(authority), **more
             )
@@ -320,6 +320,28 @@ async def test_fetch_forbidden_literal_address_is_not_sent_to_a_proxy(
         # names.
         with pytest.raises(FetchFailed, match=r"private network|there is no host"):
             await fetch(HttpRequest("GET", f"https://{host}/"), allow=public, proxy=where)
+
+
+@pytest.mark.parametrize("host", ["vault", "metadata.google.internal", "printer.local."])
+async def test_fetch_internal_name_is_not_sent_to_a_proxy(host: str) -> None:
+    """The proxy would resolve it, perhaps to a host that only the proxy can reach."""
+    proxy = TinyProxy(1, b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
+    async with listening(proxy) as there:
+        with pytest.raises(FetchFailed, match="private network"):
+            await fetch(
+                HttpRequest("GET", f"https://{host}/"),
+                allow=public,
+                proxy=f"http://127.0.0.1:{there}",
+            )
+        assert proxy.heads == []
+        with pytest.raises(FetchFailed, match="it answered 502"):
+            await fetch(
+                HttpRequest("GET", f"https://{host}/"),
+                allow=public,
+                allow_name=lambda name: name == host,
+                proxy=f"http://127.0.0.1:{there}",
+            )
+    assert proxy.heads[0].startswith(b"CONNECT %b:443 " % host.encode())
 
 
 async def test_fetch_without_a_proxy(environment: pytest.MonkeyPatch) -> None:

@@ -231,8 +231,8 @@ async def test_connector_tls_trusts_the_system_certificates(
         assert await fails(Connector("https", "127.0.0.1", port)) == (
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
             " certificate;"
-            " if it should be, give an SSLContext that trusts it (tls=), or name it in"
-            " SSL_CERT_FILE"
+            " if it should be, give an SSLContext that trusts it (tls=; for authorization servers"
+            " that of LoginConfig), or name it in SSL_CERT_FILE"
         )
         environment.setenv("SSL_CERT_FILE", str(bundle))
         assert (await asked(Connector("https", "127.0.0.1", port))).startswith(b"GET")
@@ -343,6 +343,25 @@ async def test_connector_http_proxy_gets_the_absolute_url() -> None:
     assert seen == proxy.heads[0]
     assert seen.startswith(b"GET http://far.test:8080/where?x HTTP/1.1\r\nhost: there\r\n")
     assert b"proxy-authorization: Basic " + b64encode(b"me:s@fe") in seen
+
+
+async def test_connector_name_is_resolved_by_the_proxy_only() -> None:
+    """Neither the system's resolver nor its hosts file sees it."""
+    asked_for: list[str] = []
+
+    class Resolver(trio.abc.HostnameResolver):
+        async def getaddrinfo(self, host: Any, *args: Any, **options: Any) -> Any:
+            asked_for.append(host)
+            raise trio.socket.gaierror(-2, "Name or service not known")
+
+        async def getnameinfo(self, *args: Any, **options: Any) -> Any:
+            raise AssertionError("no address is looked up")
+
+    async with listening(hello) as port, listening(TinyProxy(port)) as there:
+        trio.socket.set_custom_hostname_resolver(Resolver())
+        way = Connector("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}")
+        assert (await asked(way)).startswith(b"GET http://far.test:80/")
+    assert "far.test" not in asked_for
 
 
 async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustme.CA) -> None:
@@ -474,7 +493,10 @@ def test_proxy_url_invalid_raises_without_the_password(
         ({"http_proxy": "p"}, ("http", "127.0.0.1", 80), None),
         ({"http_proxy": "p"}, ("http", "::1", 80), None),
         ({"http_proxy": "p"}, ("http", "::ffff:127.0.0.1", 80), None),
+        ({"http_proxy": "p"}, ("http", "localhost.", 80), None),
         ({"http_proxy": "p"}, ("http", "10.0.0.1", 80), "p"),
+        # Names are compared, not addresses: no name is resolved here if there is a proxy.
+        ({"http_proxy": "p", "no_proxy": "127.0.0.1"}, ("http", "a.test", 80), "p"),
     ],
 )
 def test_find_proxy_follows_the_environment(

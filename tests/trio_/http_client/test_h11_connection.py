@@ -276,6 +276,35 @@ async def test_h11_client_rejected_and_closed_returns_the_response() -> None:
     assert exchange.again is False
 
 
+async def test_h11_client_paused_response_is_not_read_until_resumed() -> None:
+    ours, theirs = memory_pair()
+    client = H11ClientConnection(ours)
+    resumed = trio.Event()
+    actions: list[Action] = []
+
+    def on_actions(some: list[Action]) -> trio.Event:
+        actions.extend(some)
+        return resumed
+
+    async def run() -> None:
+        assert await client.run(HEAD, b"{}", on_actions)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await theirs.receive_some()
+        await theirs.send_all(CHUNKED[:-20])
+        await trio.testing.wait_all_tasks_blocked()
+        seen = len(actions)
+        assert seen
+        await theirs.send_all(CHUNKED[-20:])
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(actions) == seen
+        resumed.set()
+    assert type(actions[-1]) is End
+    await client.aclose()
+    await theirs.aclose()
+
+
 async def test_h11_client_cancelled_while_writing_or_reading() -> None:
     for body in LONG, b"{}":
         ours, theirs = memory_pair()

@@ -33,6 +33,7 @@ from tests.core.http.h2_frames import (
     SETTINGS,
     WINDOW_UPDATE,
     frame,
+    number,
 )
 from tests.trio_.h2_played import (
     FIRST_WINDOW,
@@ -41,6 +42,7 @@ from tests.trio_.h2_played import (
     OK,
     TABLE,
     H2Played,
+    Play,
     data,
     go_away,
     ping,
@@ -455,6 +457,89 @@ async def test_h2_client_window_is_replenished_while_reading() -> None:
         )
         await play.server.send(data(request.stream, b"", end=True))
         assert len((await exchange.ends()).text) == 640_000
+
+
+# --- paused responses ---------------------------------------------------------------------------
+
+
+async def send_data(play: Play, stream: int, size: int, *, of: int = 16_000) -> None:
+    for _ in range(size // of):
+        await play.server.send(data(stream, b"x" * of))
+
+
+async def test_h2_client_paused_response_gets_no_window_until_resumed() -> None:
+    async with playing() as play:
+        exchange, request = await play.asked()
+        exchange.pause = trio.Event()
+        await play.server.send(play.server.head(request.stream))
+        await trio.testing.wait_all_tasks_blocked()
+        await send_data(play, request.stream, 992_000)  # nearly all of the 1 MiB of the window
+        other, second = await play.asked()
+        await play.server.send(play.server.answer(second.stream))
+        assert (await other.ends()).text == b"hello"
+        assert len(exchange.text) == 992_000
+        updates = [found for found in play.server.heard if found.kind == WINDOW_UPDATE]
+        assert {found.stream for found in updates} == {0}
+        pause, exchange.pause = exchange.pause, None
+        pause.set()
+        extended = await play.server.until(WINDOW_UPDATE, request.stream)
+        assert int.from_bytes(extended.payload, "big") == 992_000
+        await play.server.send(data(request.stream, b"y", end=True))
+        assert len((await exchange.ends()).text) == 992_001
+
+
+async def test_h2_client_paused_responses_extend_the_window_of_the_connection() -> None:
+    """Otherwise 16 of them would stop all others."""
+    async with playing() as play:
+        paused = []
+        for _ in range(20):
+            exchange, request = await play.asked()
+            exchange.pause = trio.Event()
+            await play.server.send(play.server.head(request.stream))
+            await trio.testing.wait_all_tasks_blocked()
+            paused.append(exchange)
+            await send_data(play, request.stream, 992_000)
+        await trio.testing.wait_all_tasks_blocked()
+        extended = [found for found in play.server.heard if found.kind == WINDOW_UPDATE]
+        assert {found.stream for found in extended} == {0}
+        # The first 16 MiB were given at the start.
+        assert sum(int.from_bytes(found.payload, "big") for found in extended) > 33_000_000
+        assert {len(exchange.text) for exchange in paused} == {992_000}
+
+
+async def test_h2_client_paused_response_that_ends_is_complete_when_resumed() -> None:
+    async with playing() as play:
+        exchange, request = await play.asked()
+        exchange.pause = trio.Event()
+        await play.server.send(play.server.head(request.stream))
+        await trio.testing.wait_all_tasks_blocked()
+        await play.server.send(data(request.stream, b"hello", end=True))
+        await trio.testing.wait_all_tasks_blocked()
+        exchange.pause.set()
+        assert (await exchange.ends()).text == b"hello"
+        assert exchange.again
+
+
+async def test_h2_client_paused_response_that_is_reset_is_connection_lost() -> None:
+    async with playing() as play:
+        exchange, request = await play.asked()
+        exchange.pause = trio.Event()
+        await play.server.send(play.server.head(request.stream), data(request.stream, b"x"))
+        await trio.testing.wait_all_tasks_blocked()
+        await play.server.send(reset(request.stream, ErrorCodes.CANCEL))
+        await trio.testing.wait_all_tasks_blocked()
+        exchange.pause.set()
+        assert isinstance((await exchange.ends()).error, ConnectionLost)
+
+
+async def test_h2_client_paused_response_can_be_cancelled() -> None:
+    async with playing() as play:
+        exchange, request = await play.asked()
+        exchange.pause = trio.Event()
+        await play.server.send(play.server.head(request.stream))
+        await trio.testing.wait_all_tasks_blocked()
+        exchange.scope.cancel()
+        assert number(ErrorCodes.CANCEL) == (await play.server.until(RST_STREAM)).payload
 
 
 # --- settings -----------------------------------------------------------------------------------

@@ -278,6 +278,43 @@ def test_may_fetch_configured_urls_any_address_is_allowed() -> None:
         assert auth.may_fetch(url, "10.0.0.1") is good
 
 
+@pytest.mark.parametrize(
+    ("server", "met", "name", "allowed"),
+    [
+        ("https://e.com/mcp", None, "as.example", True),
+        ("https://e.com/mcp", None, "vault", False),
+        ("https://e.com/mcp", None, "metadata.google.internal", False),
+        ("https://e.com/mcp", "93.184.216.34", "vault", False),
+        # The client can reach the private network anyway, and its server could fetch the URL.
+        ("https://e.com/mcp", "10.1.2.3", "vault", True),
+        ("https://mcp.corp/mcp", None, "vault", True),
+        ("https://10.0.0.1/mcp", None, "vault", True),
+        # A server on this machine says nothing of the network behind the proxy.
+        ("http://localhost:8000/mcp", "127.0.0.1", "vault", False),
+        ("http://127.0.0.1:8000/mcp", "127.0.0.1", "as.example", True),
+    ],
+)
+def test_may_fetch_by_proxy_internal_name_depends_on_server(
+    server: str, met: str | None, name: str, allowed: bool
+) -> None:
+    auth = authorizer(server)
+    auth.set_server_address(met)
+    assert auth.may_fetch_by_proxy(f"https://{name}/x", name) is allowed
+
+
+def test_may_fetch_by_proxy_configured_or_own_origin_is_allowed() -> None:
+    auth = authorizer("https://mcp/mcp", client_id="c", issuer="https://as.corp/t")
+    assert auth.may_fetch_by_proxy("https://mcp/.well-known/x", "mcp")
+    assert auth.may_fetch_by_proxy("https://as.corp/token", "as.corp")
+
+
+def test_is_at_server_compares_origins() -> None:
+    auth = authorizer("https://e.com/mcp")
+    assert auth.is_at_server("https://E.com:443/.well-known/x")
+    for url in "https://e.com:8443/", "http://e.com/", "https://as.e.com/", "https://evil.com/":
+        assert not auth.is_at_server(url)
+
+
 # -- 401 -------------------------------------------------------------------------------------------
 
 

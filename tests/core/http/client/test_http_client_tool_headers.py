@@ -42,6 +42,24 @@ def test_tool_headers_last_list_wins() -> None:
     assert (known.get("a"), known.get("b")) == ({("r",): "Other"}, None)
 
 
+def test_tool_headers_long_names_are_left_out() -> None:
+    """They would be kept. A tool without mirrored arguments may have any name."""
+    known = ToolHeaders()
+    page = t.ListToolsResult(
+        tools=[
+            tool("a" * 1024, r=region()),
+            tool("b" * 1025, r=region()),
+            tool("c" * 1025),
+            tool("d", **{"p" * 1025: region()}),
+        ]
+    )
+    errors = [str(each) for each in known.learn(page)]
+    assert errors[0].endswith("is left out: its name is longer than 1024 characters")
+    assert errors[1].endswith("is longer than 1024 characters")
+    assert max(map(len, errors)) < 1200
+    assert [each.name[0] for each in page.tools] == ["a", "c"]
+
+
 def test_tool_headers_above_limit_forgets_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_core.http.client._http_client._MAX_TOOLS", 2)
     known = ToolHeaders()

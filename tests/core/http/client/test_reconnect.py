@@ -30,7 +30,9 @@ def comeback(
     [
         (None, None, [1, 2, 4, 8, 16, None]),
         (500, None, [0.5, 2, 4, 8, 16, None]),
-        (0, None, [0, 2, 4, 8, 16, None]),
+        (100, None, [0.1, 2, 4, 8, 16, None]),
+        (99, None, [0.1, 2, 4, 8, 16, None]),
+        (0, None, [0.1, 2, 4, 8, 16, None]),
         (5_000, None, [5, 5, 5, 8, 16, None]),
         (60_000, None, [30, 30, 30, 30, 30, None]),
         (None, lambda n: b"\xff" * n, [1.25, 2.5, 5, 10, 20, None]),

@@ -325,6 +325,35 @@ def test_event_stream_not_ended_is_dropped_after_linger() -> None:
     assert net.http.idle
 
 
+def test_post_answered_on_other_stream_ends_soon() -> None:
+    """A server that never responds to a POST itself would cost a connection for each call."""
+    net = open_client(D, stream=True)
+    id, call = send_call(net)
+    net.http.response_data(3, event(result(id, CONTENT)), 0.0)
+    assert isinstance(net.event(), ResultReceived)
+    assert net.http.next_deadline() == 5.0
+    net.at(5.0)
+    assert net.dropped == [call.key]
+
+
+@pytest.mark.parametrize("method", ["notification", "response"])
+def test_post_without_request_ignores_body_of_good_response(method: str) -> None:
+    """Many are posted at a time, and the body of each might be as large as a message."""
+    net = open_client(D, stream=True)
+    if method == "notification":
+        net.conn.send_notification("notifications/roots/list_changed")
+    else:
+        net.http.response_data(3, event(request("q", "ping")), 0.0)
+    call = net.call()
+    net.start_response(call, 200, JSON)
+    net.send_body(call, b"x" * 1_000)
+    response = net.http._operations[call.key].response
+    assert response is not None
+    assert response.body == b""
+    net.end_response(call)
+    assert net.events() == []
+
+
 def test_response_on_stream_of_other_request_is_received() -> None:
     net = open_client(D)
     one, first = send_call(net)
@@ -688,6 +717,21 @@ def test_standalone_stream_unsupported_is_not_retried(status: int) -> None:
     net.answer(net.call(), "", status, "text/plain")
     assert net.events() == []
     assert net.http.idle
+
+
+def test_standalone_stream_404_before_it_was_open_is_unsupported() -> None:
+    """Some servers have no route for GET. The session was not lost: it has just been created."""
+    net = Net(D)
+    net.open()
+    net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id="one")
+    net.answer(net.call())
+    net.answer(net.call(), "Cannot GET /mcp", 404, "text/html")
+    assert net.new_calls() == []
+    assert type_names(net.events()) == ["PeerReady"]
+    id, call = send_call(net)
+    assert header(call, "mcp-session-id") == "one"
+    net.answer(call, result(id, CONTENT))
+    assert isinstance(net.event(), ResultReceived)
 
 
 def test_standalone_stream_reconnect_is_withdrawn_at_close() -> None:

@@ -92,7 +92,7 @@ def test_http_sse_handshake_and_conversation(versions: tuple[str, ...], status: 
     assert posted.head.target == b"/messages?session=1"
     net.answer(posted)
     id, call = send_call(net, headers={"X-A": "1"})
-    assert (header(call, "x-a"), call.brief, call.idempotent) == ("1", True, False)
+    assert (header(call, "x-a"), call.brief, call.idempotent) == ("1", False, False)
     assert header(call, "mcp-protocol-version") is None
     net.send_body(
         get, event(notification("notifications/tools/list_changed")), event("x", event="other")
@@ -162,6 +162,15 @@ def test_http_sse_second_endpoint_event_is_ignored() -> None:
     net.send_body(get, event("http://other.example/", event="endpoint"))
     _, call = send_call(net)
     assert call.head.target == b"/messages?session=1"
+
+
+def test_http_sse_endpoint_too_long_closes_connection() -> None:
+    net, _, get = rejected_handshake()
+    net.start_response(get)
+    net.send_body(get, event("/" + "x" * 8192, event="endpoint"))
+    closed = net.event()
+    assert isinstance(closed, ConnectionClosed)
+    assert net.new_calls() == []
 
 
 def test_http_sse_endpoint_not_utf8_closes_connection() -> None:
@@ -261,6 +270,32 @@ def test_http_sse_post_body_is_ignored() -> None:
     assert net.events() == []
     net.send_body(get, event(result(id, {"content": []})))
     assert isinstance(net.event(), ResultReceived)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_http_sse_unfinished_post_ends_soon_after_its_request(started: bool) -> None:
+    """A server that never ends its responses would otherwise cost a connection for each call."""
+    net, get = open_legacy()
+    id, call = send_call(net)
+    if started:
+        net.start_response(call, 202, "text/plain")
+    net.at(5.0)
+    net.at(10.0)
+    assert call.key not in net.dropped
+    net.send_body(get, event(result(id, {"content": []})))
+    assert isinstance(net.event(), ResultReceived)
+    net.at(15.0)
+    assert net.dropped == [call.key]
+    assert net.http.next_deadline() is None
+
+
+def test_http_sse_cancelled_request_ends_its_unfinished_post() -> None:
+    net, _ = open_legacy()
+    id, call = send_call(net)
+    net.conn.send_cancel(id)
+    net.answer(net.call())
+    net.at(5.0)
+    assert net.dropped == [call.key]
 
 
 def test_http_sse_cancel_sends_notification() -> None:

@@ -263,6 +263,7 @@ def test_session_id_is_taken_from_handshake_only() -> None:
 def test_call_headers_replace_configured_headers() -> None:
     net = Net(
         E,
+        url="https://server.example/mcp",
         options=HttpClientOptions(
             headers={"Authorization": "Bearer x", "X-A": "1", "User-Agent": "me"}
         ),

@@ -14,6 +14,7 @@ from mcp_core import types as t
 from mcp_core.http import Head, HttpClient, HttpClientOptions
 from mcp_core.http.client._response import Response, error_in
 from mcp_core.http.client._transport import (
+    DeadlineOwner,
     HttpOperation,
     MessagePost,
     OperationHost,
@@ -27,6 +28,7 @@ from mcp_core.http.client._transport import (
 from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.revisions._methods import Step
 from mcp_core.urls import Url
+from tests.core.helpers import client_config
 
 if TYPE_CHECKING:
     from mcp_core import Connection, McpTrioError
@@ -37,6 +39,7 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.state = State.READY
+        self.config = client_config()
         self.pending: set[Any] = set()
 
     def has_outgoing(self, id: Any) -> bool:
@@ -78,11 +81,14 @@ class FakeHost:
     def linger(self, operation: HttpOperation, now: float) -> None:
         raise AssertionError("not by these tests")
 
-    def set_deadline(self, who: HttpOperation | Transport, when: float | None) -> None:
+    def is_authorizing(self, operation: HttpOperation) -> bool:
+        raise AssertionError("not by these tests")
+
+    def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
         if when is None:
-            self.deadlines.pop(who, None)
+            self.deadlines.pop(owner, None)
         else:
-            self.deadlines[who] = when
+            self.deadlines[owner] = when
 
     def receive(self, data: bytes, now: float, id: Any, status: int | None) -> None:
         self.received.append((data, id, status))
@@ -236,10 +242,10 @@ def test_transport_holds_all_messages_behind_initialized() -> None:
     assert way.methods == ["notifications/initialized"]
     assert way.queued == 4
     assert host.deadlines[way] == 10.0
-    way.check_gate(1.0)
+    way.send_waiting(1.0)
     assert way.queued == 4
     way.posts[0].response_started(Head(202, []), 1.0)
-    way.check_gate(1.0)
+    way.send_waiting(1.0)
     assert way.methods == ["notifications/initialized", "tools/list", ""]
     assert way.queued == 0
     assert way not in host.deadlines
@@ -250,7 +256,7 @@ def test_transport_failed_initialized_releases_held_messages() -> None:
     way.send(a_notification("notifications/initialized"), 0.0)
     way.send(a_request("tools/list"), 0.0)
     way.posts[0].fail_connection_lost(None, 1.0)
-    way.check_gate(1.0)
+    way.send_waiting(1.0)
     assert way.methods == ["notifications/initialized", "tools/list"]
 
 
@@ -262,12 +268,13 @@ def test_transport_holds_requests_behind_set_level_until_result() -> None:
     way.send(a_request("tools/list", 2), 0.0)
     way.send(RESPONSE, 0.0)
     way.send(a_notification("notifications/roots/list_changed"), 0.0)
-    assert way.methods == ["logging/setLevel", "", "notifications/roots/list_changed"]
+    way.send_waiting(0.0)
+    assert way.methods == ["logging/setLevel", "notifications/roots/list_changed", ""]
     way.posts[0].response_started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
-    way.check_gate(0.0)
+    way.send_waiting(0.0)
     assert len(way.posts) == 3
     host.fake.pending.clear()
-    way.check_gate(0.0)
+    way.send_waiting(0.0)
     assert way.methods[3:] == ["tools/list"]
 
 
@@ -278,7 +285,7 @@ def test_transport_held_set_level_holds_later_requests_again() -> None:
     way.send(a_request("tools/list", 2), 0.0)
     host.fake.pending = {1}
     way.posts[0].response_started(Head(202, []), 3.0)
-    way.check_gate(3.0)
+    way.send_waiting(3.0)
     assert way.methods == ["notifications/initialized", "logging/setLevel"]
     assert host.deadlines[way] == 13.0
 

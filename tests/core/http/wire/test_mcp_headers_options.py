@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from mcp_core import ALL, DIALECTS, __version__
+from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, __version__
 from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities, check_level
 from mcp_core.http.wire._mcp_headers import check_headers
@@ -28,6 +29,7 @@ def test_client_config_without_options_has_defaults() -> None:
         None,
     )
     assert config.keep_alive is None
+    assert config.limits == CLIENT_LIMITS
 
 
 def test_client_config_takes_every_option() -> None:
@@ -40,11 +42,13 @@ def test_client_config_takes_every_option() -> None:
         "initialize_timeout": 2.0,
         "keep_alive": 3.0,
         "log_level": "error",
+        "max_listing": 4,
         "on_elicit": lambda params: None,
     }
     config = client_config(options)
     assert (config.info, config.versions) == (info, [E, A])
     assert (config.probe_timeout, config.initialize_timeout, config.keep_alive) == (1.0, 2.0, 3.0)
+    assert config.limits == replace(CLIENT_LIMITS, listing=4)
     extensions = {"com.example/x": {"a": 1}}
     assert config.capabilities == t.ClientCapabilities(
         elicitation=t.ElicitationCapability(), extensions=extensions, experimental=extensions
@@ -90,6 +94,7 @@ def test_client_config_capabilities_fit_each_revision(
         ({"log_level": "loud"}, ValueError, "there is no log level 'loud'; there are debug, info"),
         ({"extensions": {"x": {}}}, ValueError, "not an extension identifier"),
         ({"keep_alive": 0}, ValueError, "seconds above 0"),
+        ({"max_listing": -1}, ValueError, "max_listing is a number of bytes, not -1"),
         ({"sampling": t.SamplingCapability()}, ValueError, "needs on_sample"),
         ({"on_roots": ["nowhere"]}, ValueError, "file://"),
         ({"on_roots": "file:///"}, TypeError, "several places"),

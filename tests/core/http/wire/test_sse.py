@@ -289,6 +289,18 @@ def test_sse_decoder_over_limit_raises(data: bytes, taken: bool, size: int) -> N
         decoded(pieces)
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_sse_decoder_event_id_has_a_limit_of_its_own(more: int) -> None:
+    """It is kept for as long as the stream, and returned to the server in a header."""
+    decoder = SseDecoder(limit=1_000_000)
+    decoder.feed(b"id: %b\ndata: x\n\n" % (b"7" * (8192 + more)))
+    if more:
+        with pytest.raises(EventTooLong, match="an event id of the stream has more than 8192 b"):
+            decoder.next_event()
+    else:
+        assert decoder.next_event() == sse_event(b"x", id="7" * 8192)
+
+
 def test_sse_decoder_returns_events_before_too_long_one() -> None:
     decoder = SseDecoder(limit=MOST)
     decoder.feed(b"id: 1\ndata: a\n\ndata: %bx\n\n" % LONGEST)

@@ -118,13 +118,13 @@ def test_upgrade_url_gives_origin_host_and_target(
 
 
 def test_upgrade_request_is_accepted_by_server() -> None:
-    request = upgrade_request(Authorization="Bearer x")
+    request = upgrade_request("wss://host/mcp?a=b", Authorization="Bearer x")
     assert is_upgrade(request.head)
     assert find_upgrade_error(request.head) is None
     assert dict(request.head.headers)[b"sec-websocket-key"] == KEY
     assert dict(request.head.headers)[b"authorization"] == b"Bearer x"
     assert request.find_error(Head(101, accept_headers(request.head))) is None
-    assert repr(request) == "<WebSocketUpgrade at http://host/mcp>"
+    assert repr(request) == "<WebSocketUpgrade at https://host/mcp>"
 
 
 @pytest.mark.parametrize(

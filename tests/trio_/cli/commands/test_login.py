@@ -223,6 +223,14 @@ SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--is
         (("inspect", "--header", "Host: x", "http://x/"), "set by the protocol"),
         (("inspect", "--header", "X: CANARY\nY: z", "http://x/"), "no header may have"),
         (("inspect", "--header", "X: y", *GREETER), "need a server at a URL"),
+        (
+            ("inspect", "--token-env", "PATH", "http://mcp.example/"),
+            "unencrypted to mcp.example: use https:// instead of http://, or use --allow-cleartext",
+        ),
+        (
+            ("inspect", "--header", "Cookie: CANARY", "ws://mcp.example/"),
+            "use wss:// instead of ws://, or use --allow-cleartext",
+        ),
         (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
         (
             ("login", "--client-id", "a", "--client-secret-env", "X", "http://x/"),
@@ -247,6 +255,12 @@ def test_login_options_misused_are_explained(words: tuple[str, ...], text: str) 
     assert result.returncode == 2
     assert text in result.stderr
     assert "CANARY" not in result.stderr
+
+
+def test_token_unencrypted_can_be_allowed() -> None:
+    result = run("inspect", "--header", "Cookie: a", "--allow-cleartext", "http://nowhere.invalid/")
+    assert result.returncode == 3
+    assert "nowhere.invalid" in result.stderr
 
 
 async def test_login_failed_exits_with_3(world: World, tmp_path: Path) -> None:
