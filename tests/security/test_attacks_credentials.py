@@ -59,7 +59,8 @@ def open_mcp_server_of_evil(world: Internet) -> None:
 
 
 def connect(world: Internet, url: str, profile: ClientProfile, storage: Any, **more: Any) -> Any:
-    login = LoginConfig(**({"profile": profile, "storage": storage, "browse": world.browse} | more))
+    defaults = {"profile": profile, "storage": storage, "browse": world.browse, "tls": world.tls}
+    login = LoginConfig(**(defaults | more))
     return connect_http(url, auth=login, tls=world.tls, versions=["2025-11-25"])
 
 
