@@ -187,7 +187,8 @@ async def test_http2_client_pings_use_one_connection(accepts: bool) -> None:
                 await client.call_tool("t", timeout=5)
             assert responses == POSTS
     assert server.opened == 1
-    assert 1 < most <= POSTS
+    # A server that accepts at once may never see two of them at a time.
+    assert (1 if accepts else POSTS) <= most <= POSTS
 
 
 @pytest.mark.parametrize("where", WHERE)
