@@ -161,8 +161,8 @@ async def test_http2_client_pings_use_one_connection(accepts: bool) -> None:
             all_arrived.set()
         if not accepts:
             await trio.sleep_forever()
+        running -= 1  # the client may post the next response as soon as it has this one
         await request.answer(202)
-        running -= 1
 
     class Server(PlayedServer):
         async def play(self, request: Any) -> None:
