@@ -39,7 +39,7 @@ from mcp_core.registry import (
     Server,
     UrlElicitationRequired,
 )
-from mcp_core.runtime import Changes, answer_form
+from mcp_core.runtime import Changes, TypedToolResult, UnexpectedResult, answer_form
 from mcp_trio.streams._child import Grace
 from mcp_trio.streams._memory import memory_pair
 
@@ -98,6 +98,8 @@ __all__ = [
     "Server",
     "TokenStorage",
     "ToolError",
+    "TypedToolResult",
+    "UnexpectedResult",
     "UrlElicitationRequired",
     "__version__",
     "answer_form",

@@ -36,6 +36,8 @@ from ._runtime import EventLike as EventLike
 from ._runtime import Runtime as Runtime
 from ._service import RequestJob as RequestJob
 from ._service import Service as Service
+from ._typed_results import TypedToolResult as TypedToolResult
+from ._typed_results import UnexpectedResult as UnexpectedResult
 
 if TYPE_CHECKING:
     from ._asgi_app import AsgiApplication as AsgiApplication
@@ -77,6 +79,8 @@ __all__ = [
     "Runtime",
     "Service",
     "Subscription",
+    "TypedToolResult",
+    "UnexpectedResult",
     "answer_form",
     "check_keywords",
     "client_config",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
@@ -39,6 +39,7 @@ from mcp_core.subscriptions._server import UPDATED, Change, changes
 
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
+from ._typed_results import TypedToolResult, result_reader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -240,19 +241,65 @@ class AbstractClient(abc.ABC):
         """List all tools, page after page (server/tools)."""
         return await self._call(self._tools(options), options)
 
-    @shows_keywords(CallOptions)
+    @overload
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> t.CallToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> TypedToolResult[T]: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: object,
+        **options: Unpack[CallOptions],
+    ) -> TypedToolResult[Any]: ...
+    @shows_keywords(CallOptions)
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
     ) -> t.CallToolResult:
         """Call a tool (server/tools).
 
-        A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it.
+        A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it::
+
+            result = await client.call_tool("forecast", {"city": "Oslo"}, returns=Forecast)
+            print(result.data.temperature)
+
+        Args:
+            name: the name of the tool.
+            arguments: its arguments, by name.
+            returns: the type of the result's `data`: a dataclass, `msgspec.Struct`, TypedDict or
+                pydantic model, or any other type that a tool may return. Structured content is
+                decoded to it, or the only text as JSON if there is none. A value in
+                `{"result": value}` is unwrapped for a type that is no object. For a tool that
+                failed, `data` raises `ToolError`.
+            options: see `CallOptions`.
 
         Raises:
+            UnexpectedResult: the structured content is missing, or not of the type `returns`.
+            DeclarationError: JSON cannot be decoded as the type `returns`; nothing was sent.
             RemoteProtocolError: also if the result does not fit the output schema of an earlier
                 `list_tools`.
         """
-        return await self._call(self._tool_call(name, arguments, options), options)
+        if returns is None:
+            return await self._call(self._tool_call(name, arguments, options), options)
+        reader = result_reader(returns)
+        result = await self._call(self._tool_call(name, arguments, options), options)
+        return reader.read(name, result)
 
     @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
