@@ -113,11 +113,12 @@ class ClientConfigOptions(CallbackOptions, total=False):
             may start slowly.
         keep_alive: seconds of silence after which a ping is sent; after as many more the connection
             is closed. Default never.
-        on_log: called with each log message of the server. Its exceptions are reported and end
-            nothing.
+        on_log: called with each log message of the server. An `async def` is awaited in a task,
+            one message after the other; one that still runs when the client is closed is
+            cancelled. Its exceptions are reported and end nothing.
         on_elicitation_complete: called when the server says that the user has finished a URL
-            elicitation, or a page that an error of code -32042 named (2025-11-25 only). Exceptions
-            are handled as for `on_log`.
+            elicitation, or a page that an error of code -32042 named (2025-11-25 only). It may
+            be an `async def`, and exceptions are handled, as for `on_log`.
         log_level: the least severe log message to receive; `AbstractClient.set_log_level` changes
             it. Default "info" if there is an `on_log`, else no level is sent.
         cache: True (the default) to reuse results for as long as the server declares them fresh

@@ -37,6 +37,7 @@ from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
 from mcp_core.subscriptions._server import UPDATED, Change, changes
 
+from ._callback_queue import CallbackQueue
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
@@ -123,6 +124,8 @@ class AbstractClient(abc.ABC):
         self._server_requests = ServerInitiatedRequests(
             self._conn, self._callbacks, self._start_job, self.pause_timeouts, self._log_error
         )
+        # By option. The `on_...` callbacks for notifications that the server has sent.
+        self._notified: dict[str, CallbackQueue] = {}
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
         self._pause_count = 0  # responses and logins of this client that the server waits for
@@ -193,13 +196,17 @@ class AbstractClient(abc.ABC):
     ) -> RequestId:
         """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
+        progress = options.get("progress")
         if call not in self._pending:
             self._pending[call] = None
             call.pause_count += self._pause_count
+            if progress is not None and call.progress_callbacks is None:
+                call.progress_callbacks = CallbackQueue(
+                    progress, self._start_job, call.progress_failed, call.progress_idle
+                )
         meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}
-        progress = options.get("progress") is not None
         headers = options.get("headers")
         if headers:
             if not self._conn.has_headers:
@@ -209,13 +216,15 @@ class AbstractClient(abc.ABC):
 
             check_headers(headers)
         return self._conn.send_request(
-            method, params, token=call, meta=meta, progress=progress, headers=headers
+            method, params, token=call, meta=meta, progress=progress is not None, headers=headers
         )
 
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(call, None)
         call.end_wait()
+        if call.progress_callbacks is not None:
+            call.progress_callbacks.abandon()
         if call.id is not None:
             self._conn.send_cancel(call.id, "the call was cancelled or timed out")
 
@@ -588,12 +597,30 @@ class AbstractClient(abc.ABC):
         if name == _TOOLS_CHANGED:
             self._outputs.clear()
         option = _CALLBACKS.get(name)
-        callback: Any = self._options.get(option) if option is not None else None
-        if callback is not None:
+        callbacks = self._callbacks_of(option) if option is not None else None
+        if callbacks is not None:
             try:
-                callback(notification.params)
+                callbacks.call(notification.params)
             except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
                 self._log_error(f"{option} failed", exc)
+
+    def _callbacks_of(self, option: str) -> CallbackQueue | None:
+        """Return the calls of the callback that the user gave as `option`, or None."""
+        callback: Any = self._options.get(option)
+        if callback is None:
+            return None
+        if option not in self._notified:
+            self._notified[option] = CallbackQueue(
+                callback,
+                self._start_job,
+                partial(self._log_error, f"{option} failed"),
+                on_overflow=partial(
+                    self._log_error,
+                    f"{option} is too slow",
+                    BufferError("the oldest of 1,000 messages that waited for it were dropped"),
+                ),
+            )
+        return self._notified[option]
 
     def _updated_uri(self, notification: NotificationReceived) -> str | None:
         """Return the URI of the only resource that a notification is about.
