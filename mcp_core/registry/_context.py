@@ -16,7 +16,7 @@ from mcp_core.input_requests._kinds import find_error
 from mcp_core.registry.functions._function import Injected
 
 from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
-from ._input_requests import meta_of
+from ._input_requests import CANNOT_AWAIT, meta_of
 from ._trace_context import trace_context
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Context(Injected, Generic[L]):
         self.server: Server = host.server
         self.lifespan: L = host.lifespan
         self.state: dict[str, Any] = {}
+        self.in_plain_def = False
 
     def __repr__(self) -> str:
         return f"<Context {self.method} id={self.request_id!r}>"
@@ -166,8 +167,9 @@ class Context(Injected, Generic[L]):
 
         Raises:
             LocalProtocolError: a number is infinite or NaN.
-            RuntimeError: called in a worker thread, by a plain `def`.
+            RuntimeError: called by a plain `def`.
         """
+        self._check_may_await("progress")
         return self._send(
             lambda: self._conn.send_progress(self.request_id, progress, total, message)
         )
@@ -203,8 +205,9 @@ class Context(Injected, Generic[L]):
             LocalProtocolError: the level is unknown, or the server was declared with
                 `logging=False`.
             TypeError, ValueError: `data` cannot be encoded as JSON.
-            RuntimeError: called in a worker thread, by a plain `def`.
+            RuntimeError: called by a plain `def`.
         """
+        self._check_may_await("log")
         return self._send(
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
@@ -219,10 +222,23 @@ class Context(Injected, Generic[L]):
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
 
+    def _check_may_await(self, method: str) -> None:
+        """Raise `RuntimeError` if a plain `def` calls `method`, which has to be awaited."""
+        if self.in_plain_def or self._runtime.in_worker_thread:
+            raise RuntimeError(
+                f"a plain def cannot await context.{method}(): use context.{method}_nowait(), "
+                "or write an `async def`"
+            )
+
+    def _ask(
+        self, request: t.InputRequest, key: str | None, find_error: Any, read: Callable[[Any], T]
+    ) -> Coroutine[Any, Any, T]:
+        if self.in_plain_def:
+            raise RuntimeError(CANNOT_AWAIT)
+        return self._collector.ask(request, key, find_error, read)
+
     def _send(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
         runtime = self._runtime
-        if runtime.in_worker_thread:
-            raise RuntimeError("a plain def cannot await: use the method that ends in _nowait")
         if send():
             runtime.pump()
         return runtime.drain(self.request_id)
@@ -298,10 +314,10 @@ class Context(Injected, Generic[L]):
             DeclarationError: `form` is not a valid form.
             LocalProtocolError: the request is not of a tool, a prompt or a resource; the client's
                 revision has no such fields; or the request is over.
-            RuntimeError: called in a worker thread, by a plain `def`.
+            RuntimeError: called by a plain `def`.
         """
         made = as_form(form)
-        return self._collector.ask(made.question(message), key, made.find_error, made.read)
+        return self._ask(made.question(message), key, made.find_error, made.read)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
@@ -330,7 +346,7 @@ class Context(Injected, Generic[L]):
         if self.peer.dialect.lacks(t.ElicitParams, "elicitation_id"):
             elicitation_id = None  # a new id in each run would make each run ask anew
         params = t.ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
-        return self._collector.ask(t.ElicitRequest(params), key, find_error, _read_consent)
+        return self._ask(t.ElicitRequest(params), key, find_error, _read_consent)
 
     def sample(
         self,
@@ -386,7 +402,7 @@ class Context(Injected, Generic[L]):
             tools=list(tools) if tools is not None else None,
             tool_choice=t.ToolChoice(tool_choice) if tool_choice is not None else None,
         )
-        return self._collector.ask(t.CreateMessageRequest(params), key, find_error, _read_message)
+        return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message)
 
     def roots(self, *, key: str | None = None) -> Coroutine[Any, Any, list[t.Root]]:
         """Request the client's roots, the places where the server should work (client/roots).
@@ -398,7 +414,7 @@ class Context(Injected, Generic[L]):
             McpError: the client did not declare roots, or sent an error.
             Exception: all else that `elicit` raises.
         """
-        return self._collector.ask(t.ListRootsRequest(), key, find_error, _read_roots)
+        return self._ask(t.ListRootsRequest(), key, find_error, _read_roots)
 
     # -- Input that a handler requests by returning `InputRequiredResult` ------------------------
 

@@ -27,6 +27,8 @@ from ._auth_check import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
 from ._auth_check import run_auth_check as run_auth_check
 from ._client import AbstractClient as AbstractClient
 from ._client_callbacks import CallbackJob as CallbackJob
+from ._client_context import ClientContext as ClientContext
+from ._client_context import client_context as client_context
 from ._job import Job as Job
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
@@ -66,6 +68,7 @@ __all__ = [
     "CallbackOptions",
     "Changes",
     "ClientConfigOptions",
+    "ClientContext",
     "ConnectionStatus",
     "EventLike",
     "HttpClientRuntime",
@@ -84,6 +87,7 @@ __all__ = [
     "answer_form",
     "check_keywords",
     "client_config",
+    "client_context",
     "deliver",
     "run_auth_check",
     "shows_keywords",
