@@ -27,6 +27,8 @@ from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
+    MAX_EMPTY_LINES,
+    empty_lines,
     find_head_error,
     find_partial_head_error,
     head_end,
@@ -55,6 +57,7 @@ from mcp_core.urls._url import Url
 
 __all__ = [
     "MAX_CONCURRENT_STREAMS",
+    "MAX_EMPTY_LINES",
     "MAX_ERROR_BODY",
     "MAX_RESPONSE_HEAD",
     "Action",
@@ -101,6 +104,7 @@ __all__ = [
     "WebSocketUpgrade",
     "asgi_exchange",
     "begins_http2",
+    "empty_lines",
     "encode_request_head",
     "encode_response_head",
     "find_head_error",
