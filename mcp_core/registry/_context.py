@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
 from mcp_core.input_requests._kinds import find_error
@@ -38,6 +38,7 @@ else:
 __all__ = ["Context"]
 
 T = TypeVar("T")
+_TOOL_CHOICES: Final = ("auto", "required", "none", None)  # None in a `ToolChoice`: the default
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
 
@@ -360,7 +361,7 @@ class Context(Injected, Generic[L]):
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         metadata: Mapping[str, Any] | None = None,
         tools: Sequence[t.Tool] | None = None,
-        tool_choice: Literal["auto", "required", "none"] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | t.ToolChoice | None = None,
         key: str | None = None,
     ) -> Coroutine[Any, Any, t.CreateMessageResult]:
         """Request a completion from the client's model, and wait for it (client/sampling).
@@ -380,12 +381,14 @@ class Context(Injected, Generic[L]):
             metadata: passed to the provider of the model.
             tools: the tools that the model may use. A tool use is part of the result's content:
                 run the tool, and call `sample` again with its result among the messages.
-            tool_choice: whether the model may, must or must not use tools.
+            tool_choice: whether the model may, must or must not use tools: "auto", "required" or
+                "none", or one of these in a `types.ToolChoice`.
             key: as for `elicit`.
 
         Raises:
             McpError: the client did not declare sampling (with tools), or its user declined.
             LocalProtocolError: also if a tool use in `messages` is not followed by its result.
+            ValueError: there is no such `tool_choice`.
             Exception: all else that `elicit` raises.
         """
         if isinstance(messages, str):
@@ -400,7 +403,7 @@ class Context(Injected, Generic[L]):
             include_context=include_context,
             metadata=dict(metadata) if metadata is not None else None,
             tools=list(tools) if tools is not None else None,
-            tool_choice=t.ToolChoice(tool_choice) if tool_choice is not None else None,
+            tool_choice=_tool_choice(tool_choice),
         )
         return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message)
 
@@ -460,6 +463,20 @@ class Context(Injected, Generic[L]):
     def request_state(self) -> str | None:
         """The `request_state` that this handler returned in its last run, None in the first run."""
         return self._collector.round_trips.state
+
+
+def _tool_choice(choice: str | t.ToolChoice | None) -> t.ToolChoice | None:
+    """Return the choice as it is sent.
+
+    Raises:
+        ValueError: there is no such choice.
+    """
+    if choice is None:
+        return None
+    mode = choice.mode if isinstance(choice, t.ToolChoice) else choice
+    if mode not in _TOOL_CHOICES:
+        raise ValueError(f"tool_choice is 'auto', 'required' or 'none', not {mode!r}")
+    return t.ToolChoice(mode)
 
 
 def _read_consent(result: t.ElicitResult) -> ElicitationResult[None]:
