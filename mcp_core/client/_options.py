@@ -15,7 +15,7 @@ from mcp_core._errors import LocalProtocolError
 from mcp_core._keywords import check_keywords
 from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
-from mcp_core.revisions._config import Config
+from mcp_core.revisions._config import PROBE_TIMEOUT, Config
 from mcp_core.revisions._dialects import ALL
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
         probe_timeout: seconds to wait for a response to the probe, before the handshake of earlier
-            revisions is tried; default 5.
+            revisions is tried; default 15.
         initialize_timeout: seconds to wait for that handshake; default no limit, because a process
             may start slowly.
         keep_alive: seconds of silence after which a ping is sent; after as many more the connection
@@ -162,7 +162,7 @@ def client_config(
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
         replace(callback_capabilities(options), extensions=declared, experimental=declared),
         versions=options.get("versions", ALL),
-        probe_timeout=options.get("probe_timeout", 5.0),
+        probe_timeout=options.get("probe_timeout", PROBE_TIMEOUT),
         initialize_timeout=options.get("initialize_timeout"),
         keep_alive=options.get("keep_alive"),
     )
