@@ -7,6 +7,9 @@ serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declar
 from __future__ import annotations
 
 from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._prompts import PromptOptions
+from mcp_core.registry.entries._resources import ResourceOptions
+from mcp_core.registry.entries._tools import ToolOptions
 from mcp_core.registry.functions._content import Audio, File, Image
 from mcp_core.revisions._config import CacheHint
 
@@ -38,7 +41,10 @@ __all__ = [
     "Middleware",
     "NestedRequests",
     "Proceed",
+    "PromptOptions",
     "ResourceNotFound",
+    "ResourceOptions",
     "Server",
+    "ToolOptions",
     "UrlElicitationRequired",
 ]
