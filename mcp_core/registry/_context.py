@@ -465,7 +465,9 @@ class Context(Injected, Generic[L]):
         return self._collector.round_trips.state
 
 
-def _tool_choice(choice: str | t.ToolChoice | None) -> t.ToolChoice | None:
+def _tool_choice(
+    choice: Literal["auto", "required", "none"] | t.ToolChoice | None,
+) -> t.ToolChoice | None:
     """Return the choice as it is sent.
 
     Raises:
@@ -473,10 +475,10 @@ def _tool_choice(choice: str | t.ToolChoice | None) -> t.ToolChoice | None:
     """
     if choice is None:
         return None
-    mode = choice.mode if isinstance(choice, t.ToolChoice) else choice
-    if mode not in _TOOL_CHOICES:
-        raise ValueError(f"tool_choice is 'auto', 'required' or 'none', not {mode!r}")
-    return t.ToolChoice(mode)
+    made = choice if isinstance(choice, t.ToolChoice) else t.ToolChoice(choice)
+    if made.mode not in _TOOL_CHOICES:
+        raise ValueError(f"tool_choice is 'auto', 'required' or 'none', not {made.mode!r}")
+    return made
 
 
 def _read_consent(result: t.ElicitResult) -> ElicitationResult[None]:
