@@ -6,6 +6,7 @@ Both sides of a WebSocket use the class `WebSocket`.
 
 from __future__ import annotations
 
+from mcp_core._errors import show_public_path
 from mcp_core.http.client._http_client import HttpClient
 from mcp_core.http.client._options import (
     AuthAttemptLike,
@@ -118,3 +119,5 @@ __all__ = [
     "response_head",
     "rst_stream",
 ]
+
+show_public_path(__name__, globals())

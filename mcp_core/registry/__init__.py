@@ -6,6 +6,7 @@ serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declar
 
 from __future__ import annotations
 
+from mcp_core._errors import show_public_path
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.entries._prompts import PromptOptions
 from mcp_core.registry.entries._resources import ResourceOptions
@@ -48,3 +49,5 @@ __all__ = [
     "ToolOptions",
     "UrlElicitationRequired",
 ]
+
+show_public_path(__name__, globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcp_core._errors import show_public_path
 from mcp_core._keywords import check_keywords as check_keywords
 from mcp_core._keywords import shows_keywords as shows_keywords
 from mcp_core.client._calls import CallOptions as CallOptions
@@ -92,6 +93,8 @@ __all__ = [
     "run_auth_check",
     "shows_keywords",
 ]
+
+show_public_path(__name__, globals())
 
 # Imported on first use: a server or client on a pipe starts sooner without `mcp_core.http`.
 _NEED_HTTP = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
+import traceback
 from pathlib import Path
 from typing import Final
 
@@ -58,3 +60,14 @@ def test_dir_is_all_of_the_public_names() -> None:
     assert dir(mcp_trio) == sorted(mcp_trio.__all__)
     assert all(hasattr(mcp_trio, name) for name in mcp_trio.__all__)
     assert not [name for name in mcp_trio.__all__ if name.startswith("_") and name != "__version__"]
+
+
+def test_exceptions_show_and_pickle_by_their_public_path() -> None:
+    found = [getattr(mcp_trio, name) for name in mcp_trio.__all__]
+    errors = [each for each in found if isinstance(each, type) and issubclass(each, Exception)]
+    assert len(errors) >= 12
+    assert not [error for error in errors if "._" in error.__module__]
+    for error in errors:
+        assert pickle.loads(pickle.dumps(error)) is error
+    text = "".join(traceback.format_exception_only(mcp_trio.ToolError("no")))
+    assert text == "mcp_core.ToolError: no\n"
