@@ -20,11 +20,13 @@ from mcp_core.runtime import (
     NETWORK_INITIALIZE_TIMEOUT,
     ClientConfigOptions,
     client_config,
+    client_context,
     shows_keywords,
 )
 
 from ._client import Client
 from ._link import Link
+from ._runtime import check_asyncio
 from ._server import serve_connection
 from ._stdio import child_streams
 
@@ -44,7 +46,7 @@ Target: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
 
 @shows_keywords(ClientConfigOptions)
-@asynccontextmanager
+@client_context(check_asyncio)
 async def connect(
     target: Target,
     *,

@@ -21,12 +21,26 @@ if TYPE_CHECKING:
 
     from ._driver import ConnectionDriver
 
-__all__ = ["AsyncioRuntime", "logger"]
+__all__ = ["AsyncioRuntime", "check_asyncio", "logger"]
 
 T = TypeVar("T")
 
 logger = logging.getLogger("mcp_asyncio_shim")
 logger.addFilter(LogEscaper(logging.Formatter().formatException))
+
+
+def check_asyncio() -> None:
+    """Check that the caller is in an asyncio event loop.
+
+    Raises:
+        RuntimeError: it is not.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "mcp_asyncio_shim needs asyncio.run(); in trio use the package mcp_trio"
+        ) from None
 
 
 def _not_released(id: RequestId, retry: float | None) -> bool:

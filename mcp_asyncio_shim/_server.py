@@ -14,7 +14,7 @@ from mcp_core import Connection, Role
 from mcp_core.runtime import Service
 
 from ._link import FLUSH_TIMEOUT, Link
-from ._runtime import AsyncioRuntime
+from ._runtime import AsyncioRuntime, check_asyncio
 from ._stdio import standard_streams
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ async def serve_streams(
     cancelled, once, and waited for. *Error handling*: nothing that a client sends or a handler
     raises ends this; a stream that breaks is an end like any other.
     """
+    check_asyncio()
     async with server.lifespan() as value:
         await serve_connection(server, (reader, writer), value, grace)
 
@@ -84,6 +85,7 @@ async def serve_stdio(server: Server) -> None:
     Raises:
         ConnectFailed: stdin or stdout is not open, or is a regular file.
     """
+    check_asyncio()
     async with standard_streams() as streams:
         await serve_streams(server, *streams)
 

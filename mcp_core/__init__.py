@@ -19,6 +19,7 @@ from ._errors import PeerError as PeerError
 from ._errors import ProtocolError as ProtocolError
 from ._errors import RemoteProtocolError as RemoteProtocolError
 from ._errors import ToolError as ToolError
+from ._errors import show_public_path
 from ._limits import CLIENT_LIMITS as CLIENT_LIMITS
 from ._limits import Limits as Limits
 from ._limits import Rate as Rate
@@ -104,3 +105,5 @@ __all__ = [
     "__version__",
     "escape_text",
 ]
+
+show_public_path(__name__, globals())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "AuthRequired",
@@ -138,6 +138,18 @@ class AuthRequired(McpTrioError):
         super().__init__(message)
         self.scopes = tuple(scopes)
         self.challenge = challenge
+
+
+def show_public_path(package: str, names: Mapping[str, object]) -> None:
+    """Set `__module__` of exceptions to `package`, which exports them, for tracebacks.
+
+    `names` are the names of the package; those of a public module already are left unchanged. Only
+    exceptions: of other classes `inspect.getsource` and `typing.get_type_hints` need the module in
+    which they are written. An exception is pickled by its public path then, which is as stable.
+    """
+    for value in names.values():
+        if isinstance(value, type) and issubclass(value, Exception) and "._" in value.__module__:
+            value.__module__ = package
 
 
 def single(exc: BaseException) -> BaseException:

@@ -16,6 +16,7 @@ from mcp_core import (
     ConnectFailed,
     ConnectionLost,
     FormSchema,
+    Limits,
     LocalProtocolError,
     McpError,
     McpTrioError,
@@ -23,6 +24,7 @@ from mcp_core import (
     RemoteProtocolError,
     ToolError,
     __version__,
+    types,
 )
 from mcp_core.registry import (
     AcceptedElicitation,
@@ -30,16 +32,23 @@ from mcp_core.registry import (
     CacheHint,
     CancelledElicitation,
     Context,
+    DeclarationError,
     DeclinedElicitation,
     ElicitationResult,
     File,
     Form,
     Image,
+    Middleware,
+    Proceed,
+    PromptOptions,
     ResourceNotFound,
+    ResourceOptions,
     Server,
+    ToolOptions,
     UrlElicitationRequired,
 )
-from mcp_core.runtime import Changes, answer_form
+from mcp_core.runtime import CallOptions, Changes, TypedToolResult, UnexpectedResult, answer_form
+from mcp_core.types import CallToolResult, InputRequiredResult
 from mcp_trio.streams._child import Grace
 from mcp_trio.streams._memory import memory_pair
 
@@ -56,7 +65,14 @@ from ._connect import (
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
-    from mcp_core.auth import ClientProfile, Secret
+    from mcp_core.auth import (
+        AuthorizationFailed,
+        ClientProfile,
+        JwtVerifier,
+        OAuthResourceServer,
+        Secret,
+    )
+    from mcp_core.http import PlainResponse
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.auth._storage import FileStorage, MemoryStorage, TokenStorage
     from mcp_trio.http_server._asgi import AsgiApp, asgi
@@ -67,8 +83,11 @@ __all__ = [
     "AsgiApp",
     "Audio",
     "AuthRequired",
+    "AuthorizationFailed",
     "CacheHint",
+    "CallOptions",
     "CallTimeout",
+    "CallToolResult",
     "CancelledElicitation",
     "Change",
     "Changes",
@@ -78,6 +97,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "Context",
+    "DeclarationError",
     "DeclinedElicitation",
     "ElicitationResult",
     "File",
@@ -87,18 +107,30 @@ __all__ = [
     "Grace",
     "HttpAddress",
     "Image",
+    "InputRequiredResult",
+    "JwtVerifier",
+    "Limits",
     "LocalProtocolError",
     "LoginConfig",
     "McpError",
     "McpTrioError",
     "MemoryStorage",
+    "Middleware",
+    "OAuthResourceServer",
     "PeerError",
+    "PlainResponse",
+    "Proceed",
+    "PromptOptions",
     "RemoteProtocolError",
     "ResourceNotFound",
+    "ResourceOptions",
     "Secret",
     "Server",
     "TokenStorage",
     "ToolError",
+    "ToolOptions",
+    "TypedToolResult",
+    "UnexpectedResult",
     "UrlElicitationRequired",
     "__version__",
     "answer_form",
@@ -115,16 +147,21 @@ __all__ = [
     "serve_listeners",
     "serve_stdio",
     "serve_stream",
+    "types",
 ]
 
 # HTTP and authorization are imported on first use: a stdio server starts faster without them.
 _ON_FIRST_USE = {
     "AsgiApp": ".http_server._asgi",
+    "AuthorizationFailed": "mcp_core.auth",
     "ClientProfile": "mcp_core.auth",
     "FileStorage": ".auth._storage",
     "HttpAddress": ".http_server._serve",
+    "JwtVerifier": "mcp_core.auth",
     "LoginConfig": ".auth._authorization",
     "MemoryStorage": ".auth._storage",
+    "OAuthResourceServer": "mcp_core.auth",
+    "PlainResponse": "mcp_core.http",
     "Secret": "mcp_core.auth",
     "TokenStorage": ".auth._storage",
     "asgi": ".http_server._asgi",
@@ -138,3 +175,7 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module, __name__), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

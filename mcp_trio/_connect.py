@@ -21,8 +21,10 @@ from mcp_core.registry import Server
 from mcp_core.runtime import (
     NETWORK_INITIALIZE_TIMEOUT,
     ClientConfigOptions,
+    ClientContext,
     check_keywords,
     client_config,
+    client_context,
     shows_keywords,
 )
 from mcp_trio.streams._child import Grace, spawn
@@ -32,13 +34,13 @@ from mcp_trio.streams._trace import TraceCallback, TracedStream
 
 from ._client import Client
 from ._nursery import open_quiet_nursery
+from ._runtime import check_trio
 from ._server import serve_conversation
 
 if TYPE_CHECKING:
     import os
     import ssl
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
@@ -76,7 +78,7 @@ def connect(
     auth: LoginConfig | ClientProfile | bool = False,
     prior_knowledge: bool = False,
     **options: Unpack[ClientOptions],
-) -> AbstractAsyncContextManager[Client]:
+) -> ClientContext[Client]:
     """Connect to a server: `async with connect(target) as client: ...`.
 
     Args:
@@ -104,7 +106,7 @@ def connect(
         )
     check_keywords(options, ClientOptions, "connect()")
     if isinstance(target, Server):
-        return _connect_memory(target, options)
+        return ClientContext(_connect_memory(target, options), "mcp_trio.connect", check_trio)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
         return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
     if isinstance(target, str) and target.lower().startswith(("ws://", "wss://")):
@@ -121,7 +123,7 @@ def connect(
 
 
 @shows_keywords(ClientOptions)
-@asynccontextmanager
+@client_context(check_trio)
 async def connect_stream(
     stream: trio.abc.Stream, **options: Unpack[ClientOptions]
 ) -> AsyncIterator[Client]:
@@ -145,7 +147,7 @@ async def connect_stream(
 
 
 @shows_keywords(ClientOptions)
-@asynccontextmanager
+@client_context(check_trio)
 async def connect_stdio(
     argv: Sequence[str | os.PathLike[str]],
     *,
@@ -203,7 +205,7 @@ async def connect_stdio(
 
 
 @shows_keywords(ClientOptions)
-@asynccontextmanager
+@client_context(check_trio)
 async def connect_http(
     url: str,
     *,
@@ -307,7 +309,7 @@ async def connect_http(
 
 
 @shows_keywords(ClientOptions)
-@asynccontextmanager
+@client_context(check_trio)
 async def connect_websocket(
     url: str,
     *,

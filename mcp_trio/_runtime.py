@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TrioRuntime",
+    "check_trio",
     "handle_event",
     "start_job",
 ]
@@ -42,6 +43,16 @@ __all__ = [
 T = TypeVar("T")
 
 _log = logging.getLogger("mcp_trio")
+
+
+def check_trio() -> None:
+    """Check that the caller is a trio task.
+
+    Raises:
+        RuntimeError: it is not.
+    """
+    if not trio.lowlevel.in_trio_run():
+        raise RuntimeError("mcp_trio needs trio.run(); in asyncio use the package mcp_asyncio_shim")
 
 
 class TrioRuntime(Runtime):

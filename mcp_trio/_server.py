@@ -21,6 +21,7 @@ from mcp_trio.streams._link import Link
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
 from ._nursery import open_quiet_nursery
+from ._runtime import check_trio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,7 @@ async def serve_stream(
     *Error handling*: nothing that a client sends or a handler raises ends this; a broken stream
     ends the conversation like any other end. Exceptions of the lifespan propagate unchanged.
     """
+    check_trio()
     async with stream, server.lifespan() as value:
         await serve_conversation(server, stream, value, stop, grace, grace)
 
@@ -76,6 +78,7 @@ async def serve_stdio(
     Raises:
         ConnectFailed: stdin or stdout is not open, or this is not a POSIX system.
     """
+    check_trio()
     with standard_streams() as stream:
         async with stream, server.lifespan() as value:
             await serve_conversation(
@@ -110,6 +113,7 @@ async def serve_listeners(
     *Error handling*: a failing conversation does not affect the others. Exceptions of the lifespan
     propagate unchanged.
     """
+    check_trio()
 
     async def serve_one(stream: trio.abc.Stream) -> None:
         async with stream:

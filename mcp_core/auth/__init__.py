@@ -8,6 +8,7 @@ function of the application. The steps of its flows are `Fetch` and `Await`.
 
 from __future__ import annotations
 
+from mcp_core._errors import show_public_path
 from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
 from mcp_core.auth.client._callback import is_callback_for
 from mcp_core.auth.client._loopback_login import LoopbackLogin
@@ -78,3 +79,5 @@ __all__ = [
     "is_public_address",
     "may_fetch",
 ]
+
+show_public_path(__name__, globals())

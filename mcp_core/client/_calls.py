@@ -13,11 +13,11 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Generator, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypedDict, TypeVar
 
 from msgspec import Struct
 
-from mcp_core._errors import CallTimeout, RemoteProtocolError
+from mcp_core._errors import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core._keywords import check_keywords
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.messages._events import InputRequested, ProgressReceived
@@ -66,7 +66,8 @@ class CallOptions(TypedDict, total=False):
             list together; None for no limit. The default is 300, or `timeout` if that is longer, or
             None if `timeout` is.
         progress: called with progress, total and message for each progress notification of this
-            call.
+            call. An `async def` is awaited: one notification after the other, and all of them
+            before the call returns. `timeout` does not count the wait for the last of them.
         meta: further members of the request's `_meta`. Such a request is always sent: the cache
             does not know what they mean.
         headers: over HTTP, headers of the request, beside those of the client; they replace those
@@ -100,6 +101,20 @@ class CallWait(abc.ABC):
         """End the wait. Called when the call ends or is cancelled, and after `end` was called."""
 
 
+class ProgressCallbacks(Protocol):
+    """The calls of a `progress` callback that may be an `async def`."""
+
+    @property
+    def busy(self) -> bool:
+        """True if a callback runs or waits. `PendingCall.progress_idle` is called at the end."""
+
+    def call(self, progress: float, total: float | None, message: str | None, /) -> None:
+        """Call the callback now or later. A later exception goes to `progress_failed`."""
+
+    def abandon(self) -> None:
+        """Cancel the callback that runs, and drop those that wait."""
+
+
 class PendingCall(PendingRequest, Generic[T]):
     """One call. Call `begin`, wait for `wake` or until `deadline`, then take `result()`.
 
@@ -125,7 +140,9 @@ class PendingCall(PendingRequest, Generic[T]):
     deadline: float | None = None
     _timeout: float | None = _TIMEOUT
     _max_timeout: float | None = _MAX_TIMEOUT
-    _progress: Progress | None = None
+    # Set by a client that can run an `async def`; None without a `progress` option.
+    progress_callbacks: ProgressCallbacks | None = None
+    _response: tuple[Any, BaseException | None] | None = None  # waits for `progress_callbacks`
     _total_deadline: float | None = None  # when `max_timeout` is over; infinite for no limit
     _total_applies = False  # `deadline` is the total deadline, not that of `timeout`
     pause_count = 0
@@ -148,7 +165,6 @@ class PendingCall(PendingRequest, Generic[T]):
         self._options = options
         if options:
             check_keywords(options, CallOptions, "the call")
-            self._progress = options.get("progress")
             self._timeout = _check_seconds("timeout", options.get("timeout", _TIMEOUT))
             default_max_timeout = (
                 None if self._timeout is None else max(self._timeout, _MAX_TIMEOUT)
@@ -170,12 +186,37 @@ class PendingCall(PendingRequest, Generic[T]):
         self._advance(None, None)
 
     def end(self, result: Any, error: BaseException | None) -> None:
-        if not self.done:
-            if self._current_wait is not None:
-                self.end_wait()
-            self._advance(result, error)
+        if self.done or self._response is not None:
+            return
+        callbacks = self.progress_callbacks
+        if callbacks is not None and callbacks.busy and not isinstance(error, ConnectionLost):
+            self._response = result, error
+            self.pause_timeout(1)  # the server has responded; `max_timeout` still applies
+            return
+        self._take_response(result, error)
+
+    def progress_idle(self) -> None:
+        """Take the response that has waited for `progress_callbacks`, if it is here."""
+        if self._response is not None:
+            result, error = self._response
+            self._response = None
+            self.pause_count -= 1
             if not self.done:
-                self.deadline_changed()
+                self._take_response(result, error)
+
+    def progress_failed(self, error: BaseException) -> None:
+        """End the call with the exception of a progress callback (rule 3)."""
+        if self.progress_callbacks is not None:
+            self.progress_callbacks.abandon()
+        if not self.done:
+            self._finish(None, error)
+
+    def _take_response(self, result: Any, error: BaseException | None) -> None:
+        if self._current_wait is not None:
+            self.end_wait()
+        self._advance(result, error)
+        if not self.done:
+            self.deadline_changed()
 
     def on_input_required(self, event: InputRequested) -> None:
         """Pass the event to the call in place of a result."""
@@ -187,9 +228,9 @@ class PendingCall(PendingRequest, Generic[T]):
         self._progress_seen = True
         self._set_deadline()
         self.deadline_changed()
-        if self._progress is not None:
+        if self.progress_callbacks is not None:
             try:
-                self._progress(event.progress, event.total, event.message)
+                self.progress_callbacks.call(event.progress, event.total, event.message)
             except BaseException as exc:  # noqa: BLE001 - rule 3
                 self._finish(None, exc)
 

@@ -16,7 +16,7 @@ from mcp_core._keywords import check_keywords
 from mcp_core._limits import CLIENT_LIMITS
 from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
-from mcp_core.revisions._config import Config
+from mcp_core.revisions._config import PROBE_TIMEOUT, Config
 from mcp_core.revisions._dialects import ALL
 
 if TYPE_CHECKING:
@@ -109,16 +109,17 @@ class ClientConfigOptions(CallbackOptions, total=False):
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
         probe_timeout: seconds to wait for a response to the probe, before the handshake of earlier
-            revisions is tried; default 5.
+            revisions is tried; default 15.
         initialize_timeout: seconds to wait for that handshake; default no limit, because a process
             may start slowly.
         keep_alive: seconds of silence after which a ping is sent; after as many more the connection
             is closed. Default never.
-        on_log: called with each log message of the server. Its exceptions are reported and end
-            nothing.
+        on_log: called with each log message of the server. An `async def` is awaited in a task,
+            one message after the other; one that still runs when the client is closed is
+            cancelled. Its exceptions are reported and end nothing.
         on_elicitation_complete: called when the server says that the user has finished a URL
-            elicitation, or a page that an error of code -32042 named (2025-11-25 only). Exceptions
-            are handled as for `on_log`.
+            elicitation, or a page that an error of code -32042 named (2025-11-25 only). It may
+            be an `async def`, and exceptions are handled, as for `on_log`.
         log_level: the least severe log message to receive; `AbstractClient.set_log_level` changes
             it. Default "info" if there is an `on_log`, else no level is sent.
         cache: True (the default) to reuse results for as long as the server declares them fresh
@@ -168,7 +169,7 @@ def client_config(
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
         replace(callback_capabilities(options), extensions=declared, experimental=declared),
         versions=options.get("versions", ALL),
-        probe_timeout=options.get("probe_timeout", 5.0),
+        probe_timeout=options.get("probe_timeout", PROBE_TIMEOUT),
         initialize_timeout=options.get("initialize_timeout"),
         keep_alive=options.get("keep_alive"),
         limits=replace(CLIENT_LIMITS, listing=max_listing),

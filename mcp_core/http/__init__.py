@@ -6,6 +6,7 @@ Both sides of a WebSocket use the class `WebSocket`.
 
 from __future__ import annotations
 
+from mcp_core._errors import show_public_path
 from mcp_core.http.client._http_client import HttpClient
 from mcp_core.http.client._options import (
     AuthAttemptLike,
@@ -29,6 +30,8 @@ from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
+    MAX_EMPTY_LINES,
+    empty_lines,
     find_head_error,
     find_partial_head_error,
     head_end,
@@ -57,6 +60,7 @@ from mcp_core.urls._url import Url
 
 __all__ = [
     "MAX_CONCURRENT_STREAMS",
+    "MAX_EMPTY_LINES",
     "MAX_ERROR_BODY",
     "MAX_RESPONSE_HEAD",
     "Action",
@@ -104,6 +108,7 @@ __all__ = [
     "asgi_exchange",
     "begins_http2",
     "check_cleartext",
+    "empty_lines",
     "encode_request_head",
     "encode_response_head",
     "find_cleartext_error",
@@ -118,3 +123,5 @@ __all__ = [
     "response_head",
     "rst_stream",
 ]
+
+show_public_path(__name__, globals())

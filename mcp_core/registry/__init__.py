@@ -6,7 +6,11 @@ serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declar
 
 from __future__ import annotations
 
+from mcp_core._errors import show_public_path
 from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._prompts import PromptOptions
+from mcp_core.registry.entries._resources import ResourceOptions
+from mcp_core.registry.entries._tools import ToolOptions
 from mcp_core.registry.functions._content import Audio, File, Image
 from mcp_core.revisions._config import CacheHint
 
@@ -38,7 +42,12 @@ __all__ = [
     "Middleware",
     "NestedRequests",
     "Proceed",
+    "PromptOptions",
     "ResourceNotFound",
+    "ResourceOptions",
     "Server",
+    "ToolOptions",
     "UrlElicitationRequired",
 ]
+
+show_public_path(__name__, globals())

@@ -9,14 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
 from mcp_core.input_requests._kinds import find_error
 from mcp_core.registry.functions._function import Injected
 
 from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
-from ._input_requests import meta_of
+from ._input_requests import CANNOT_AWAIT, meta_of
 from ._trace_context import trace_context
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ else:
 __all__ = ["Context"]
 
 T = TypeVar("T")
+_TOOL_CHOICES: Final = ("auto", "required", "none", None)  # None in a `ToolChoice`: the default
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
 
@@ -83,6 +84,7 @@ class Context(Injected, Generic[L]):
         self.server: Server = host.server
         self.lifespan: L = host.lifespan
         self.state: dict[str, Any] = {}
+        self.in_plain_def = False
 
     def __repr__(self) -> str:
         return f"<Context {self.method} id={self.request_id!r}>"
@@ -166,8 +168,9 @@ class Context(Injected, Generic[L]):
 
         Raises:
             LocalProtocolError: a number is infinite or NaN.
-            RuntimeError: called in a worker thread, by a plain `def`.
+            RuntimeError: called by a plain `def`.
         """
+        self._check_may_await("progress")
         return self._send(
             lambda: self._conn.send_progress(self.request_id, progress, total, message)
         )
@@ -203,8 +206,9 @@ class Context(Injected, Generic[L]):
             LocalProtocolError: the level is unknown, or the server was declared with
                 `logging=False`.
             TypeError, ValueError: `data` cannot be encoded as JSON.
-            RuntimeError: called in a worker thread, by a plain `def`.
+            RuntimeError: called by a plain `def`.
         """
+        self._check_may_await("log")
         return self._send(
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
@@ -219,10 +223,23 @@ class Context(Injected, Generic[L]):
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
 
+    def _check_may_await(self, method: str) -> None:
+        """Raise `RuntimeError` if a plain `def` calls `method`, which has to be awaited."""
+        if self.in_plain_def or self._runtime.in_worker_thread:
+            raise RuntimeError(
+                f"a plain def cannot await context.{method}(): use context.{method}_nowait(), "
+                "or write an `async def`"
+            )
+
+    def _ask(
+        self, request: t.InputRequest, key: str | None, find_error: Any, read: Callable[[Any], T]
+    ) -> Coroutine[Any, Any, T]:
+        if self.in_plain_def:
+            raise RuntimeError(CANNOT_AWAIT)
+        return self._collector.ask(request, key, find_error, read)
+
     def _send(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
         runtime = self._runtime
-        if runtime.in_worker_thread:
-            raise RuntimeError("a plain def cannot await: use the method that ends in _nowait")
         if send():
             runtime.pump()
         return runtime.drain(self.request_id)
@@ -298,10 +315,10 @@ class Context(Injected, Generic[L]):
             DeclarationError: `form` is not a valid form.
             LocalProtocolError: the request is not of a tool, a prompt or a resource; the client's
                 revision has no such fields; or the request is over.
-            RuntimeError: called in a worker thread, by a plain `def`.
+            RuntimeError: called by a plain `def`.
         """
         made = as_form(form)
-        return self._collector.ask(made.question(message), key, made.find_error, made.read)
+        return self._ask(made.question(message), key, made.find_error, made.read)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
@@ -330,7 +347,7 @@ class Context(Injected, Generic[L]):
         if self.peer.dialect.lacks(t.ElicitParams, "elicitation_id"):
             elicitation_id = None  # a new id in each run would make each run ask anew
         params = t.ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
-        return self._collector.ask(t.ElicitRequest(params), key, find_error, _read_consent)
+        return self._ask(t.ElicitRequest(params), key, find_error, _read_consent)
 
     def sample(
         self,
@@ -344,7 +361,7 @@ class Context(Injected, Generic[L]):
         include_context: Literal["none", "thisServer", "allServers"] | None = None,
         metadata: Mapping[str, Any] | None = None,
         tools: Sequence[t.Tool] | None = None,
-        tool_choice: Literal["auto", "required", "none"] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | t.ToolChoice | None = None,
         key: str | None = None,
     ) -> Coroutine[Any, Any, t.CreateMessageResult]:
         """Request a completion from the client's model, and wait for it (client/sampling).
@@ -364,12 +381,14 @@ class Context(Injected, Generic[L]):
             metadata: passed to the provider of the model.
             tools: the tools that the model may use. A tool use is part of the result's content:
                 run the tool, and call `sample` again with its result among the messages.
-            tool_choice: whether the model may, must or must not use tools.
+            tool_choice: whether the model may, must or must not use tools: "auto", "required" or
+                "none", or one of these in a `types.ToolChoice`.
             key: as for `elicit`.
 
         Raises:
             McpError: the client did not declare sampling (with tools), or its user declined.
             LocalProtocolError: also if a tool use in `messages` is not followed by its result.
+            ValueError: there is no such `tool_choice`.
             Exception: all else that `elicit` raises.
         """
         if isinstance(messages, str):
@@ -384,9 +403,9 @@ class Context(Injected, Generic[L]):
             include_context=include_context,
             metadata=dict(metadata) if metadata is not None else None,
             tools=list(tools) if tools is not None else None,
-            tool_choice=t.ToolChoice(tool_choice) if tool_choice is not None else None,
+            tool_choice=_tool_choice(tool_choice),
         )
-        return self._collector.ask(t.CreateMessageRequest(params), key, find_error, _read_message)
+        return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message)
 
     def roots(self, *, key: str | None = None) -> Coroutine[Any, Any, list[t.Root]]:
         """Request the client's roots, the places where the server should work (client/roots).
@@ -398,7 +417,7 @@ class Context(Injected, Generic[L]):
             McpError: the client did not declare roots, or sent an error.
             Exception: all else that `elicit` raises.
         """
-        return self._collector.ask(t.ListRootsRequest(), key, find_error, _read_roots)
+        return self._ask(t.ListRootsRequest(), key, find_error, _read_roots)
 
     # -- Input that a handler requests by returning `InputRequiredResult` ------------------------
 
@@ -444,6 +463,22 @@ class Context(Injected, Generic[L]):
     def request_state(self) -> str | None:
         """The `request_state` that this handler returned in its last run, None in the first run."""
         return self._collector.round_trips.state
+
+
+def _tool_choice(
+    choice: Literal["auto", "required", "none"] | t.ToolChoice | None,
+) -> t.ToolChoice | None:
+    """Return the choice as it is sent.
+
+    Raises:
+        ValueError: there is no such choice.
+    """
+    if choice is None:
+        return None
+    made = choice if isinstance(choice, t.ToolChoice) else t.ToolChoice(choice)
+    if made.mode not in _TOOL_CHOICES:
+        raise ValueError(f"tool_choice is 'auto', 'required' or 'none', not {made.mode!r}")
+    return made
 
 
 def _read_consent(result: t.ElicitResult) -> ElicitationResult[None]:

@@ -54,9 +54,20 @@ if TYPE_CHECKING:
     from ._errors import UrlElicitationRequired
     from ._server import Server
 
-__all__ = ["InputCollector", "NestedRequests", "RequestHost", "RuntimeLike", "meta_of"]
+__all__ = [
+    "CANNOT_AWAIT",
+    "InputCollector",
+    "NestedRequests",
+    "RequestHost",
+    "RuntimeLike",
+    "meta_of",
+]
 
 T = TypeVar("T")
+
+CANNOT_AWAIT: Final = (
+    "a plain def cannot await an answer: write an `async def`, or return InputRequiredResult"
+)
 
 
 class RuntimeLike(Protocol):
@@ -371,10 +382,7 @@ class InputCollector(Struct, eq=False):
         """
         runtime = self.host.runtime
         if runtime.in_worker_thread:
-            raise RuntimeError(
-                "a plain def cannot await an answer: write an `async def`, "
-                "or return InputRequiredResult"
-            )
+            raise RuntimeError(CANNOT_AWAIT)
         return runtime.send_nested(_SingleRequest(self, input_request, key, find_error, read))
 
     def ask_returned(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:

@@ -28,6 +28,7 @@ from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions,
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, dialects_of
+from mcp_core.revisions._methods import TASKS
 from mcp_core.subscriptions._server import Change, changes
 from mcp_core.types import (
     Icon,
@@ -174,6 +175,10 @@ class Server:
         self._templates: dict[str, TemplateEntry] = {}
         self._methods: dict[str, CustomMethodEntry] = {}
         self._declaration_numbers = count()
+        if extensions and TASKS[1] in extensions:
+            raise DeclarationError(
+                f"the extension {TASKS[1]} cannot be declared: this library does not serve tasks"
+            )
         self._extensions = (
             {name: dict(settings) for name, settings in extensions.items()} if extensions else None
         )

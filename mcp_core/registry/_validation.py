@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mcp_core.revisions._config import META_LABEL
-from mcp_core.types import Icon
+from mcp_core.types import Annotations, Icon
 
 from ._errors import DeclarationError
 
 __all__ = [
     "MAX_SHOWN",
+    "check_annotations",
     "check_icons",
     "check_meta",
     "check_tool_name",
@@ -79,6 +80,21 @@ def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:
                 f"{label}: the icon {icon.src[:60]!r} is neither an https: nor a data: URI"
             )
     return list(icons) if icons else None
+
+
+def check_annotations(annotations: Annotations | None, label: str) -> Annotations | None:
+    """Return the annotations.
+
+    Raises:
+        DeclarationError: the priority is not from 0 to 1 (schema, Annotations). Clients may reject
+            the whole list for it.
+    """
+    priority = annotations.priority if annotations is not None else None
+    if priority is not None and not 0 <= priority <= 1:
+        raise DeclarationError(
+            f"{label}: the priority {priority!r} is not from 0 (optional) to 1 (needed)"
+        )
+    return annotations
 
 
 def check_meta(meta: Mapping[str, Any] | None, label: str) -> dict[str, Any] | None:

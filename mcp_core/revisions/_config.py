@@ -29,11 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "META_LABEL",
+    "PROBE_TIMEOUT",
     "CacheHint",
     "Config",
     "DialectConfig",
 ]
 
+# Seconds. A process on a loaded machine may take ten to start, and a wrong guess that the server is
+# stateful fails with many servers.
+PROBE_TIMEOUT: Final = 15.0
 
 # A label of the prefix of a key of `_meta`. The name of an extension is such a key, with a prefix
 # (2026-07-28, basic/index).
@@ -130,8 +134,8 @@ class Config:
             them, it sends `server/discover` first; otherwise it sends `initialize` at once.
         limits: upper bounds. `Limits()` for a server, `CLIENT_LIMITS` for a client if not given.
         methods: requests and notifications that MCP does not define.
-        probe_timeout: seconds a client waits for the response to `server/discover`. After that it
-            takes the server for a stateful one.
+        probe_timeout: seconds a client waits for the response to `server/discover`; 15 by default.
+            After that it takes the server for a stateful one.
         initialize_timeout: seconds a client waits for the response to `initialize`. None for no
             limit, because a process may start slowly.
         keep_alive: seconds without input after which a ping is sent. After as many seconds again
@@ -179,7 +183,7 @@ class Config:
         versions: Iterable[str] = ALL,
         limits: Limits | None = None,
         methods: Iterable[Method] = (),
-        probe_timeout: float = 5.0,
+        probe_timeout: float = PROBE_TIMEOUT,
         initialize_timeout: float | None = None,
         keep_alive: float | None = None,
         cache: CacheHint | None = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mcp_core._errors import show_public_path
 from mcp_core._keywords import check_keywords as check_keywords
 from mcp_core._keywords import shows_keywords as shows_keywords
 from mcp_core._text import ByteEscaper as ByteEscaper
@@ -29,6 +30,8 @@ from ._auth_check import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
 from ._auth_check import run_auth_check as run_auth_check
 from ._client import AbstractClient as AbstractClient
 from ._client_callbacks import CallbackJob as CallbackJob
+from ._client_context import ClientContext as ClientContext
+from ._client_context import client_context as client_context
 from ._job import Job as Job
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
@@ -39,6 +42,8 @@ from ._runtime import EventLike as EventLike
 from ._runtime import Runtime as Runtime
 from ._service import RequestJob as RequestJob
 from ._service import Service as Service
+from ._typed_results import TypedToolResult as TypedToolResult
+from ._typed_results import UnexpectedResult as UnexpectedResult
 
 if TYPE_CHECKING:
     from ._asgi_app import AsgiApplication as AsgiApplication
@@ -69,6 +74,7 @@ __all__ = [
     "CallbackOptions",
     "Changes",
     "ClientConfigOptions",
+    "ClientContext",
     "ConnectionStatus",
     "EventLike",
     "HttpClientRuntime",
@@ -84,14 +90,19 @@ __all__ = [
     "Runtime",
     "Service",
     "Subscription",
+    "TypedToolResult",
+    "UnexpectedResult",
     "answer_form",
     "check_keywords",
     "client_config",
+    "client_context",
     "deliver",
     "run_auth_check",
     "shorten_text",
     "shows_keywords",
 ]
+
+show_public_path(__name__, globals())
 
 # Imported on first use: a server or client on a pipe starts sooner without `mcp_core.http`.
 _NEED_HTTP = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
@@ -37,8 +37,10 @@ from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
 from mcp_core.subscriptions._server import UPDATED, Change, changes
 
+from ._callback_queue import CallbackQueue
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
+from ._typed_results import TypedToolResult, result_reader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -124,6 +126,8 @@ class AbstractClient(abc.ABC):
         self._server_requests = ServerInitiatedRequests(
             self._conn, self._callbacks, self._start_job, self.pause_timeouts, self._log_error
         )
+        # By option. The `on_...` callbacks for notifications that the server has sent.
+        self._notified: dict[str, CallbackQueue] = {}
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
         self._pause_count = 0  # responses and logins of this client that the server waits for
@@ -194,26 +198,32 @@ class AbstractClient(abc.ABC):
     ) -> RequestId:
         """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
+        progress = options.get("progress")
         if call not in self._pending:
             self._pending[call] = None
             call.pause_count += self._pause_count
+            if progress is not None and call.progress_callbacks is None:
+                call.progress_callbacks = CallbackQueue(
+                    progress, self._start_job, call.progress_failed, call.progress_idle
+                )
         meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}
-        progress = options.get("progress") is not None
         headers = options.get("headers")
         if headers:
             if self._conn.check_headers is None:
                 raise LocalProtocolError("this transport sends no headers")
             self._conn.check_headers(headers)
         return self._conn.send_request(
-            method, params, token=call, meta=meta, progress=progress, headers=headers
+            method, params, token=call, meta=meta, progress=progress is not None, headers=headers
         )
 
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(call, None)
         call.end_wait()
+        if call.progress_callbacks is not None:
+            call.progress_callbacks.abandon()
         if call.id is not None:
             self._conn.send_cancel(call.id, "the call was cancelled or timed out")
 
@@ -239,19 +249,65 @@ class AbstractClient(abc.ABC):
         """List all tools, page after page (server/tools)."""
         return await self._call(self._tools(options), options)
 
-    @shows_keywords(CallOptions)
+    @overload
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> t.CallToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> TypedToolResult[T]: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: object,
+        **options: Unpack[CallOptions],
+    ) -> TypedToolResult[Any]: ...
+    @shows_keywords(CallOptions)
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
     ) -> t.CallToolResult:
         """Call a tool (server/tools).
 
-        A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it.
+        A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it::
+
+            result = await client.call_tool("forecast", {"city": "Oslo"}, returns=Forecast)
+            print(result.data.temperature)
+
+        Args:
+            name: the name of the tool.
+            arguments: its arguments, by name.
+            returns: the type of the result's `data`: a dataclass, `msgspec.Struct`, TypedDict or
+                pydantic model, or any other type that a tool may return. Structured content is
+                decoded to it, or the only text as JSON if there is none. A value in
+                `{"result": value}` is unwrapped for a type that is no object. For a tool that
+                failed, `data` raises `ToolError`.
+            options: see `CallOptions`.
 
         Raises:
+            UnexpectedResult: the structured content is missing, or not of the type `returns`.
+            DeclarationError: JSON cannot be decoded as the type `returns`; nothing was sent.
             RemoteProtocolError: also if the result does not fit the output schema of an earlier
                 `list_tools`.
         """
-        return await self._call(self._tool_call(name, arguments, options), options)
+        if returns is None:
+            return await self._call(self._tool_call(name, arguments, options), options)
+        reader = result_reader(returns)
+        result = await self._call(self._tool_call(name, arguments, options), options)
+        return reader.read(name, result)
 
     @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
@@ -541,12 +597,30 @@ class AbstractClient(abc.ABC):
         if name == _TOOLS_CHANGED:
             self._outputs.clear()
         option = _CALLBACKS.get(name)
-        callback: Any = self._options.get(option) if option is not None else None
-        if callback is not None:
+        callbacks = self._callbacks_of(option) if option is not None else None
+        if callbacks is not None:
             try:
-                callback(notification.params)
+                callbacks.call(notification.params)
             except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
                 self._log_error(f"{option} failed", exc)
+
+    def _callbacks_of(self, option: str) -> CallbackQueue | None:
+        """Return the calls of the callback that the user gave as `option`, or None."""
+        callback: Any = self._options.get(option)
+        if callback is None:
+            return None
+        if option not in self._notified:
+            self._notified[option] = CallbackQueue(
+                callback,
+                self._start_job,
+                partial(self._log_error, f"{option} failed"),
+                on_overflow=partial(
+                    self._log_error,
+                    f"{option} is too slow",
+                    BufferError("the oldest of 1,000 messages that waited for it were dropped"),
+                ),
+            )
+        return self._notified[option]
 
     def _updated_uri(self, notification: NotificationReceived) -> str | None:
         """Return the URI of the only resource that a notification is about.

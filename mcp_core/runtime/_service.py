@@ -235,7 +235,7 @@ class Service:
             try:
                 collector.verify_request_state()
             except InvalidRequestState as exc:
-                self.runtime.report(request, self.runtime.reference(), exc.with_traceback(None))
+                self.runtime.warn(f"{request.method.name}: {exc}")
                 self.finish(
                     request,
                     ErrorData(

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fetch"]
 
-_TIMEOUT: Final = 5.0  # seconds for the whole request
+# Seconds for the whole request. A loaded machine needs several for a TLS handshake.
+_TIMEOUT: Final = 15.0
 _MAX_ADDRESSES: Final = 4  # of one host that are tried
 _PRIVATE_ADDRESS: Final = "10.0.0.1"  # stands for what an internal name may resolve to
 
@@ -48,7 +49,7 @@ async def fetch(
 ) -> HttpResponse:
     """Send `request` and return the response, of any status. Redirects are not followed.
 
-    The whole request has five seconds, and the response body at most 64 KiB.
+    The whole request has 15 seconds, and the response body at most 64 KiB.
 
     Args:
         request: its URL is `https`, or `http` if the caller allows that.

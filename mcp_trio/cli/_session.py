@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -36,6 +36,7 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_core.runtime import shorten_text
 from mcp_core.urls import PageUrl
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
+from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError
@@ -67,6 +68,7 @@ __all__ = [
 ]
 
 DEFAULT_TIMEOUT: Final = 60.0
+_NOTICE_AFTER: Final = 3.0  # seconds after which a user wonders whether the command hangs
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows the messages"
@@ -301,8 +303,9 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
     with ExitStack() as signals, _explain_errors(target):
         with trio.move_on_after(target.timeout) as connecting:
             stops = [signals.enter_context(stop_on_signals(connecting.cancel))]
-            async with target.connect() as client:
+            async with _slow_notice(target) as connected, target.connect() as client:
                 connecting.deadline = math.inf
+                connected()
                 _warn_if_no_logging(client, target)
                 if target.trace is not None and client.protocol:
                     target.stderr.write_line(f"mcp-trio: connected over {client.protocol}")
@@ -320,6 +323,24 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
     return stopped or (
         MISUSE if target.user is not None and target.user.answers_invalid else status
     )
+
+
+@asynccontextmanager
+async def _slow_notice(target: Target) -> AsyncIterator[Callable[[], object]]:
+    """Print a notice if the connection takes long. Yield what to call when it is there."""
+    scope = trio.CancelScope()
+    async with open_quiet_nursery() as nursery:
+        if target.auth is None:  # `mcp-trio login` waits for the user, and says so
+            nursery.start_soon(_print_notice, target, scope)
+        yield scope.cancel
+
+
+async def _print_notice(target: Target, scope: trio.CancelScope) -> None:
+    with scope:
+        await trio.sleep(_NOTICE_AFTER)
+        target.stderr.write_line(
+            f"mcp-trio: waiting for {target.name} (for at most {target.timeout:g} s)"
+        )
 
 
 def _login_hint(target: Target, error: AuthRequired) -> str:

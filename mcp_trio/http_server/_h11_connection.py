@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Final
 import h11
 import trio
 
-from mcp_core.http import Body, End, Head, find_partial_head_error, head_end
+from mcp_core.http import (
+    MAX_EMPTY_LINES,
+    Body,
+    End,
+    Head,
+    empty_lines,
+    find_partial_head_error,
+    head_end,
+)
 
 from ._connection import (
     BODY_PROGRESS,
@@ -44,6 +52,8 @@ if TYPE_CHECKING:
 
 __all__ = ["H11ServerConnection"]
 
+_BAD_CHUNKS: Final = "The chunks of the body are malformed."
+_CR: Final = 0x0D
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LENGTH: Final = b"content-length"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
@@ -67,6 +77,7 @@ class H11ServerConnection(HttpServerConnection):
     ) -> None:
         super().__init__(driver, stream, on_exchange, incoming)
         self._heads = HeadReader()
+        self._empty_lines = 0  # skipped before the next request
         self._searched = 0  # bytes of an incomplete head in which its end was not found
         self._switched = False  # the connection has become a WebSocket
         # The current exchange.
@@ -177,6 +188,15 @@ class H11ServerConnection(HttpServerConnection):
     def _begin(self, now: float) -> bool:
         """Start the next exchange if its request head is complete. Return False if it is not."""
         incoming = self._incoming
+        if incoming[0] == _CR:
+            lines = empty_lines(incoming, MAX_EMPTY_LINES - self._empty_lines)
+            self._empty_lines += lines
+            incoming = self._incoming = incoming[2 * lines :]
+            if lines:
+                self._searched = 0
+                self._head_deadline = math.inf
+            if not incoming:
+                return False
         end = head_end(incoming, self._searched)
         if end is None:
             error = find_partial_head_error(incoming)
@@ -187,6 +207,7 @@ class H11ServerConnection(HttpServerConnection):
                 self._head_deadline = now + HEAD_SECONDS
             return False
         self._incoming = incoming[end:]
+        self._empty_lines = 0
         self._searched = 0
         self._head_deadline = math.inf
         head = self._head = self._heads.read(incoming[:end])
@@ -291,7 +312,9 @@ class H11ServerConnection(HttpServerConnection):
                         router.receive_data(exchange, b"", now)
                     return
         except h11.RemoteProtocolError as exc:
-            raise BadRequest(exc.error_status_hint, str(exc)) from None
+            # Its text repeats the bytes in Python's notation.
+            _log.debug("malformed chunks: %s", exc)
+            raise BadRequest(exc.error_status_hint, _BAD_CHUNKS) from None
 
     def _abandon_exchanges(self) -> None:
         exchange = self._exchange

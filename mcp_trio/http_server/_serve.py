@@ -10,8 +10,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import secrets
+import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
@@ -24,6 +27,7 @@ from mcp_core.http import Endpoint, HttpOptions, Router, begins_http2
 from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio._runtime import check_trio
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._auth import endpoint_auth
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 
     Route = Callable[[RequestHead], PlainResponse]
 
-__all__ = ["HttpAddress", "run_http", "serve_http"]
+__all__ = ["CannotListen", "HttpAddress", "run_http", "serve_http"]
 
 _HANDSHAKE_TIMEOUT: Final = 10.0  # seconds for the TLS handshake
 _FIRST_BYTES_TIMEOUT: Final = 10.0  # seconds for the bytes that tell HTTP/1.1 from HTTP/2
@@ -50,6 +54,13 @@ _CLOSE_TIMEOUT: Final = 1.0  # seconds for connections to close at shutdown
 _MAX_CONNECTIONS: Final = 2_000
 
 _log = logging.getLogger("mcp_trio")
+
+# What to do about an address on which a server cannot listen.
+_CURES: Final = {
+    errno.EADDRINUSE: "choose another port, or 0 for any free port",
+    errno.EACCES: "ports below 1024 need administrator rights: choose a higher one",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+}
 
 
 class HttpAddress(NamedTuple):
@@ -119,11 +130,12 @@ async def serve_http(
     lifespan propagate unchanged.
 
     Raises:
-        OSError: the server cannot listen on the address.
+        OSError: the server cannot listen on the address. The text names the cure.
         ValueError: one of `hosts` or `origins` has another form; two paths differ only in a slash
             at the end; `auth` has other paths than `server`; or the metadata of two resource
             servers would be at the same path, because their resources differ only in the host.
     """
+    check_trio()
     servers = server if isinstance(server, Mapping) else {path: server}
     auth_by_path = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
     for unknown in auth_by_path.keys() - servers.keys():
@@ -138,7 +150,10 @@ async def serve_http(
     options = HttpOptions.of(
         host, scheme=scheme, hosts=hosts, origins=origins, reply=reply, sessions=sessions
     )
-    listeners = await trio.open_tcp_listeners(port, host=host)
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host)
+    except OSError as exc:
+        raise CannotListen(exc.errno, _listen_error_text(exc, host, port)) from exc
     if port == 0:
         # Other addresses of this name got other ports, which no client would know.
         for other in listeners[1:]:
@@ -332,6 +347,24 @@ class ServerConnections:
             await self._all_closed.park()
 
 
+class CannotListen(OSError):
+    """The server cannot listen on its address. `strerror` names the reason and the cure."""
+
+    strerror: str
+
+
+def _listen_error_text(exc: OSError, host: str, port: int) -> str:
+    if isinstance(exc, socket.gaierror):
+        return (
+            f"no host is called {host}: {exc.strerror}; use 127.0.0.1 for clients on this machine, "
+            "0.0.0.0 for clients anywhere"
+        )
+    # trio raises errors without a number, too: it has tried several addresses of the host.
+    reason = os.strerror(exc.errno).lower() if exc.errno else str(exc)
+    cure = _CURES.get(exc.errno or 0)
+    return f"cannot listen on {host}, port {port}: {reason}" + (f"; {cure}" if cure else "")
+
+
 def _address(listener: trio.SocketListener, host: str, path: str, scheme: str) -> HttpAddress:
     name, port = listener.socket.getsockname()[:2]
     # A client cannot connect to "all addresses"; show loopback, which is one of them.
@@ -363,23 +396,24 @@ def run_http(
     kills the process.
 
     Raises:
-        SystemExit: with 130 or 143 after a signal.
-        OSError: the server cannot listen on the address.
+        SystemExit: with 130 or 143 after a signal; with the reason if the server cannot listen on
+            the address.
     """
-    exit_code = trio.run(
-        _main,
-        partial(
-            serve_http,
-            server,
-            host,
-            port,
-            path=path,
-            hosts=hosts,
-            reply=reply,
-            auth=auth,
-            grace=grace,
-        ),
+    serve = partial(
+        serve_http,
+        server,
+        host,
+        port,
+        path=path,
+        hosts=hosts,
+        reply=reply,
+        auth=auth,
+        grace=grace,
     )
+    try:
+        exit_code = trio.run(_main, serve)
+    except CannotListen as exc:
+        raise SystemExit(exc.strerror) from exc
     if exit_code:
         raise SystemExit(exit_code)
 

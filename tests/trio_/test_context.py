@@ -134,7 +134,7 @@ async def test_context_progress_in_a_thread_raises() -> None:
     @server.tool(thread=True)
     def wait(context: Context) -> str:
         """Try to wait."""
-        with pytest.raises(RuntimeError, match="use the method that ends in _nowait"):
+        with pytest.raises(RuntimeError, match=r"use context\.progress_nowait"):
             _ = context.progress(1)
         raise ToolError(f"in {threading.current_thread() is threading.main_thread()}")
 

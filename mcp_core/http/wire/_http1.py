@@ -14,8 +14,8 @@ behind it (h11 in our drivers) then cannot disagree with a proxy in front of it.
 
 Stricter than RFC 9112, because well-behaved clients do none of this:
 
-- An empty line before the request line (2.2 says to skip it; h11 does not, and no client of the
-  last twenty years sends it).
+- More than four empty lines before the request line, or one that ends in a bare LF. `empty_lines`
+  counts those to skip (2.2 asks for one at least): some programs send one after a body.
 - A target in absolute form (3.2.2) must name the same authority as `Host`; then it does not matter
   which of them is used.
 - `Content-Length` with leading zeros, which some parse as octal, or repeated with the same value
@@ -54,7 +54,17 @@ from ._head_limits import (
     HeadError,
 )
 
-__all__ = ["find_head_error", "find_partial_head_error", "head_end", "origin_form"]
+__all__ = [
+    "MAX_EMPTY_LINES",
+    "empty_lines",
+    "find_head_error",
+    "find_partial_head_error",
+    "head_end",
+    "origin_form",
+]
+
+# Before a request line. More is no program's mistake, and each one would put off a timeout.
+MAX_EMPTY_LINES: Final = 4
 
 _MAX_LINE: Final = MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
 
@@ -98,6 +108,14 @@ _CODING = HeadError(501, "The only Transfer-Encoding that is supported is chunke
 _OTHER_VERSION = HeadError(505, "Only HTTP/1.1 and HTTP/1.0 are supported.")
 
 
+def empty_lines(data: bytes, most: int) -> int:
+    """Return the number of empty lines, at most `most`, at the start of `data` (RFC 9112, 2.2)."""
+    lines = 0
+    while lines < most and data.startswith(b"\r\n", 2 * lines):
+        lines += 1
+    return lines
+
+
 def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
     """Return the index after the empty line that ends the head, or None if it is not there yet.
 
@@ -114,7 +132,7 @@ def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
 
 def find_partial_head_error(data: bytes | bytearray) -> HeadError | None:
     """Return what is already wrong with an unfinished head, or None. Its end need not come."""
-    if data and data[0] <= 0x20:
+    if data and data[0] <= 0x20 and data != b"\r":  # which may begin an empty line
         return _NO_REQUEST  # a TLS handshake begins like this, too
     if len(data) > _MAX_LINE and data.find(b"\n", 0, _MAX_LINE) < 0:
         return LONG_TARGET

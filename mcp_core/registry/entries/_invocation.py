@@ -60,9 +60,16 @@ class Invocation(abc.ABC):
         Raises:
             BaseException: the exception of the function.
         """
-        if self.function.context:
+        if not self.function.context:
+            return self.function.call(**self.arguments)
+        # In a thread, middleware of the same request may use the context meanwhile.
+        if self.is_async or self.thread or context is None:
             return self.function.call(**self.arguments, **{self.function.context: context})
-        return self.function.call(**self.arguments)
+        context.in_plain_def = True
+        try:
+            return self.function.call(**self.arguments, **{self.function.context: context})
+        finally:
+            context.in_plain_def = False  # the middleware around it may await
 
     @abc.abstractmethod
     def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 from mcp_core._errors import Fault
 from mcp_core._keywords import check_keywords
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
-from mcp_core.registry._validation import check_icons, check_meta, check_uri
+from mcp_core.registry._validation import check_annotations, check_icons, check_meta, check_uri
 from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
 from mcp_core.registry.functions._function import Function, inspect_function, runs_in_thread
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
@@ -101,7 +101,7 @@ class _AnyResourceEntry:
             "title": options.get("title"),
             "description": options.get("description") or found.description or None,
             "mime_type": self.mime_type,
-            "annotations": options.get("annotations"),
+            "annotations": check_annotations(options.get("annotations"), found.label),
             "icons": check_icons(options.get("icons"), found.label),
             "meta": check_meta(options.get("meta"), found.label),
         }

@@ -42,9 +42,13 @@ class Injected:
     """The base of `Context`: an object that the runtime passes to a function.
 
     A parameter annotated with such a class is not an argument of the peer.
+
+    `in_plain_def` is True while a plain `def` runs with it in the event loop, which cannot await.
     """
 
-    __slots__ = ()
+    __slots__ = ("in_plain_def",)
+
+    in_plain_def: bool
 
 
 class DefaultFactory(Struct, frozen=True):

@@ -26,7 +26,13 @@ from msgspec.structs import replace
 
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.revisions._dialects import Dialect
-from mcp_core.types import CallToolResult, InputRequiredResult, Result, TextContent
+from mcp_core.types import (
+    CallToolResult,
+    CreateTaskResult,
+    InputRequiredResult,
+    Result,
+    TextContent,
+)
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of
 from ._function import MISSING, strip_annotated, union_members
@@ -39,6 +45,7 @@ __all__ = ["Output"]
 
 _LISTS: Final = (list, tuple, collections.abc.Sequence)
 _TEXTS: Final[Mapping[str, type]] = {"text": str, "none": types.NoneType}
+_NO_TASKS: Final = "returns CreateTaskResult, but this library does not serve tasks"
 _BYTES: Final = (bytes, bytearray, memoryview)
 
 
@@ -69,6 +76,8 @@ class Output:
             DeclaredSchema(declared, f"{label}: output_schema") if declared is not None else None
         )
         returns = _without_input_required(returns)
+        if CreateTaskResult in union_members(returns):
+            raise DeclarationError(f"{label} {_NO_TASKS}")
         kinds = _kinds(returns) if declared is None else {"open"}
         self._encode: Callable[[Any], bytes] = encode_value
         self._decode: Any = None
@@ -110,6 +119,8 @@ class Output:
             TypeError: the value cannot be sent.
         """
         if isinstance(value, Result):
+            if isinstance(value, CreateTaskResult):
+                raise TypeError(f"the tool {_NO_TASKS}")
             return (
                 self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
             )

@@ -9,14 +9,11 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.util
 import logging
-import os
-import socket
 import sys
 import traceback
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -30,11 +27,11 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.http_server._serve import serve_http
+from mcp_trio.http_server._serve import CannotListen, serve_http
 from mcp_trio.streams._stdio import stop_on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
     from types import ModuleType
 
     from mcp_trio.http_server._connection import AccessLogEntry
@@ -52,11 +49,6 @@ _MODULE_NAME: Final = "__mcp_server__"
 _DEFAULT_NAMES: Final = ("server", "mcp", "app")
 _REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of a traceback
 
-_CURES: Final = {
-    errno.EADDRINUSE: "choose another port, or 0 for any free port",
-    errno.EACCES: "ports below 1024 need administrator rights: choose a higher one",
-    errno.EADDRNOTAVAIL: "this machine has no such address",
-}
 # By the first digit of the status; 0 if the client disconnected before it.
 _STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
 
@@ -211,8 +203,10 @@ def run_http(
         sessions=sessions,
         on_exchange=access_log_printer(screen),
     )
-    with _explain_errors(host, port):
+    try:
         return trio.run(_serve, server.info.name, serve, screen)
+    except CannotListen as exc:
+        raise CliError(exc.strerror, NO_CONNECTION) from exc
 
 
 async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Screen) -> int:
@@ -224,22 +218,6 @@ async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Scree
                 "Serving ", (name, "bold"), " at ", (address.url, "bold cyan"), " (Ctrl+C ends it)"
             )
     return signal.exit_code
-
-
-@contextmanager
-def _explain_errors(host: str, port: int) -> Iterator[None]:
-    """Turn an error of listening into a CliError. Other errors, such as a lifespan's, pass."""
-    try:
-        yield
-    except socket.gaierror as exc:
-        cure = "use 127.0.0.1 for clients on this machine, 0.0.0.0 for clients anywhere"
-        raise CliError(f"no host is called {host}: {exc.strerror}; {cure}", NO_CONNECTION) from exc
-    except OSError as exc:
-        number = exc.errno or 0
-        if number not in _CURES or exc.filename is not None:
-            raise
-        cause = f"cannot listen on {host}, port {port}: {os.strerror(number).lower()}"
-        raise CliError(f"{cause}; {_CURES[number]}", NO_CONNECTION) from exc
 
 
 def access_log_printer(screen: Screen) -> Callable[[AccessLogEntry], None]:

@@ -288,7 +288,7 @@ def test_next_deadline_is_probe_timeout() -> None:
     talk = Talk(Connection(CLIENT, client_config()))
     assert talk.conn.next_deadline() is None
     talk.conn.open(10.0)
-    assert talk.conn.next_deadline() == 15.0
+    assert talk.conn.next_deadline() == 25.0
     talk.conn.close()
     assert talk.conn.next_deadline() is None
 

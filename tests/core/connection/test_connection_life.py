@@ -102,7 +102,7 @@ def test_client_handshake_ends_with_peer_ready(version: str) -> None:
 def test_client_probe_ends_with_peer_ready() -> None:
     talk, asked = opening_client()
     assert talk.probing()
-    assert talk.conn.next_deadline() == 105.0
+    assert talk.conn.next_deadline() == 115.0
     assert asked["method"] == "server/discover"
     assert (
         only_event(talk.receive(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect
@@ -116,7 +116,7 @@ def test_client_probe_ends_with_peer_ready() -> None:
 @pytest.mark.requirement("PROBE-2")
 def test_client_probe_timeout_falls_back_to_handshake() -> None:
     talk, asked = opening_client()
-    assert talk.advance_time(4.9) == []
+    assert talk.advance_time(14.9) == []
     assert talk.take_sent() == []
     assert talk.advance_time(0.1) == []
     handshake = single(talk.take_sent())
@@ -148,7 +148,7 @@ def test_client_late_probe_result_used_if_handshake_fails(
     fails: Any, modern_after_all: bool
 ) -> None:
     talk, asked = opening_client(initialize_timeout=30.0)
-    talk.advance_time(5.0)
+    talk.advance_time(15.0)
     handshake = single(talk.take_sent())
     if modern_after_all:
         assert talk.receive(result(asked["id"], DISCOVER_RESULT)) == []

@@ -44,7 +44,7 @@ OLD = client_config(E, A)
 HURRIED = Config(CLIENT_INFO, CLIENT_CAPABILITIES, probe_timeout=0.5, initialize_timeout=30.0)
 
 
-def probe(timeout: float = 5.0) -> OpeningRequest:
+def probe(timeout: float = 15.0) -> OpeningRequest:
     return OpeningRequest("server/discover", DIALECTS[E], timeout)
 
 
@@ -479,7 +479,7 @@ def test_negotiation_other_stateless_revision_tried_once() -> None:
     older = Dialect(B, stateful=False, result_type="complete")
     config = client_config()
     config.stateless, config.stateful = (DIALECTS[E], older), (DIALECTS[A],)
-    again = OpeningRequest("server/discover", older, 5.0)
+    again = OpeningRequest("server/discover", older, 15.0)
     found = run(config, [(probe(), error_reply(-32022, B)), (again, discover_result(B))])
     assert found.dialect is older
     with pytest.raises(ConnectFailed, match="lists 2025-03-26 but refuses it"):
@@ -545,7 +545,7 @@ def test_negotiation_has_deadline_and_id_of_request() -> None:
     opener = VersionNegotiation(DUAL, None)
     assert progress_of(opener) == (None, None, False)
     assert opener.advance(None, 7, 10.0) == probe()
-    assert progress_of(opener) == (probe(), 15.0, True)
+    assert progress_of(opener) == (probe(), 25.0, True)
     assert opener.time_out() == 7
     assert opener.advance(SILENCE, 8, 20.0) == handshake()
     assert progress_of(opener) == (handshake(), None, False)

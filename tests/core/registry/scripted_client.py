@@ -48,12 +48,16 @@ class Stepping(Runtime):
 
     def __init__(self) -> None:
         self.reports: list[BaseException] = []
+        self.warnings: list[str] = []
         self.slept: list[float] = []
         self.time = NOW
         self.thread = False
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         self.reports.append(exc)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
     def reference(self) -> str:
         return "R"

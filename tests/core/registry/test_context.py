@@ -394,6 +394,36 @@ def test_context_input_methods_send_params_and_return_the_result(
     assert told == [value]
 
 
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        (t.ToolChoice("none"), {"mode": "none"}),
+        (t.ToolChoice(), {}),
+        ("auto", {"mode": "auto"}),
+        ("any", "tool_choice is 'auto', 'required' or 'none', not 'any'"),
+        (t.ToolChoice("any"), "tool_choice is 'auto', 'required' or 'none', not 'any'"),  # type: ignore[arg-type]
+    ],
+)
+def test_context_sample_tool_choice_is_sent_or_refused(choice: Any, sent: Any) -> None:
+    errors: list[str] = []
+    asking = Server("s")
+
+    @asking.tool
+    async def tool(context: Context) -> str:
+        """Request a completion."""
+        try:
+            await context.sample("hello", max_tokens=7, tools=[ADD], tool_choice=choice)
+        except ValueError as exc:
+            errors.append(str(exc))
+        return "over"
+
+    (said,) = Stage(asking, "2025-11-25").calls("tool")
+    if isinstance(sent, str):
+        assert errors == [sent]
+    else:
+        assert said["params"]["toolChoice"] == sent
+
+
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_context_input_response_in_each_run(version: str) -> None:
     asking = Server("s")

@@ -7,8 +7,14 @@ import warnings
 import pytest
 
 from mcp_core.registry import DeclarationError, Server
-from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, check_uri
-from mcp_core.types import Icon
+from mcp_core.registry._validation import (
+    check_annotations,
+    check_icons,
+    check_meta,
+    check_tool_name,
+    check_uri,
+)
+from mcp_core.types import Annotations, Icon
 
 
 @pytest.mark.requirement("TOOL-19")
@@ -71,6 +77,31 @@ def test_check_icons_scheme_must_be_https_or_data() -> None:
     for source in ("javascript:alert(1)", "file:///x", "http://example.com/i.png", "i.png", ""):
         with pytest.raises(DeclarationError, match="icon"):
             check_icons([Icon(source)], "f")
+
+
+@pytest.mark.parametrize("priority", [None, 0, 0.5, 1])
+def test_check_annotations_priority_in_range_passes(priority: float | None) -> None:
+    annotations = Annotations(priority=priority)
+    assert check_annotations(annotations, "f") is annotations
+    assert check_annotations(None, "f") is None
+
+
+@pytest.mark.parametrize("priority", [2.0, -0.1, 1.0001, float("nan")])
+def test_resource_priority_out_of_range_raises_at_declaration(priority: float) -> None:
+    server = Server("s")
+
+    def notes() -> str:
+        return ""  # pragma: no cover
+
+    declare = server.resource("notes://all", annotations=Annotations(priority=priority))
+    with pytest.raises(DeclarationError, match=r"the priority .* is not from 0 .* to 1"):
+        declare(notes)
+
+
+def test_server_tasks_extension_raises_at_declaration() -> None:
+    with pytest.raises(DeclarationError, match="this library does not serve tasks"):
+        Server("s", extensions={"io.modelcontextprotocol/tasks": {}})
+    Server("s", extensions={"com.example/tasks": {}})
 
 
 @pytest.mark.requirement("META-2")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import socket
 import subprocess
 
 import pytest
+import trio
 
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import Target, _slow_notice
 from tests.trio_.cli.program import (
     COMMAND,
     DEAD,
@@ -305,6 +309,19 @@ def test_url_answering_404_is_explained_once(version: str) -> None:
     assert result.returncode == 3
     assert "404" in result.stderr
     assert result.stderr.count("the URL of an MCP server?") == 1
+
+
+async def test_slow_connection_gives_notice(autojump_clock: object) -> None:
+    errors = io.BytesIO()
+    target = Target(server="http://x/mcp", timeout=60, stderr=Screen(io.TextIOWrapper(errors)))
+    async with _slow_notice(target) as connected:
+        await trio.sleep(2.9)
+        connected()
+        await trio.sleep(5)
+    assert errors.getvalue() == b""
+    async with _slow_notice(target):
+        await trio.sleep(3.1)
+    assert errors.getvalue() == b"mcp-trio: waiting for http://x/mcp (for at most 60 s)\n"
 
 
 def test_url_without_response_times_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio.http_server._connection import AccessLogEntry
+from mcp_trio.http_server._connection import HEAD_SECONDS, AccessLogEntry
 from tests.trio_.http_site import (
     FakeExchange,
     FakeSite,
@@ -91,6 +92,55 @@ async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) ->
         for start in range(0, len(said), size):
             await wire.send(said[start : start + size])
         assert [(await wire.answer()).body for _ in range(4)] == [b"one", b"two", b"", b"four"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10_000])
+@pytest.mark.parametrize("lines", [1, 4])
+async def test_h11_server_empty_lines_before_request_are_skipped(lines: int, size: int) -> None:
+    empty = b"\r\n" * lines
+    said = empty + post(body=b"one") + empty + post(body=b"two") + empty
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        for start in range(0, len(said), size):
+            await wire.send(said[start : start + size])
+            await wait()
+        assert [(await wire.answer()).body for _ in range(2)] == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+@pytest.mark.parametrize("empty", [b"\r\n" * 5, b"\n", b"\r\n\n", b"\r\r\n", b" \r\n"])
+async def test_h11_server_other_lines_before_request_are_rejected(empty: bytes, size: int) -> None:
+    said = empty + post(body=b"one")
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        for start in range(0, len(said), size):
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await wire.send(said[start : start + size])
+        assert (await wire.answer()).status == 400
+
+
+async def test_h11_server_half_an_empty_line_does_not_shorten_the_next_head(
+    autojump_clock: object,
+) -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        await wire.send(b"\r")
+        await trio.sleep(HEAD_SECONDS * 0.9)
+        await wire.send(b"\n")
+        await trio.sleep(HEAD_SECONDS * 0.9)
+        head = post(body=b"one")
+        await wire.send(head[:5])
+        await trio.sleep(HEAD_SECONDS * 0.9)
+        await wire.send(head[5:])
+        assert (await wire.answer()).body == b"one"
+
+
+async def test_h11_server_malformed_chunk_error_has_no_python_notation() -> None:
+    async with serving(FakeSite()) as served:
+        wire = served.connect()
+        await wire.send(post("/echo", b"zz\r\n", CHUNKED))
+        answer = await wire.answer()
+    assert (answer.status, answer.body) == (400, b"The chunks of the body are malformed.\n")
 
 
 async def test_h11_server_pipelined_responses_leave_in_one_write() -> None:
@@ -370,7 +420,7 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        (b"\r\n\r\n", 400),
+        (b" \r\n\r\n", 400),
         (b"\x16\x03\x01\x02\x00\x01", 400),
         (b"GET / HTTP/1.1\nhost: localhost\n\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),

@@ -9,7 +9,7 @@ import signal
 import ssl
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import trio
@@ -567,16 +567,25 @@ async def test_http_server_access_log_forges_no_line() -> None:
     assert entries[-1].rpc_method == "tools/call\\n12:00 GET /admin 200\\u001b[2J\\u202e"
 
 
+# Rows that differ from the functions for heads, because the server skips empty lines before one.
+SKIPPED: Final = {
+    "an empty line before it": SERVED,
+    "two empty lines before it": SERVED,
+    "an empty line": WAITS,
+}
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 async def test_http_server_corpus_of_heads(row: Row) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(row.raw)
-        if row.status in (SERVED, WAITS):
+        status = SKIPPED.get(row.name, row.status)
+        if status in (SERVED, WAITS):
             await wait()
             begun = [exchange.reading for exchange in site.exchanges[:1]]
-            assert begun == [False] if row.status == SERVED else begun in ([], [True])
+            assert begun == [False] if status == SERVED else begun in ([], [True])
         else:
             answer = await wire.answer()
             assert (answer.status, answer.headers[b"connection"]) == (row.status, b"close")
@@ -617,7 +626,7 @@ async def test_http_server_tls(authority: trustme.CA) -> None:
         await stream.aclose()
         tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
         talker = Talker(trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1"), E)
-        assert (await talker.ask(b"\r\n\r\n")).status == 400
+        assert (await talker.ask(b" \r\n\r\n")).status == 400
         await talker.stream.aclose()
         nursery.cancel_scope.cancel()
 

@@ -24,6 +24,7 @@ from mcp_core.registry.functions._signature import InvalidArguments
 from mcp_core.types import (
     CallToolResult,
     ContentBlock,
+    CreateTaskResult,
     ImageContent,
     InputRequiredResult,
     ResourceLink,
@@ -407,3 +408,14 @@ def test_output_schema_ignores_input_required_result(returns: Any, like: Any) ->
 def test_output_annotation_of_input_required_result_only() -> None:
     for returns in (InputRequiredResult, dict[str, InputRequiredResult]):
         assert output(returns).result(InputRequiredResult(request_state="s"), E).result_type is None
+
+
+@pytest.mark.parametrize("returns", [CreateTaskResult, str | CreateTaskResult])
+def test_output_task_annotation_raises_at_declaration(returns: Any) -> None:
+    with pytest.raises(DeclarationError, match="this library does not serve tasks"):
+        output(returns)
+
+
+def test_output_task_returned_raises() -> None:
+    with pytest.raises(TypeError, match="this library does not serve tasks"):
+        output().result(CreateTaskResult(task_id="1"), E)

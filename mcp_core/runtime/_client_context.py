@@ -1,0 +1,95 @@
+"""The context managers that `connect` and its variants return.
+
+They name the cure for two mistakes: no `async with`, and the package of another event loop.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import TracebackType
+
+__all__ = ["ClientContext", "client_context"]
+
+P = ParamSpec("P")
+C = TypeVar("C")
+
+
+class ClientContext(AbstractAsyncContextManager[C], Generic[C]):
+    """A connection that `async with` opens and closes.
+
+    Args:
+        manager: opens and closes it.
+        function: the name of the function that returned this, for error texts.
+        check: raises an exception if the event loop is not that of the driver.
+    """
+
+    __slots__ = ("_check", "_function", "_manager")
+
+    def __init__(
+        self,
+        manager: AbstractAsyncContextManager[C],
+        function: str,
+        check: Callable[[], object],
+    ) -> None:
+        self._manager = manager
+        self._function = function
+        self._check = check
+
+    def __repr__(self) -> str:
+        return f"<{self._function}(...), for use with `async with`>"
+
+    async def __aenter__(self) -> C:
+        self._check()
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._manager.__aexit__(exc_type, exc, traceback)
+
+    if not TYPE_CHECKING:  # a type checker reports these mistakes itself
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(self._cure())
+
+        def __enter__(self) -> NoReturn:
+            raise TypeError(self._cure())
+
+        def __exit__(self, *_: object) -> NoReturn:
+            raise TypeError(self._cure())
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"no attribute {name!r}: {self._cure()}")
+
+    def _cure(self) -> str:
+        return f"write `async with {self._function}(...) as client:`"
+
+
+def client_context(
+    check: Callable[[], object],
+) -> Callable[[Callable[P, AsyncIterator[C]]], Callable[P, ClientContext[C]]]:
+    """Return a decorator that makes a context manager of an async generator, for one driver.
+
+    `check` raises an exception if the event loop is not that of the driver. It is called when a
+    block is entered.
+    """
+
+    def decorate(function: Callable[P, AsyncIterator[C]]) -> Callable[P, ClientContext[C]]:
+        make = asynccontextmanager(function)
+        package = function.__module__.partition(".")[0]
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> ClientContext[C]:
+            return ClientContext(make(*args, **kwargs), f"{package}.{function.__name__}", check)
+
+        return call
+
+    return decorate

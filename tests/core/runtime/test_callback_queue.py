@@ -1,0 +1,258 @@
+"""Callbacks for progress and log messages that are `async def`, in both drivers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+import mcp_asyncio_shim
+import mcp_trio
+from mcp_core import ConnectionLost
+from mcp_core.registry import Context, Server
+from mcp_core.runtime import AbstractClient, CallbackJob
+from mcp_core.runtime import _callback_queue as module
+from mcp_core.runtime._callback_queue import CallbackQueue
+from tests.asyncio_shim.loop import run as run_asyncio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    Pause = Callable[[float], Awaitable[object]]
+    Scenario = Callable[[AbstractClient, Pause, list[Any]], Coroutine[Any, Any, None]]
+
+server = Server("steps")
+
+
+@server.tool
+async def steps(context: Context) -> str:
+    """Report three steps."""
+    for step in range(3):
+        await context.progress(step, 3)
+        await context.log("info", step)
+    return "over"
+
+
+def play(driver: str, scenario: Scenario) -> list[Any]:
+    """Run `scenario` with a client in memory. Return what it has noted."""
+    noted: list[Any] = []
+
+    async def with_trio() -> None:
+        async def on_log(params: Any) -> None:
+            await trio.sleep(0.001)
+            noted.append(("log", params.data))
+
+        async with mcp_trio.connect(server, on_log=on_log) as client:
+            await scenario(client, trio.sleep, noted)
+
+    async def with_asyncio() -> None:
+        async def on_log(params: Any) -> None:
+            await asyncio.sleep(0.001)
+            noted.append(("log", params.data))
+
+        async with mcp_asyncio_shim.connect(server, on_log=on_log) as client:
+            await scenario(client, asyncio.sleep, noted)
+
+    if driver == "trio":
+        trio.run(with_trio)
+    else:
+        run_asyncio(with_asyncio())
+    return noted
+
+
+both_drivers = pytest.mark.parametrize("driver", ["trio", "asyncio"])
+
+
+@both_drivers
+def test_async_progress_is_awaited_in_order_before_call_returns(driver: str) -> None:
+    async def scenario(client: AbstractClient, pause: Pause, noted: list[Any]) -> None:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            noted.append(("begin", progress))
+            await pause(0.002)
+            noted.append(("end", progress))
+
+        result = await client.call_tool("steps", progress=on_progress, timeout=5)
+        noted.append(result.text)
+
+    noted = [entry for entry in play(driver, scenario) if entry[0] != "log"]
+    assert noted == [(word, step) for step in range(3) for word in ("begin", "end")] + ["over"]
+
+
+@both_drivers
+def test_async_log_callback_is_awaited_in_order(driver: str) -> None:
+    async def scenario(client: AbstractClient, pause: Pause, noted: list[Any]) -> None:
+        await client.call_tool("steps")
+        while len(noted) < 3:
+            await pause(0.001)
+
+    assert play(driver, scenario) == [("log", step) for step in range(3)]
+
+
+@both_drivers
+def test_async_progress_raising_ends_call_and_later_callbacks(driver: str) -> None:
+    async def scenario(client: AbstractClient, pause: Pause, noted: list[Any]) -> None:
+        async def on_progress(progress: float, *_: object) -> None:
+            noted.append(progress)
+            await pause(0.002)
+            raise LookupError("no display")
+
+        with pytest.raises(LookupError, match="no display"):
+            await client.call_tool("steps", progress=on_progress)
+        await client.ping()
+
+    assert [entry for entry in play(driver, scenario) if not isinstance(entry, tuple)] == [0]
+
+
+@both_drivers
+def test_async_progress_slow_is_limited_by_max_timeout_only(driver: str) -> None:
+    async def scenario(client: AbstractClient, pause: Pause, noted: list[Any]) -> None:
+        async def on_progress(progress: float, *_: object) -> None:
+            await pause(0.1 if progress == 0 else 0)
+
+        await client.call_tool("steps", progress=on_progress, timeout=0.05)
+        with pytest.raises(TimeoutError, match=r"not over after 0\.05 s in all"):
+            await client.call_tool("steps", progress=on_progress, max_timeout=0.05)
+
+    play(driver, scenario)
+
+
+@both_drivers
+def test_async_progress_of_cancelled_call_is_cancelled(driver: str) -> None:
+    async def scenario(client: AbstractClient, pause: Pause, noted: list[Any]) -> None:
+        async def on_progress(progress: float, *_: object) -> None:
+            noted.append(progress)
+            await pause(30)
+
+        with pytest.raises(TimeoutError):
+            await client.call_tool("steps", progress=on_progress, max_timeout=0.02)
+
+    assert [entry for entry in play(driver, scenario) if not isinstance(entry, tuple)] == [0]
+
+
+@both_drivers
+def test_async_progress_closing_client_ends_call(driver: str) -> None:
+    async def scenario(client: Any, pause: Pause, noted: list[Any]) -> None:
+        async def on_progress(progress: float, *_: object) -> None:
+            if progress == 0:
+                await client.aclose()
+
+        try:
+            await client.call_tool("steps", progress=on_progress)
+        except ConnectionLost:
+            pass  # unless the response was here before
+
+    play(driver, scenario)
+
+
+# -- The queue alone ---------------------------------------------------------------------------
+
+
+class Bench:
+    """A queue whose jobs the test runs."""
+
+    def __init__(self, callback: Callable[..., object]) -> None:
+        self.jobs: list[CallbackJob] = []
+        self.events: list[Any] = []
+        self.queue = CallbackQueue(
+            callback,
+            self.jobs.append,
+            self.events.append,
+            lambda: self.events.append("idle"),
+            lambda: self.events.append("overflow"),
+        )
+
+    def work(self) -> None:
+        job = self.jobs.pop()
+        with pytest.raises(StopIteration):
+            job.run().send(None)
+        job.done(None)
+        job.dropped()
+
+
+def test_queue_plain_function_runs_at_once_without_job() -> None:
+    heard: list[int] = []
+    bench = Bench(heard.append)
+    bench.queue.call(1)
+    assert heard == [1]
+    assert (bench.jobs, bench.events, bench.queue.busy) == ([], [], False)
+
+
+def test_queue_plain_call_after_async_one_waits_for_it() -> None:
+    heard: list[int] = []
+
+    async def later(value: int) -> None:
+        heard.append(value)
+
+    def callback(value: int) -> Any:
+        return later(value) if value == 1 else heard.append(value)
+
+    bench = Bench(callback)
+    bench.queue.call(1)
+    bench.queue.call(2)
+    assert (heard, bench.queue.busy) == ([], True)
+    bench.work()
+    assert heard == [1, 2]
+    assert (bench.events, bench.queue.busy) == (["idle"], False)
+
+
+def test_queue_error_of_waiting_callback_is_reported_and_others_run() -> None:
+    heard: list[int] = []
+
+    async def later(value: int) -> None:
+        heard.append(value)
+
+    def callback(value: int) -> Any:
+        if value == 2:
+            raise LookupError(value)
+        return later(value)
+
+    bench = Bench(callback)
+    for value in (1, 2, 3):
+        bench.queue.call(value)
+    bench.work()
+    assert heard == [1, 3]
+    assert [str(event) for event in bench.events] == ["2", "idle"]
+
+
+def test_queue_too_many_waiting_drops_oldest_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MAX_WAITING", 2)
+    heard: list[int] = []
+
+    async def callback(value: int) -> None:
+        heard.append(value)
+
+    bench = Bench(callback)
+    for value in range(6):
+        bench.queue.call(value)
+    assert bench.events == ["overflow"]
+    bench.work()
+    assert heard == [0, 4, 5]
+
+
+def test_queue_abandoned_before_task_began_closes_coroutine() -> None:
+    async def callback(value: int) -> None:
+        raise AssertionError  # pragma: no cover
+
+    bench = Bench(callback)
+    bench.queue.call(1)
+    bench.queue.call(2)
+    (job,) = bench.jobs
+    bench.queue.abandon()  # a coroutine that is never awaited would be a warning
+    with pytest.raises(StopIteration):
+        job.run().send(None)
+    job.dropped()
+    assert bench.events == []
+
+
+def test_queue_task_cancelled_before_it_began_closes_coroutine() -> None:
+    async def callback(value: int) -> None:
+        raise AssertionError  # pragma: no cover
+
+    bench = Bench(callback)
+    bench.queue.call(1)
+    bench.jobs[0].dropped()
+    assert (bench.events, bench.queue.busy) == (["idle"], False)

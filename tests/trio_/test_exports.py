@@ -1,0 +1,73 @@
+"""The names of `mcp_trio`: those that its documents need, and no others."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+import traceback
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import mcp_core
+import mcp_core.registry
+import mcp_core.runtime
+import mcp_trio
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = ["README.md", *(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))]
+SUBPACKAGES: Final = {path.parent.name for path in ROOT.glob("mcp_trio/*/__init__.py")}
+# What a docstring may name although a user of `mcp_trio` does not need it.
+BELOW: Final = {
+    "AbstractClient",  # the base of `Client`
+    "ClientConfigOptions",  # the base of `ClientOptions`
+    "Config",  # these three are for drivers
+    "Connection",
+    "Service",
+    "Invocation",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_names_only_exported_names(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    named = set(re.findall(r"\bmcp_trio\.([A-Za-z_]\w*)", text))
+    for block in re.findall(r"from mcp_trio import ([^\n]+)", text):
+        named |= {name.split(" as ")[0].strip(" ()") for name in block.split(",")}
+    assert named - SUBPACKAGES <= set(mcp_trio.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(mcp_trio.__all__))
+def test_docstring_names_are_exported(name: str) -> None:
+    known = {
+        word
+        for module in (mcp_core, mcp_core.registry, mcp_core.runtime)
+        for word in module.__all__
+    }
+    found = getattr(mcp_trio, name)
+    texts = [inspect.getdoc(found) or ""]
+    if inspect.isclass(found):
+        members = [key for key in dir(found) if not key.startswith("_")]
+        texts += [inspect.getdoc(getattr(found, key, None)) or "" for key in members]
+    words = {word for text in texts for word in re.findall(r"\b[A-Z]\w+", text)}
+    classes = {word for word in words & known if not word.isupper()}
+    assert classes - BELOW <= set(mcp_trio.__all__)
+
+
+def test_dir_is_all_of_the_public_names() -> None:
+    assert dir(mcp_trio) == sorted(mcp_trio.__all__)
+    assert all(hasattr(mcp_trio, name) for name in mcp_trio.__all__)
+    assert not [name for name in mcp_trio.__all__ if name.startswith("_") and name != "__version__"]
+
+
+def test_exceptions_show_and_pickle_by_their_public_path() -> None:
+    found = [getattr(mcp_trio, name) for name in mcp_trio.__all__]
+    errors = [each for each in found if isinstance(each, type) and issubclass(each, Exception)]
+    assert len(errors) >= 12
+    assert not [error for error in errors if "._" in error.__module__]
+    for error in errors:
+        assert pickle.loads(pickle.dumps(error)) is error
+    text = "".join(traceback.format_exception_only(mcp_trio.ToolError("no")))
+    assert text == "mcp_core.ToolError: no\n"
