@@ -150,7 +150,7 @@ FILE_SIZE: Final = 800  # lines
 # Two state machines that would not be clearer in parts. These numbers only fall.
 LONG_FILES: Final = {
     "mcp_core/connection/_connection.py": 889,
-    "mcp_core/http/server/_endpoint.py": 833,
+    "mcp_core/http/server/_endpoint.py": 821,
 }
 FOLDER_SIZE: Final = 15  # files
 # One in each driver, with the same meaning. Every other class name exists once.

@@ -1183,12 +1183,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHL-23",),
         "mcp_core/http/server/_endpoint.py",
-        "            self._reject(exchange, _NOT_INITIALIZED)",
-        "            self._reject(exchange, _NO_SESSION)",
+        "            self._reject(exchange, NOT_INITIALIZED)",
+        "            self._reject(exchange, NO_SESSION)",
     ),
     Mutation(
         ("SHL-24",),
-        "mcp_core/http/server/_endpoint.py",
+        "mcp_core/http/server/_checks.py",
         'ErrorResponse(404, "unknown session',
         'ErrorResponse(400, "unknown session',
     ),

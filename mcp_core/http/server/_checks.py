@@ -33,6 +33,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOWED",
     "CHECKS",
+    "ENDING",
+    "EVENTS_GONE",
+    "ID_IN_USE",
+    "NOT_INITIALIZED",
+    "NO_SESSION",
+    "NO_STREAM",
+    "ONLY_POST",
+    "OPEN_ALREADY",
+    "POST_HERE",
+    "TOO_BUSY",
+    "TOO_MANY_SESSIONS",
+    "TOO_MANY_STREAMS",
     "WEBSOCKET_UPGRADE",
     "ParsedHead",
     "check_head",
@@ -214,6 +226,33 @@ CHECKS: Final[
 }
 
 _UNKNOWN_VERB: Final = (*_SENDER, _verb)
+
+# -- Other error responses -------------------------------------------------------------------------
+
+_RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
+ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
+
+ENDING: Final = ErrorResponse(503, "the server is being shut down", _RETRY_AFTER)
+TOO_MANY_SESSIONS: Final = ErrorResponse(
+    503, "there are too many sessions; try again later", _RETRY_AFTER
+)
+TOO_BUSY: Final = ErrorResponse(
+    503, "there are too many requests at once; try again later", _RETRY_AFTER
+)
+TOO_MANY_STREAMS: Final = ErrorResponse(
+    429, "too many streams of this session are open", _RETRY_AFTER
+)
+NO_SESSION: Final = ErrorResponse(404, "unknown session: begin a new one with initialize")
+NOT_INITIALIZED: Final = ErrorResponse(
+    400, "no session: send initialize first, then its Mcp-Session-Id with each request"
+)
+ID_IN_USE: Final = ErrorResponse(400, "a request id of this body is still in use")
+EVENTS_GONE: Final = ErrorResponse(
+    400, "the events after Last-Event-ID are no longer retained: send the request again"
+)
+OPEN_ALREADY: Final = ErrorResponse(409, "the stream of this session is already open")
+NO_STREAM: Final = ErrorResponse(405, "there is no stream without a session", ONLY_POST)
+POST_HERE: Final = ErrorResponse(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 # -- CORS ----------------------------------------------------------------------------------------
 
