@@ -42,14 +42,13 @@ from mcp_core.revisions._methods import METHODS, Role
 from ._auth import AUTHORIZED_VERBS, AuthCheck
 from ._checks import (
     ALLOWED,
+    EMPTY_BODY,
     ENDING,
-    EVENTS_GONE,
     ID_IN_USE,
     NO_SESSION,
     NO_STREAM,
     NOT_INITIALIZED,
     ONLY_POST,
-    OPEN_ALREADY,
     POST_HERE,
     TOO_BUSY,
     TOO_MANY_SESSIONS,
@@ -321,35 +320,19 @@ class Endpoint:
         """GET: the standalone stream of a session, or a stream that is resumed."""
         session = exchange.session
         assert isinstance(session, Session)
-        last = exchange.headers.get(LAST_EVENT_ID)
         if session.legacy_sse:
             self._reject(exchange, POST_HERE)
             return
-        if last is None:
-            stream = session.standalone_stream
-            # What is still retained of the messages that came while no client was connected. None
-            # of it was promised to a client, so a gap is not an error.
-            cursor = max(stream.last_taken, stream.last_evicted)
-            if stream.exchange is not None:
-                self._reject(exchange, OPEN_ALREADY)
-                return
-        else:
-            name, _, number = last.rpartition(b"-")
-            found = session.streams.get(name)
-            cursor = int(number) if number.isdigit() and len(number) < 19 else -1
-            before = found.exchange if found is not None else None
-            if (
-                found is None
-                or not found.reaches(cursor)
-                or (before is not None and before.mode is _UNDECIDED)
-            ):
-                self._reject(exchange, EVENTS_GONE)
-                return
-            stream = found
-            if before is not None:
-                # The client has lost that response, and we have not noticed yet.
-                before.abort()
-                self.ready[before] = None
+        found = session.find_stream(exchange.headers.get(LAST_EVENT_ID))
+        if isinstance(found, ErrorResponse):
+            self._reject(exchange, found)
+            return
+        stream, cursor = found
+        before = stream.exchange
+        if before is not None:
+            # The client has lost that response, and we have not noticed yet.
+            before.abort()
+            self.ready[before] = None
         exchange.stream = stream
         exchange.cursor = cursor
         stream.exchange = exchange
@@ -409,7 +392,9 @@ class Endpoint:
         body = parse_body(data, config.limits)
         if exchange.grant is not None and self._is_denied(exchange, body, exchange.grant):
             return
-        if isinstance(session, Session):
+        if not body.messages:
+            self._reject(exchange, EMPTY_BODY)
+        elif isinstance(session, Session):
             if self.sessions.get(session.id) is not session:
                 self._reject(exchange, NO_SESSION)
             else:
@@ -689,7 +674,10 @@ class Endpoint:
     ) -> None:
         """Answer with an error, which has the `id` of the request if that is known."""
         legacy = not exchange.is_stateless and bool(self._session_config.stateful)
-        error = encode(t.ErrorData(code=-32600, message=rejection.message))
+        assert self._config is not None
+        dialect = _DEFAULT_DIALECT if legacy else self._config.dialects[0]
+        code = dialect.codes[rejection.fault]
+        error = encode(t.ErrorData(code=code, message=rejection.message))
         # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
         exchange.close_after = rejection.close_after or exchange.wants_websocket
         body = encode_error(id, error, null_id=legacy and id is None)

@@ -32,12 +32,14 @@ from mcp_core.messages._events import (
 )
 from mcp_core.messages._outbox import MessageKind
 
+from ._checks import EVENTS_GONE, OPEN_ALREADY, STREAM_OVER
 from ._exchange import ResponseMode
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
     from mcp_core.connection._connection import Connection
+    from mcp_core.http.wire._messages import ErrorResponse
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event
     from mcp_core.messages._outbox import Outgoing
@@ -67,6 +69,9 @@ _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
 
 # Hold back change notifications while more than this many bytes are queued on the stream.
 _CHANGES_UNTIL: Final = 16 * 1024
+
+# Names of streams whose requests were cancelled. A client that resumes one does so within seconds.
+_CANCELLED_STREAMS: Final = 32
 
 # The capacity of a pipe on Linux: what is queued above it waits for the client, not for us.
 _HIGH_WATER: Final = 64 * 1024
@@ -312,6 +317,7 @@ class Session(Conversation):
     """
 
     __slots__ = (
+        "cancelled_streams",
         "id",
         "legacy_sse",
         "standalone_stream",
@@ -336,6 +342,7 @@ class Session(Conversation):
         self.id = id
         self.legacy_sse = is_sse
         self.stream_count = 0  # streams that were opened for requests
+        self.cancelled_streams: deque[bytes] = deque(maxlen=_CANCELLED_STREAMS)
         self.stream_by_request: dict[RequestId, EventStream] = {}
         self.standalone_stream = EventStream(b"0", owner=self, long_lived=True)
         self.streams: dict[bytes, EventStream] = {b"0": self.standalone_stream}
@@ -366,6 +373,30 @@ class Session(Conversation):
         for id in ids:
             self.stream_by_request[id] = stream
         return stream
+
+    def find_stream(self, last_id: bytes | None) -> tuple[EventStream, int] | ErrorResponse:
+        """Return the stream that a GET opens, and the number of the event behind which it begins.
+
+        `last_id` is the `Last-Event-ID` of the request. Without one it gets the standalone stream.
+        """
+        if last_id is None:
+            stream = self.standalone_stream
+            # What is still retained of the messages that came while no client was connected. None
+            # of it was promised to a client, so a gap is not an error.
+            cursor = max(stream.last_taken, stream.last_evicted)
+            return (stream, cursor) if stream.exchange is None else OPEN_ALREADY
+        name, _, number = last_id.rpartition(b"-")
+        found = self.streams.get(name)
+        cursor = int(number) if number.isdigit() and len(number) < 19 else -1
+        if found is None:
+            return STREAM_OVER if name in self.cancelled_streams else EVENTS_GONE
+        if not found.reaches(cursor) or (
+            found.exchange is not None and found.exchange.mode is _UNDECIDED
+        ):
+            return EVENTS_GONE
+        if found.over and cursor == found.last:
+            return STREAM_OVER  # after an empty stream a client would resume again
+        return found, cursor
 
     def evict_stream(self) -> bool:
         """Forget the oldest stream that is only retained. Return False without one."""
@@ -445,6 +476,8 @@ class Session(Conversation):
         if stream is not None:
             stream.drop_request(id)
             self._mark_if_over(stream)
+            if stream.over:
+                self.cancelled_streams.append(stream.name)
             if stream.abandoned and not stream.messages:
                 self.forget(stream)
 

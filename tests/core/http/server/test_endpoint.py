@@ -271,6 +271,8 @@ STATUSES = [
         -32602,
     ),
     ("not JSON", b"{", [], 400, -32700),
+    ("nothing", b"", [], 400, -32700),
+    ("white space", b" \r\n\t", [], 400, -32700),
     ("not an object", b"[]", [], 400, -32600),
     ("no method", b'{"jsonrpc":"2.0","id":1}', [], 400, -32600),
 ]
@@ -814,3 +816,37 @@ def test_mirrored_name_in_another_spelling_is_a_mismatch(name: str) -> None:
     reply = talk.modern(call, name)
     assert (reply.status, reply.message["error"]["code"]) == (400, -32020)
     assert talk.modern(call, "=?base64?ZWNobw==?=").status == 200
+
+
+# -- Bodies without a message ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_empty_post_of_a_session_or_without_one_gets_an_error(body: bytes) -> None:
+    """A client whose body was lost must not take the response for an accepted message."""
+    talk = Talk()
+    replies = [
+        talk.post(body, VERSION, (b"mcp-method", b"tools/list")),
+        talk.post(body),
+        talk.session().post(body),
+        Talk(sessions=False).post(body),
+        Talk(Server("new", versions=[E])).post(body),
+    ]
+    for reply in replies:
+        assert (reply.status, reply.message["error"]["code"]) == (400, -32700)
+        assert "empty" in reply.message["error"]["message"]
+
+
+def test_empty_post_to_an_sse_session_gets_an_error() -> None:
+    talk = Talk()
+    stream = talk.get()
+    (event,) = stream.events
+    assert talk.post(b"", target=event[1]).status == 400
+    assert len(stream.events) == 1
+
+
+def test_busy_response_has_the_code_of_its_revision() -> None:
+    """-32000 is not free in 2026-07-28, where our code is positive."""
+    talk = Talk(limits=HttpLimits(sessions=0))
+    assert talk.post(initialize()).message["error"]["code"] == -32000
+    assert talk.call(1).message["error"]["code"] == 429

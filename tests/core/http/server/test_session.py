@@ -460,6 +460,60 @@ def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
     assert list(session_of(visit).streams) == [b"0", b"2"]
     visit.post(cancelled(1))
     assert list(session_of(visit).streams) == [b"0"]
-    assert visit.get(b"2-0").status == 400
+    assert visit.get(b"2-0").status == 405
     talk.step(2)
     assert left_over(talk) == {}
+
+
+# -- Streams that are over -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("away", [True, False])
+@pytest.mark.parametrize("told", [0, 2])
+def test_resume_of_a_cancelled_call_ends_with_405(told: int, away: bool) -> None:
+    """Otherwise clients of the TypeScript SDK come back every second, for minutes."""
+    run = Fifty(reply="sse")
+    run.talk.wait(15)  # the stream has begun
+    run.emit(told)
+    if away:
+        run.talk.close_after(run.reply)
+    run.visit.post(cancelled(run.id))
+    assert run.reply.ended
+    assert not any("result" in message for message in run.reply.messages)
+    if told:
+        replayed = run.resume(b"2-0")
+        assert (replayed.status, len(replayed.messages), replayed.ended) == (200, told, True)
+    for _ in range(2):
+        again = run.resume(b"2-%d" % told)
+        assert (again.status, again.ended) == (405, True)
+        assert again.headers[b"allow"] == b"POST, DELETE, OPTIONS"
+        assert "cancelled" in again.message["error"]["message"]
+    run.finish()
+    assert left_over(run.talk) == {}
+
+
+def test_resume_of_a_call_cancelled_before_its_stream_ends_with_405() -> None:
+    run = Fifty()
+    run.visit.post(cancelled(run.id))
+    assert run.reply.ended
+    assert [kind for kind, data, *_ in run.reply.events if data] == []
+    assert run.resume(run.reply.last_id).status == 405
+
+
+def test_resume_of_an_answered_stream_at_its_end_gets_405() -> None:
+    """Clients of the TypeScript SDK 1.x do this after an error response."""
+    run = Fifty()
+    run.emit(1)
+    run.finish()
+    assert run.resume(b"2-1").messages == run.reply.messages[1:]
+    assert run.resume(b"2-2").status == 405
+
+
+def test_resume_forgets_old_cancelled_streams() -> None:
+    run = Fifty()
+    for number in range(100, 140):
+        run.visit.call(number, "stand", progress=True)
+        run.visit.post(cancelled(number))
+    assert len(session_of(run.visit).cancelled_streams) == 32
+    assert run.resume(b"3-0").status == 400
+    assert run.resume(b"42-0").status == 405
