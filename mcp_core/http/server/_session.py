@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from mcp_core import types as t
+from mcp_core._errors import Fault
+from mcp_core.connection._state import State
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
 from mcp_core.messages._events import (
     NEED_DATA,
@@ -32,7 +34,7 @@ from mcp_core.messages._events import (
 )
 from mcp_core.messages._outbox import MessageKind
 
-from ._checks import EVENTS_GONE, OPEN_ALREADY, STREAM_OVER
+from ._checks import ENDING, EVENTS_GONE, OPEN_ALREADY, STREAM_OVER
 from ._exchange import ResponseMode
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
@@ -60,6 +62,9 @@ __all__ = [
 _RESPONSE: Final = MessageKind.RESPONSE
 
 _CANCELLED: Final = "notifications/cancelled"
+_SESSION_ENDED: Final = (
+    "the session has ended before this request was answered: begin a new one with initialize"
+)
 
 _read_cancelled = reader(t.CancelledParams)
 
@@ -123,7 +128,6 @@ class Conversation:
 
     id = b""
     legacy_sse = False
-    end_status = 503  # the status of a request that can no longer be answered
 
     def __init__(
         self, shared: EndpointState, conn: Connection, principal: str, rules: HttpRules
@@ -301,7 +305,7 @@ class Conversation:
         exchange = stream.exchange
         if exchange is not None:
             if exchange.mode is _UNDECIDED and not stream.messages:
-                exchange.respond(self.end_status)
+                exchange.respond(503)
             self.shared.ready[exchange] = None
 
     def _mark_if_over(self, stream: EventStream) -> None:
@@ -325,8 +329,6 @@ class Session(Conversation):
         "stream_count",
         "streams",
     )
-
-    end_status = 404
 
     def __init__(
         self,
@@ -364,6 +366,19 @@ class Session(Conversation):
         peer = self.conn.peer
         if peer is not None:
             self.rules = peer.dialect.http  # known since the handshake
+
+    def close(self) -> None:
+        """For the endpoint: close the connection. Requests without a response get an error.
+
+        Clients keep waiting for a request that gets no response, or take its 404 for a fault.
+        """
+        fault, problem = Fault.INTERNAL, _SESSION_ENDED
+        if self.conn.state is State.CLOSING:
+            fault, problem = Fault.BUSY, ENDING.message
+        peer = self.conn.peer
+        answer = t.ErrorData(peer.dialect.codes[fault], problem) if peer is not None else None
+        self.conn.close(answer=answer)
+        self.shared.dirty[self] = None
 
     def add_stream(self, ids: list[RequestId], *, batch: bool = False) -> EventStream:
         """Open a stream for the requests `ids`, all of one POST."""
