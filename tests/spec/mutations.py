@@ -1287,6 +1287,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                    self._repeated.add(name)",
         "                    pass",
     ),
+    Mutation(
+        ("HDR-18",),
+        "mcp_core/connection/_admission.py",
+        'if has_duplicates(raw, "_meta"):',
+        "if raw == b'':",
+    ),
     # HTTP+SSE, opening
     Mutation(
         ("SSE-1", "SSE-2", "PROBE-8"),
