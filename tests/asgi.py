@@ -337,6 +337,11 @@ class Neutral:
             return f"left: {left}"
 
         @self.server.tool
+        def large(size: int) -> str:
+            """Return a long text."""
+            return "x" * size
+
+        @self.server.tool
         def value(context: Context) -> str:
             """Return the value of the lifespan."""
             return str(context.lifespan)
@@ -664,6 +669,24 @@ async def server_without_capacity(make: Make) -> list[Call]:
     return host.calls[1:]
 
 
+async def disconnect_during_a_blocked_send(make: Make) -> list[Call]:
+    """A server may report the disconnect by `receive` alone, while `send` goes on to wait."""
+    neutral = Neutral()
+    async with serve_app(make(neutral.server)) as host:
+        streaming = host.call_tool(1, "flood", arguments={"number": 1000})
+        complete = host.call_tool(2, "large", arguments={"size": 100_000})
+        for call in (streaming, complete):
+            call.taking = anyio.Event()
+        await neutral.started.wait()
+        for call in (streaming, complete):
+            call.disconnect()
+            await call.end()
+            assert call.said == []
+        whole = await host.call_tool(3, "large", arguments={"size": 100_000}).end()
+        assert len(text_of(whole)) == 100_000
+    return host.calls
+
+
 RESOURCE: Final = "https://mcp.example.com/mcp"
 
 
@@ -739,6 +762,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         disconnect_without_session,
         reconnect_in_session,
         server_without_capacity,
+        disconnect_during_a_blocked_send,
         authorization,
         slow_authorization,
     )

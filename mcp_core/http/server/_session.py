@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ._options import HttpLimits
 
 __all__ = [
+    "HIGH_WATER",
     "Conversation",
     "EndpointState",
     "Session",
@@ -79,7 +80,7 @@ _CHANGES_UNTIL: Final = 16 * 1024
 _CANCELLED_STREAMS: Final = 32
 
 # The capacity of a pipe on Linux: what is queued above it waits for the client, not for us.
-_HIGH_WATER: Final = 64 * 1024
+HIGH_WATER: Final = 64 * 1024
 
 
 class EndpointState:
@@ -162,7 +163,7 @@ class Conversation:
 
     def write_blocked(self, id: RequestId | None) -> bool:
         """True if the handler of request `id` should wait until less is queued (back-pressure)."""
-        return self.queued(id) > _HIGH_WATER
+        return self.queued(id) > HIGH_WATER
 
     def has_capacity(self, id: RequestId | None) -> bool:
         """True if a change can be sent now, to a subscription (`id`) or to the session (None)."""
