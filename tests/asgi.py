@@ -417,9 +417,21 @@ async def plain_response(make: Make) -> list[Call]:
         assert call.headers[b"content-type"] == b"application/json"
         assert call.headers[b"content-length"] == b"%d" % len(call.raw)
         assert text_of(call) == "hi"
-        slashed = await host.call_tool(2, "echo", path="/mcp/").end()
-        rooted = await host.call_tool(2, "echo", path="/").end()
-        assert slashed.raw == rooted.raw
+        slashed = host.call_tool(2, "echo", path="/mcp/", arguments={"text": "hi"})
+        assert text_of(await slashed.end()) == "hi"
+    return host.calls
+
+
+async def only_its_path(make: Make) -> list[Call]:
+    """Alone it serves no other path: scanners and health checks ask for "/"."""
+    async with serve_app(make(Neutral().server, path="/some/mcp")) as host:
+        for path in ("/", "", "/mcp", "/some", "/some/mcp/x", "/some/mcpx", "/(mount point)"):
+            assert (await host.call_tool(1, "echo", path=path).end()).status == 404
+        for path in ("/some/mcp", "/some/mcp/"):
+            assert (await host.call_tool(1, "echo", path=path).end()).status == 200
+    async with serve_app(make(Neutral().server, path="/")) as other:
+        assert (await other.call_tool(1, "echo", path="/").end()).status == 200
+        assert (await other.call_tool(1, "echo", path="/mcp").end()).status == 404
     return host.calls
 
 
@@ -747,6 +759,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
     scenario.__name__: scenario
     for scenario in (
         plain_response,
+        only_its_path,
         streamed_response,
         delayed_response,
         json_mode,

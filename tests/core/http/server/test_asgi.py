@@ -27,8 +27,8 @@ SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] =
     ("", "/mcp", b"/mcp", b"a=b&c", b"/mcp", b"/mcp?a=b&c"),
     ("", "/", b"/", b"", b"/", b"/"),
     # Mounted: what is in front is in both, as ASGI wants it.
-    ("/tools", "/tools/", b"/tools/", b"", b"/", b"/tools/"),
-    ("/tools", "/tools", b"/tools", b"", b"", b"/tools"),
+    ("/tools", "/tools/", b"/tools/", b"", b"(mount point)", b"/tools/"),
+    ("/tools", "/tools", b"/tools", b"", b"(mount point)", b"/tools"),
     ("/tools", "/tools/mcp", b"/tools/mcp", b"x", b"/mcp", b"/tools/mcp?x"),
     ("/a/b", "/a/b/mcp", None, b"", b"/mcp", b"/a/b/mcp"),
     ("/tools/", "/tools/mcp", b"/tools/mcp", b"", b"/mcp", b"/tools/mcp"),
@@ -56,6 +56,32 @@ def test_scope_path_is_relative_to_the_mount(
     given = scope(path=path, **{key: value for key, value in told.items() if value is not None})
     head, found = split_scope(given)
     assert (found, head.target, head.method) == (inside, target, b"POST")
+
+
+# root_path, app_root_path as Starlette sets it, path; the path inside, the target as the client
+# sees it
+MOUNTS: list[tuple[str, str, str, bytes, bytes]] = [
+    ("", "", "/", b"(mount point)", b"/"),
+    ("", "", "/mcp", b"/mcp", b"/mcp"),
+    ("/tools", "", "/tools/", b"(mount point)", b"/tools/"),
+    ("/api/tools", "/api", "/api/tools/mcp", b"/mcp", b"/api/tools/mcp"),
+    ("/api/tools", "/api", "/api/tools", b"(mount point)", b"/api/tools"),
+    # A proxy has removed "/api".
+    ("/api/tools", "/api", "/tools/mcp", b"/mcp", b"/api/tools/mcp"),
+    ("/api/tools", "/api", "/tools/", b"(mount point)", b"/api/tools/"),
+    ("/api/tools", "/api/", "/tools/", b"(mount point)", b"/api/tools/"),
+    ("/api/tools", "/api", "/toolshed", b"/toolshed", b"/api/tools/toolshed"),
+    ("/api", "/api", "/mcp", b"/mcp", b"/api/mcp"),
+    ("/api", "/else", "/mcp", b"/mcp", b"/api/mcp"),
+]
+
+
+@pytest.mark.parametrize(("root", "outer", "path", "inside", "target"), MOUNTS)
+def test_scope_path_in_starlette_is_relative_to_the_mount(
+    root: str, outer: str, path: str, inside: bytes, target: bytes
+) -> None:
+    head, found = split_scope(scope(path=path, root_path=root, app_root_path=outer))
+    assert (found, head.target) == (inside, target)
 
 
 def test_scope_headers_are_passed_on() -> None:
