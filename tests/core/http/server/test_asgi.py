@@ -262,3 +262,49 @@ def test_scope_of_another_type_raises() -> None:
 
 def test_http_request_is_never_paused() -> None:
     assert not begin(Talk(), "GET", [HOST]).paused
+
+
+# -- Hostile header values -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", [b"1-\x1b[31m", b"\x07-1", b"a\x00b-0", b"\x7f", b"\xff\x9b-2", b"1\r\nx: y"]
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"last-event-id",
+        b"mcp-session-id",
+        b"mcp-protocol-version",
+        b"mcp-method",
+        b"mcp-name",
+        b"host",
+        b"origin",
+        b"accept",
+        b"content-type",
+        b"content-length",
+        b"content-encoding",
+    ],
+)
+def test_error_texts_have_no_control_characters_of_a_header(name: bytes, value: bytes) -> None:
+    """ASGI servers pass on more characters than our own: terminals and logs show error texts."""
+    talk = Talk()
+    visit = talk.session()
+    headers, data = calling("echo")
+    for method, usual in (
+        ("POST", headers),
+        ("POST", [*POST, *visit.headers]),
+        ("GET", [*GET, *visit.headers]),
+        ("DELETE", [HOST, *visit.headers]),
+    ):
+        hostile = [*[pair for pair in usual if pair[0] != name], (name, value)]
+        asked = begin(talk, method, hostile)
+        if not asked.over:
+            asked.receive(body(data), 0.0)
+        settle(talk)
+        said = asked.messages_to_send(0.0)
+        texts = [pair[1].decode() for pair in said[0]["headers"]]
+        bodies = [message["body"] for message in said[1:] if message["body"].startswith(b"{")]
+        texts += [json.decode(each).get("error", {}).get("message", "") for each in bodies]
+        assert all(text.isprintable() for text in texts), texts
+        asked.disconnected(0.0)
