@@ -328,6 +328,12 @@ class Endpoint:
             self._reject(exchange, found)
             return
         stream, cursor = found
+        if exchange.grant is not None and stream.needed_scopes:
+            assert self.auth is not None
+            rejection = self.auth.authorize_resume(exchange.grant, stream.needed_scopes)
+            if rejection is not None:
+                self._reject(exchange, rejection)
+                return
         before = stream.exchange
         if before is not None:
             # The client has lost that response, and we have not noticed yet.
@@ -418,13 +424,14 @@ class Endpoint:
         """Authorize each message in a body. Return True if one is denied; then it is answered."""
         assert self.auth is not None
         assert self._config is not None
-        rejection = self.auth.authorize_body(grant, body, self._config)
-        if rejection is None:
+        verdict = self.auth.authorize_body(grant, body, self._config)
+        if not isinstance(verdict, ErrorResponse):
+            exchange.needed_scopes = verdict
             return False
         message = body.as_message()
         exchange.mcp_method = message.method
         ids = message.request_ids
-        self._reject(exchange, rejection, ids[0] if ids else None)
+        self._reject(exchange, verdict, ids[0] if ids else None)
         return True
 
     def _post_in_session(self, exchange: Exchange, session: Session, body: ParsedBody) -> None:
@@ -540,6 +547,7 @@ class Endpoint:
         reply = self.options.reply
         # Changes can be sent on a stream only.
         exchange.reply_format = "auto" if long_lived and reply == "json" else reply
+        stream.needed_scopes = exchange.needed_scopes
         exchange.stream = stream
         stream.exchange = exchange
         conversation.current_stream = stream
