@@ -134,27 +134,46 @@ class _AsgiDriver(ConnectionDriver):
     async def run_beside(
         self, function: Callable[[], Coroutine[Any, Any, bool]]
     ) -> AsyncIterator[None]:
-        """Run `function` in a second task while entered, and raise its exception at the end."""
-        task = asyncio.create_task(function())
+        """Run `function` in a second task while entered, and raise its exception at the end.
+
+        If it returns True, the body is cancelled, and the context ends without an exception.
+        """
+        scope = asyncio.timeout(None)
+
+        async def run() -> None:
+            if await function():
+                scope.reschedule(self.clock())
+
         try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
-        if not task.cancelled():
-            task.result()
+            async with scope:
+                task = asyncio.create_task(run())
+                try:
+                    yield
+                finally:
+                    task.cancel()
+                    await asyncio.wait({task})
+                if not task.cancelled():
+                    task.result()
+        except TimeoutError:
+            if not scope.expired():
+                raise
 
     async def aclose(self) -> None:
         """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
         self.router.shutdown()
         self.pump()
-        await self.wait_until(lambda: not self.tasks, SHUTDOWN_GRACE)
-        for task in self.tasks:
-            task.cancel()
-        await self.wait_until(lambda: not self.tasks)
-        self.router.close()
-        self.pump()
-        self.stop_timer()
+        # Each step runs even if the lifespan is cancelled during the one before.
+        try:
+            await self.wait_until(lambda: not self.tasks, SHUTDOWN_GRACE)
+        finally:
+            try:
+                for task in self.tasks:
+                    task.cancel()
+                await self.wait_until(lambda: not self.tasks)
+            finally:
+                self.router.close()
+                self.pump()
+                self.stop_timer()
 
     def _on_event(self, conversation: http.Conversation, event: Event) -> None:
         def pump() -> None:

@@ -337,6 +337,11 @@ class Neutral:
             return f"left: {left}"
 
         @self.server.tool
+        def large(size: int) -> str:
+            """Return a long text."""
+            return "x" * size
+
+        @self.server.tool
         def value(context: Context) -> str:
             """Return the value of the lifespan."""
             return str(context.lifespan)
@@ -412,9 +417,21 @@ async def plain_response(make: Make) -> list[Call]:
         assert call.headers[b"content-type"] == b"application/json"
         assert call.headers[b"content-length"] == b"%d" % len(call.raw)
         assert text_of(call) == "hi"
-        slashed = await host.call_tool(2, "echo", path="/mcp/").end()
-        rooted = await host.call_tool(2, "echo", path="/").end()
-        assert slashed.raw == rooted.raw
+        slashed = host.call_tool(2, "echo", path="/mcp/", arguments={"text": "hi"})
+        assert text_of(await slashed.end()) == "hi"
+    return host.calls
+
+
+async def only_its_path(make: Make) -> list[Call]:
+    """Alone it serves no other path: scanners and health checks ask for "/"."""
+    async with serve_app(make(Neutral().server, path="/some/mcp")) as host:
+        for path in ("/", "", "/mcp", "/some", "/some/mcp/x", "/some/mcpx", "/(mount point)"):
+            assert (await host.call_tool(1, "echo", path=path).end()).status == 404
+        for path in ("/some/mcp", "/some/mcp/"):
+            assert (await host.call_tool(1, "echo", path=path).end()).status == 200
+    async with serve_app(make(Neutral().server, path="/")) as other:
+        assert (await other.call_tool(1, "echo", path="/").end()).status == 200
+        assert (await other.call_tool(1, "echo", path="/mcp").end()).status == 404
     return host.calls
 
 
@@ -664,6 +681,24 @@ async def server_without_capacity(make: Make) -> list[Call]:
     return host.calls[1:]
 
 
+async def disconnect_during_a_blocked_send(make: Make) -> list[Call]:
+    """A server may report the disconnect by `receive` alone, while `send` goes on to wait."""
+    neutral = Neutral()
+    async with serve_app(make(neutral.server)) as host:
+        streaming = host.call_tool(1, "flood", arguments={"number": 1000})
+        complete = host.call_tool(2, "large", arguments={"size": 100_000})
+        for call in (streaming, complete):
+            call.taking = anyio.Event()
+        await neutral.started.wait()
+        for call in (streaming, complete):
+            call.disconnect()
+            await call.end()
+            assert call.said == []
+        whole = await host.call_tool(3, "large", arguments={"size": 100_000}).end()
+        assert len(text_of(whole)) == 100_000
+    return host.calls
+
+
 RESOURCE: Final = "https://mcp.example.com/mcp"
 
 
@@ -724,6 +759,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
     scenario.__name__: scenario
     for scenario in (
         plain_response,
+        only_its_path,
         streamed_response,
         delayed_response,
         json_mode,
@@ -739,6 +775,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         disconnect_without_session,
         reconnect_in_session,
         server_without_capacity,
+        disconnect_during_a_blocked_send,
         authorization,
         slow_authorization,
     )

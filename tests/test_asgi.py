@@ -227,6 +227,24 @@ def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
     driver.run_to_the_end(main)
 
 
+@pytest.mark.parametrize("path", ["/tools/", "/tools/mcp"])
+def test_asgi_mounted_behind_a_proxy_that_strips_a_prefix_works(driver: Driver, path: str) -> None:
+    """hypercorn passes its `root_path` on, and leaves the path as the proxy has sent it."""
+
+    async def main() -> None:
+        async with serve_app(mounted(driver.asgi(Neutral().server), "mount")) as host:
+            where = {"path": path, "root_path": "/api"}
+            called = await host.call_tool(1, "echo", arguments={"text": "hi"}, **where).end()
+            assert text_of(called) == "hi"
+            stream = host.begin("GET", GET, **where)
+            await stream.until(lambda: stream.raw)
+            assert stream.events[0]["data"].startswith(f"/api{path}?")
+            stream.disconnect()
+            await stream.end()
+
+    driver.run_to_the_end(main)
+
+
 # -- One request -----------------------------------------------------------------------------------
 
 
@@ -320,6 +338,7 @@ def mounted(app: App, where: str) -> Any:
         ("deep", "/v1/tools/mcp"),
         ("route", "/mcp"),
         ("root", "/mcp"),
+        ("root", "/"),
         ("fastapi", "/tools/"),
         ("fastapi", "/tools/mcp"),
     ],

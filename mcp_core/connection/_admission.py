@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, field
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, has_duplicates, reader
 from mcp_core.messages._events import Peer
 from mcp_core.messages._rejection import RequestRejected
 from mcp_core.revisions._capabilities import capability_object, is_declared
@@ -148,6 +148,10 @@ def admit(
                 dialect=config.dialects[0],
             )
         if header_validator is not None:
+            if has_duplicates(raw, "_meta"):
+                # A proxy that reads the body may have seen another value than the handler would.
+                text = "params or _meta has a member twice"
+                raise RequestRejected(Fault.INVALID_REQUEST, text, dialect=config.dialects[0])
             head_params = raw if params is None else params
             mismatch = header_validator.check_head(method, version, row, head_params)
             if mismatch is not None:

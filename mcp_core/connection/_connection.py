@@ -29,8 +29,6 @@ from mcp_core.jsonrpc._codec import (
     NO_PARAMS,
     BadMessage,
     InvalidPayload,
-    encode,
-    encode_error,
     encode_notification,
     encode_request,
     encode_result,
@@ -48,7 +46,13 @@ from mcp_core.messages._events import (
     RequestReceived,
 )
 from mcp_core.messages._incoming import IncomingMessages, MessageContext
-from mcp_core.messages._outbox import UNREAD_RESPONSES, MessageKind, Outbox, Outgoing
+from mcp_core.messages._outbox import (
+    UNREAD_RESPONSES,
+    MessageKind,
+    Outbox,
+    Outgoing,
+    error_response,
+)
 from mcp_core.messages._rejection import (
     RequestRejected,
     rate_limited,
@@ -460,7 +464,7 @@ class Connection:
         """
         if self._incoming.get_unanswered(id) is None:
             return False
-        self._send_response(_error_response(id, error), id)
+        self._send_response(error_response(id, error), id)
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
@@ -477,12 +481,17 @@ class Connection:
             if self._publisher is not None:
                 self._publisher.end_all(notify=True)
 
-    def close(self, error: McpTrioError | None = None) -> None:
+    def close(self, error: McpTrioError | None = None, *, answer: ErrorData | None = None) -> None:
         """Close the connection. Idempotent.
 
         Requests of the peer are cancelled, and `ConnectionClosed` has the tokens of our own. Queued
-        messages may still be sent. `error` is the reason, None for an orderly close.
+        messages may still be sent. `error` is the reason, None for an orderly close. `answer` is
+        sent as the response to every request of the peer that has none, None for no responses.
         """
+        if answer is not None:
+            for id in self._incoming.unanswered():
+                self._outgoing.cancel_related(id)
+                self._outbox.put(error_response(id, answer))
         if self._closed_emitted:
             self._cancel_incoming()
             self.state = _CLOSED
@@ -834,7 +843,7 @@ class Connection:
         self._emit_rejected(rejected.message, rejected.fault, id, rejected.data)
         error = response_to_rejected(rejected, self.config, self._dialect)
         if error is not None:
-            self._outbox.put(_error_response(id, error))
+            self._outbox.put(error_response(id, error))
 
     def _handle_bad_message(self, bad: BadMessage) -> None:
         """Report an invalid message, and send an error response if it may be a request.
@@ -851,7 +860,7 @@ class Connection:
                 return
         response = response_to_bad_message(bad, self.role, self.config, self._dialect)
         if response is not None:
-            self._outbox.put(_error_response(bad.id, *response))
+            self._outbox.put(error_response(bad.id, *response))
 
     def _fail_request(
         self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: OpeningReply
@@ -871,12 +880,6 @@ class Connection:
     ) -> None:
         self._rejected_count += 1
         self._events.append(MessageRejected(RemoteProtocolError(problem, fault, data), id))
-
-
-def _error_response(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
-    return Outgoing(
-        encode_error(id, encode(error), null_id=null_id), _RESPONSE, id, error=error.code
-    )
 
 
 # Notifications that the connection processes itself, because they mean the same for every driver.

@@ -123,6 +123,10 @@ class IncomingRequests:
         request = self.table.get(id)
         return request is not None and request.phase is not _CANCELLED
 
+    def unanswered(self) -> list[RequestId]:
+        """Return the ids of the requests that have no response yet and were not cancelled."""
+        return [id for id, request in self.table.items() if request.phase in _UNANSWERED]
+
     def peer_of(self, id: RequestId) -> Peer:
         """Return the sender of the request `id`.
 

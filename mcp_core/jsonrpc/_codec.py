@@ -36,6 +36,7 @@ __all__ = [
     "encode_notification",
     "encode_request",
     "encode_result",
+    "has_duplicates",
     "is_batch",
     "reader",
     "split_batch",
@@ -107,12 +108,15 @@ def reader(type: type[T]) -> Callable[[Raw | bytes], T]:
 _LARGE: Final = 4096
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_members = reader(dict[str, Raw])
 _read_items = reader(list[Raw])
 _read_id = reader(int | str)  # type: ignore[arg-type]
 # The length of the shortest request with a duplicate member, without its method and params. No
 # shorter request can have a duplicate.
 _SHORTEST_WITH_A_DUPLICATE: Final = len(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"","params":}')
+# The length of the shortest member with its comma.
+_SHORTEST_MEMBER: Final = len(b'"":0,')
 # By the type of the id: the number of quotation marks in `"jsonrpc":"2.0"` and in the id's member.
 _QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 
@@ -169,6 +173,33 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
 def is_batch(data: bytes) -> bool:
     """Return True if the message is a JSON array, judged by its first character."""
     return data.lstrip(b" \t\r\n")[:1] == b"["
+
+
+def has_duplicates(data: Raw | bytes, inner: str | None = None) -> bool:
+    """Return True if a JSON object, or the object in its member `inner`, has a member twice.
+
+    RFC 8259 section 4 leaves open which of the two counts, so two readers may see different
+    values. A name with a quotation mark counts too, as for an envelope. False for other JSON.
+    """
+    try:
+        while True:
+            members = _decode_members(data)
+            names = "".join(members)
+            values = b"".join(members.values())
+            # What is left beside names, values and punctuation: white space, or a duplicate.
+            rest = memoryview(data).nbytes - 1 - len(names) - len(values) - 4 * len(members)
+            if rest >= _SHORTEST_MEMBER:
+                quotes = 2 * len(members) + values.count(b'"')
+                # A name may spell a quotation mark with or without that byte (as \u0022), and so
+                # make up for the quotation marks of a dropped duplicate.
+                if '"' in names or bytes(data).count(b'"') != quotes:
+                    return True
+            if inner is None or inner not in members:
+                return False
+            data = members[inner]
+            inner = None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def split_batch(data: bytes) -> list[bytes]:
@@ -312,11 +343,8 @@ def _reject_duplicates(data: bytes, envelope: Envelope) -> None:
     except InvalidPayload as exc:
         raise BadMessage(Fault.PARSE, f"the message is not JSON: {exc}") from None
     if any('"' in key for key in members):
-        # The name may spell it with or without a quotation mark byte (as \u0022), and so make up
-        # for the quotation marks of a dropped duplicate.
         raise _invalid(envelope, "a member of the message has a quotation mark in its name")
-    quotes = sum(2 + bytes(value).count(b'"') for value in members.values())
-    if quotes != data.count(b'"'):
+    if has_duplicates(data):
         raise _invalid(envelope, "the message has a duplicate member")
 
 

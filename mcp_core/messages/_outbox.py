@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from mcp_core.jsonrpc._codec import strip_white_space
+from mcp_core.jsonrpc._codec import encode, encode_error, strip_white_space
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.revisions._dialects import Dialect
-    from mcp_core.types import RequestId
+    from mcp_core.types import ErrorData, RequestId
 
-__all__ = ["UNREAD_RESPONSES", "MessageKind", "Outbox", "Outgoing"]
+__all__ = ["UNREAD_RESPONSES", "MessageKind", "Outbox", "Outgoing", "error_response"]
 
 # Why a client closes a connection whose queue grows, over any transport.
 UNREAD_RESPONSES: Final = "the server sends requests but does not read the responses"
@@ -69,6 +69,16 @@ class Outgoing(Struct, gc=False):
         Ids of our own requests may be equal to it, since each side numbers its own requests.
         """
         return self.id if self.kind is MessageKind.RESPONSE else self.related
+
+
+def error_response(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
+    """Encode an error response. `null_id` writes an `id` of None as null, instead of no id.
+
+    Raises:
+        TypeError, ValueError: the `data` of `error` cannot be encoded as JSON.
+    """
+    data = encode_error(id, encode(error), null_id=null_id)
+    return Outgoing(data, MessageKind.RESPONSE, id, error=error.code)
 
 
 _NEWLINE: Final = 0x0A

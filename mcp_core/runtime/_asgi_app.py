@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core.http.server._asgi import MOUNT_POINT
 from mcp_core.http.server._auth import EndpointAuth
 from mcp_core.http.server._endpoint import Endpoint
 from mcp_core.http.server._router import Router
@@ -43,7 +44,7 @@ class AsgiApplication(abc.ABC):
 
     Args:
         server: a `mcp_core.registry.Server`.
-        path: the path of its endpoint, which is also at the root of the application.
+        path: the path of its endpoint, which is also where the application is mounted.
         options: limits, names and timeouts.
         auth: an `OAuthResourceServer`, or None to serve every client.
     """
@@ -93,7 +94,7 @@ class AsgiApplication(abc.ABC):
             token=token,
             auth=None if self._auth is None else EndpointAuth(self._auth, wall_time, self._log),
         )
-        return Router({"/": endpoint, self._path: endpoint})
+        return Router({MOUNT_POINT: endpoint, self._path: endpoint})
 
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         """Serve a scope of type `lifespan`."""

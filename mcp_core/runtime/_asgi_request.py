@@ -1,7 +1,8 @@
 """One request to an ASGI application, on any runtime: what is awaited, and in which order.
 
 Most requests are complete once their body is read, so no task is started for them. A task that
-receives (`http.disconnect`, WebSocket messages) runs only while a response is being streamed.
+receives (`http.disconnect`, WebSocket messages) runs only while a response is being streamed, or is
+so long that sending it may block.
 Translation between ASGI messages and HTTP is in `AsgiHttpExchange` and `AsgiWebSocket`.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_core.http.server._asgi_websocket import asgi_exchange
+from mcp_core.http.server._session import HIGH_WATER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -71,6 +73,7 @@ class AsgiRequest:
         "_receive_ended",
         "_runtime",
         "_send",
+        "_sending",
         "_wakeup",
     )
 
@@ -82,6 +85,7 @@ class AsgiRequest:
         self._send = send
         self._output_ready = False
         self._receive_ended = False
+        self._sending = False
         self._wakeup = runtime.new_event()
         # Last: from here on the router may call `wake`.
         self._asgi_exchange = asgi_exchange(runtime.router, scope, runtime.clock(), token=self)
@@ -105,7 +109,8 @@ class AsgiRequest:
             await self._runtime.authorize(exchange)
             while exchange.reading:
                 await self._receive_message()
-            await self._send_output()
+            if exchange.queued <= HIGH_WATER:
+                await self._send_output()
             if not self._asgi_exchange.over:
                 await self._stream_response()
         finally:
@@ -122,14 +127,14 @@ class AsgiRequest:
     async def _receive_until_over(self) -> bool:
         """Receive until the exchange is over. Return True if the client disconnected."""
         try:
-            while not self._asgi_exchange.over:
+            # Also while the last output is being sent: a client may disconnect without reading it.
+            while not self._asgi_exchange.over or (self._sending and not self._asgi_exchange.gone):
                 await self._receive_message()
                 while self._asgi_exchange.paused:
                     await self._wakeup.wait()
             return self._asgi_exchange.gone
         finally:
-            # The sending loop waits for output, which may never come after a disconnect. On
-            # asyncio `run_beside` does not cancel that loop, so it has to be woken to end.
+            # The sending loop waits for output, which may never come if a server raises here.
             self._receive_ended = True
             self.wake()
 
@@ -141,6 +146,7 @@ class AsgiRequest:
     async def _send_output(self) -> None:
         """Send what is queued, waiting until the server has accepted it: this is backpressure."""
         self._output_ready = False  # before the queue is read, so that no later wake-up is lost
+        self._sending = True
         messages = self._asgi_exchange.messages_to_send(self._runtime.clock())
         self._runtime.pump()
         try:
@@ -152,6 +158,7 @@ class AsgiRequest:
                 await self._send(message)
         except OSError:  # ASGI: `send` raises it once the client has disconnected
             self._disconnect()
+        self._sending = False
         self._runtime.output_sent(self._asgi_exchange.exchange)
 
     def _disconnect(self) -> None:

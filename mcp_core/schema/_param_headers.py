@@ -16,12 +16,12 @@ How a header value is encoded is in `http`, and so is which side made an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Raw, UnsetType
 
-from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, InvalidPayload, encode, reader
+from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, InvalidPayload, encode, has_duplicates, reader
 
 from ._json_schema import DATA_KEYWORDS, SCHEMA_MAP_KEYWORDS
 
@@ -183,7 +183,8 @@ def mirrored_values(
     """Return path, name and value of each mirrored property; the value is None if absent.
 
     Raises:
-        ValueError: the arguments are not JSON.
+        ValueError: the arguments are not JSON, or an object in which a mirrored property is has a
+            member twice: a proxy may see another value than the tool.
         TypeError: JSON cannot represent the arguments.
     """
     if arguments is UNSET or arguments is None:
@@ -198,9 +199,24 @@ def mirrored_values(
             # Decode only the members that are needed: the others may be large.
             needed = dict.fromkeys(path[0] for path in headers if path[0] in members)
             values = {key: _read_value(members[key]) for key in needed}
+            if _has_duplicates_on(headers, arguments):
+                raise ValueError("an object in the arguments has a member twice")
     except InvalidPayload as exc:
         raise ValueError(f"the arguments cannot be read: {exc}") from None
     return [(path, name, _value(values, path)) for path, name in headers.items()]
+
+
+def _has_duplicates_on(paths: Iterable[tuple[str, ...]], data: Raw | bytes) -> bool:
+    """Return True if an object on one of `paths` through the object `data` has a member twice."""
+    if has_duplicates(data):
+        return True
+    longer = [path for path in paths if len(path) > 1]
+    members = _read_members(data) if longer else {}
+    return isinstance(members, dict) and any(
+        _has_duplicates_on([path[1:] for path in longer if path[0] == key], members[key])
+        for key in dict.fromkeys(path[0] for path in longer)
+        if key in members
+    )
 
 
 def _value(value: Any, path: tuple[str, ...]) -> Any:

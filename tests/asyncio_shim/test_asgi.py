@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import anyio
+import pytest
+
 from mcp_asyncio_shim import AsgiApp, asgi
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
-from tests.asgi import Call, Lived, Neutral, serve_app, text_of
+from tests.asgi import Call, Host, Lived, Neutral, serve_app, text_of
 from tests.asyncio_shim.loop import run
 
 
@@ -23,6 +26,51 @@ def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
         await asyncio.wait({task})
         assert lived.seen == ["in", "out"]
         assert len(living.said) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("cancellations", [1, 2, 3])
+def test_asgi_lifespan_cancelled_again_still_ends_everything(cancellations: int) -> None:
+    """An impatient host cancels again and again: no handler, session or timer may be left."""
+
+    async def main() -> None:
+        lived = Lived()
+        neutral = Neutral(lifespan=lived)
+
+        @neutral.server.tool
+        async def stubborn() -> str:
+            """Take its time, even when cancelled."""
+            try:
+                await asyncio.sleep(60)
+            finally:
+                neutral.log.append("cancelled")
+                await asyncio.sleep(0.05)
+            return "never"
+
+        app = asgi(neutral.server)
+        async with anyio.create_task_group() as group:
+            host = Host(app, group)
+            living = Call({"type": "lifespan"})
+            living.tell({"type": "lifespan.startup"})
+            task = asyncio.create_task(living.run(app))
+            await living.until(lambda: living.said)
+            driver = app._driver
+            session = await host.session()
+            call = session.calling(1, "stubborn")
+            stream = session.get()
+            await stream.until(lambda: stream.raw)
+            for _ in range(cancellations):
+                task.cancel()
+                await asyncio.sleep(0.01)
+            await asyncio.wait({task})
+            assert lived.seen == ["in", "out"]
+            await call.end()
+            await stream.end()
+            assert "error" in call.answer
+            await neutral.until(lambda: not driver.tasks)
+            assert neutral.log == ["cancelled"]
+            assert driver.router.next_deadline() is None
 
     run(main())
 

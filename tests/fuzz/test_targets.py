@@ -34,7 +34,8 @@ from mcp_core.auth.server import _grant, _resource_server
 from mcp_core.auth.server._dpop_replay import ReplayCache
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
-from mcp_core.http.server._endpoint import _NO_SESSION, Endpoint
+from mcp_core.http.server._checks import NO_SESSION
+from mcp_core.http.server._endpoint import Endpoint
 from mcp_core.http.server._exchange import Exchange, ResponseMode
 from mcp_core.http.server._session import Session
 from mcp_core.http.server._stream import EventLog, EventStream
@@ -219,7 +220,7 @@ def _find_without_principal_check(
 ) -> Any:
     session = self.sessions.get(id)
     if session is None:
-        return _NO_SESSION
+        return NO_SESSION
     exchange.session = exchange.conversation = session
     return None
 

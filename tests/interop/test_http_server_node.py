@@ -234,6 +234,20 @@ async def test_node_client_resumes_stream_of_another_client(
     assert (steps(report), text(report["worked"])) == (["one", "two"], "done")
 
 
+async def test_node_client_abandoned_calls_end(play: Callable[..., Awaitable[Any]]) -> None:
+    """The client resumes the stream of a cancelled call until a status ends that."""
+    async with served(load("our_server.py")) as where:
+        report = await play(where.url, "abandoned")
+    assert "enough" in report["cancelled"]["message"]
+    resumed = [each["status"] for each in report["requests"] if each["lastEventId"]]
+    assert resumed[0] == 405
+    assert report["before"] == 0
+    assert (report["ended"]["code"], report["ended"]["message"].count("session has ended")) == (
+        -32603,
+        1,
+    )
+
+
 @pytest.mark.requirement("SHL-24")
 async def test_node_client_ended_session_is_an_error(play: Callable[..., Awaitable[Any]]) -> None:
     async with served(load("our_server.py")) as where:

@@ -158,6 +158,24 @@ async def test_sdk_client_ended_session_is_an_error() -> None:
         assert await error_of(client.call_tool("echo", {"text": "?"})) == (-32600, None)
 
 
+@pytest.mark.parametrize("over", ["http", "http-sse", "http-json"])
+async def test_sdk_client_call_ends_with_its_session(over: str) -> None:
+    """The call under way gets an error, and the client goes on to work."""
+    async with (
+        served(load("our_server.py"), over) as where,
+        recorded(where.url, "legacy") as (client, record),
+    ):
+        await client.list_tools()
+
+        async def end_session() -> None:
+            await trio.sleep(0.2)  # until the handler runs: the access log has no line of it yet
+            assert await status_of(where.url, "DELETE", **{SESSION_ID: record.session}) == 204
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_session)
+            assert await error_of(client.call_tool("wait", {})) == (-32603, None)
+
+
 async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
     begun: list[str] = []
     async with served(load("our_server.py")) as where:

@@ -164,6 +164,20 @@ const scenes = {
     await heir.close();
   },
 
+  // Two calls: the first is cancelled, and the session is deleted while the second runs.
+  async abandoned(client, transport) {
+    const abort = new AbortController();
+    const first = call(client, "wait", {}, { signal: abort.signal, onprogress: () => abort.abort("enough") });
+    report.cancelled = await failure(first);
+    const resumed = ({ verb, lastEventId }) => verb === "GET" && lastEventId !== null;
+    while (!report.requests.some(resumed)) await new Promise((resolve) => setTimeout(resolve, 50));
+    report.before = report.errors.length;
+    const headers = { "mcp-session-id": transport.sessionId };
+    const end = () => fetch(url, { method: "DELETE", headers });
+    report.ended = await failure(call(client, "wait", {}, { onprogress: end }));
+    await client.close();
+  },
+
   // A session that is over, by its own wish and by that of others.
   async ended(client, transport) {
     const headers = { "mcp-session-id": transport.sessionId };

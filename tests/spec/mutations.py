@@ -1189,12 +1189,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHL-23",),
         "mcp_core/http/server/_endpoint.py",
-        "            self._reject(exchange, _NOT_INITIALIZED)",
-        "            self._reject(exchange, _NO_SESSION)",
+        "            self._reject(exchange, NOT_INITIALIZED)",
+        "            self._reject(exchange, NO_SESSION)",
     ),
     Mutation(
         ("SHL-24",),
-        "mcp_core/http/server/_endpoint.py",
+        "mcp_core/http/server/_checks.py",
         'ErrorResponse(404, "unknown session',
         'ErrorResponse(400, "unknown session',
     ),
@@ -1292,6 +1292,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/http/wire/_mcp_headers.py",
         "                    self._repeated.add(name)",
         "                    pass",
+    ),
+    Mutation(
+        ("HDR-18",),
+        "mcp_core/connection/_admission.py",
+        'if has_duplicates(raw, "_meta"):',
+        "if raw == b'':",
     ),
     # HTTP+SSE, opening
     Mutation(

@@ -3873,6 +3873,15 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             TESTED,
             "A duplicated mirrored header is a mismatch (SDK practice).",
         ),
+        (
+            "HDR-18",
+            "reading",
+            "E",
+            "server",
+            TESTED,
+            "A body with a mirrored member twice (`params.name`, `params.uri`) is refused: readers differ "
+            "in which of the two counts. `name` beside `uri` is no duplicate.",
+        ),
     ),
     # SSE, HTTP+SSE of 2024-11-05
     *rows(

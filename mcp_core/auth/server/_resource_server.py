@@ -391,10 +391,20 @@ class OAuthResourceServer:
         needs no more than every request does: a notification, a response, a stream. With `now`, in
         seconds since 1970, the expiry is checked too: a body may arrive long after its head.
         """
+        return self.check_scopes(grant, self.scopes_for(method, params), now)
+
+    def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
+        """Return all scopes that a message needs, each once. The arguments are as for `check`."""
+        return self._required.of(method, params)
+
+    def check_scopes(
+        self, grant: Grant, needed: Iterable[str], now: float | None = None
+    ) -> AuthDenial | None:
+        """Return None if `grant` has all `needed` scopes, or a denial. `now` is as for `check`."""
         scheme = _DPOP if grant.jkt else _BEARER
         if now is not None and grant.valid_until is not None and now >= grant.valid_until:
             return self._deny(401, "invalid_token", _EXPIRED, scheme=scheme)
-        needed = self._required.of(method, params)
+        needed = tuple(needed)
         missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
         if not missing:
             return None

@@ -1,7 +1,7 @@
 """Translation between ASGI 3 and HTTP: a scope is the head of a request, messages are the bodies.
 
-1. An application is one endpoint, at its own root, where it is mounted, and at its path below it.
-   `root_path` says how deep it is mounted.
+1. An application is one endpoint, at its path, and where it is mounted in another one. `root_path`
+   says how deep it is mounted. Without one it is not mounted, and nothing else is served.
 2. Paths that are sent to a client start at the root of the server that the client sees.
 3. All output of one moment is one message, so the head of a stream comes with a body, an empty one
    if need be: servers may hold a head back until there is one (ASGI, HTTP connection scope).
@@ -21,25 +21,41 @@ if TYPE_CHECKING:
 
     from ._router import Router
 
-__all__ = ["AsgiHttpExchange", "split_scope"]
+__all__ = ["MOUNT_POINT", "AsgiHttpExchange", "split_scope"]
 
+# The path within an application for its mount point. No path of a request is equal to it.
+MOUNT_POINT: Final = "(mount point)"
 _CLOSE: Final = (b"connection", b"close")
 
 
 def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
     """Return the head of a request, and the path within the application."""
     root: str = scope.get("root_path", "").rstrip("/")
+    # Starlette sets this for what is mounted in it: the part of `root_path` from outside of it.
+    outer: str | None = scope.get("app_root_path")
     path: str = scope["path"]
     target: bytes = scope.get("raw_path") or quote(path).encode()
-    if root and (path == root or path.startswith(f"{root}/")):
+    if _is_below(path, root):
         path = path[len(root) :]
     else:
         # A proxy in front of the server has removed the prefix, or the application has no prefix.
-        target = quote(root).encode() + target
+        prefix = root
+        if outer is not None and root.startswith(outer):
+            mount = root[len(outer.rstrip("/")) :]
+            if _is_below(path, mount):
+                path = path[len(mount) :]
+                prefix = outer.rstrip("/")
+        target = quote(prefix).encode() + target
+    if path in ("", "/") and (root or outer is not None):
+        path = MOUNT_POINT
     query: bytes = scope.get("query_string", b"")
     if query:
         target = b"%b?%b" % (target, query)
     return RequestHead(scope["method"].encode(), target, list(scope["headers"])), path.encode()
+
+
+def _is_below(path: str, root: str) -> bool:
+    return bool(root) and (path == root or path.startswith(f"{root}/"))
 
 
 class AsgiHttpExchange:

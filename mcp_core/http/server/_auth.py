@@ -3,7 +3,7 @@
 1. The check runs after `Host` and `Origin` and before everything else. No byte of the body is
    read before it has succeeded.
 2. Each message in a body is authorized before any of them is processed. If one is denied, the
-   whole body is denied.
+   whole body is denied. A stream is resumed only with the scopes that its requests needed.
 3. An exception in the resource server denies access. Each denial is one line in the log, without
    any part of a token. Clients without a valid token can cause denials at will, so warnings are
    rare.
@@ -23,7 +23,7 @@ from mcp_core.jsonrpc._codec import BadMessage
 from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from msgspec import Raw
 
@@ -78,10 +78,13 @@ class ResourceServerLike(Protocol):
     ) -> Generator[Any, Any, GrantLike | AuthDenialLike]:
         """Authorize the head of a request. Yields each step that the driver has to run."""
 
-    def check(
-        self, grant: Any, method: str | None = None, params: Any = None, now: float | None = None
+    def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
+        """Return the scopes that a message needs. `params` are the decoded params of `method`."""
+
+    def check_scopes(
+        self, grant: Any, needed: Iterable[str], now: float | None = None
     ) -> AuthDenialLike | None:
-        """Return a denial unless `grant` covers this message. None stands for "allowed"."""
+        """Return a denial unless `grant` has all `needed` scopes. None stands for "allowed"."""
 
 
 class EndpointAuth(Struct):
@@ -108,21 +111,35 @@ class EndpointAuth(Struct):
 
     def authorize_body(
         self, grant: GrantLike, body: ParsedBody, config: Config
-    ) -> ErrorResponse | None:
-        """Return an error response unless `grant` covers every message in `body`.
+    ) -> ErrorResponse | frozenset[str]:
+        """Return the scopes that `body` needs, or an error response unless `grant` has them all.
 
         `config` is that of the connection which gets the body. This decodes the params of its
         messages (`ParsedBody.decode_params`), for the connection too.
         """
+        needed: set[str] = set()
         try:
             now = self.wall_time()
             for method, params in _guarded_messages(body, config):
-                denial = self.resource_server.check(grant, method, params, now)
+                scopes = self.resource_server.scopes_for(method, params)
+                denial = self.resource_server.check_scopes(grant, scopes, now)
                 if denial is not None:
                     return self.denial_response(b"POST", denial, method)
+                needed.update(scopes)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may run
             return self.failure_response(b"POST", exc)
-        return None
+        return frozenset(needed)
+
+    def authorize_resume(self, grant: GrantLike, needed: Iterable[str]) -> ErrorResponse | None:
+        """Return an error response unless `grant` has the scopes that the requests had `needed`.
+
+        A client may present another token of the same user to resume their stream.
+        """
+        try:
+            denial = self.resource_server.check_scopes(grant, needed)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - as above
+            return self.failure_response(b"GET", exc)
+        return None if denial is None else self.denial_response(b"GET", denial)
 
     def denial_response(
         self, verb: bytes, denial: AuthDenialLike, method: str | None = None

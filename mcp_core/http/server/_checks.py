@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from mcp_core._errors import Fault
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from mcp_core.http.wire._media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcp_core.http.wire._messages import ErrorResponse
@@ -33,6 +34,20 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOWED",
     "CHECKS",
+    "EMPTY_BODY",
+    "ENDING",
+    "EVENTS_GONE",
+    "ID_IN_USE",
+    "NOT_INITIALIZED",
+    "NO_SESSION",
+    "NO_STREAM",
+    "ONLY_POST",
+    "OPEN_ALREADY",
+    "POST_HERE",
+    "STREAM_OVER",
+    "TOO_BUSY",
+    "TOO_MANY_SESSIONS",
+    "TOO_MANY_STREAMS",
     "WEBSOCKET_UPGRADE",
     "ParsedHead",
     "check_head",
@@ -222,6 +237,42 @@ CHECKS: Final[
 }
 
 _UNKNOWN_VERB: Final = (*_SENDER, _verb)
+
+# -- Other error responses -------------------------------------------------------------------------
+
+_RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
+ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
+
+
+def _busy(status: int, message: str) -> ErrorResponse:
+    """Return the response to a request that may succeed later."""
+    return ErrorResponse(status, message, _RETRY_AFTER, fault=Fault.BUSY)
+
+
+ENDING: Final = _busy(503, "the server is being shut down")
+TOO_MANY_SESSIONS: Final = _busy(503, "there are too many sessions; try again later")
+TOO_BUSY: Final = _busy(503, "there are too many requests at once; try again later")
+TOO_MANY_STREAMS: Final = _busy(429, "too many streams of this session are open")
+EMPTY_BODY: Final = ErrorResponse(
+    400, "the body is empty: send one JSON-RPC message", fault=Fault.PARSE
+)
+NO_SESSION: Final = ErrorResponse(404, "unknown session: begin a new one with initialize")
+NOT_INITIALIZED: Final = ErrorResponse(
+    400, "no session: send initialize first, then its Mcp-Session-Id with each request"
+)
+ID_IN_USE: Final = ErrorResponse(400, "a request id of this body is still in use")
+EVENTS_GONE: Final = ErrorResponse(
+    400, "the events after Last-Event-ID are no longer retained: send the request again"
+)
+# With this status clients give up at once: it is what a server without streams answers.
+STREAM_OVER: Final = ErrorResponse(
+    405,
+    "the requests of this stream are answered or cancelled, and all its events were sent",
+    [(b"allow", b"POST, DELETE, OPTIONS")],
+)
+OPEN_ALREADY: Final = ErrorResponse(409, "the stream of this session is already open")
+NO_STREAM: Final = ErrorResponse(405, "there is no stream without a session", ONLY_POST)
+POST_HERE: Final = ErrorResponse(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 # -- CORS ----------------------------------------------------------------------------------------
 

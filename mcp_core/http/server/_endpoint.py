@@ -42,6 +42,17 @@ from mcp_core.revisions._methods import METHODS, Role
 from ._auth import AUTHORIZED_VERBS, AuthCheck
 from ._checks import (
     ALLOWED,
+    EMPTY_BODY,
+    ENDING,
+    ID_IN_USE,
+    NO_SESSION,
+    NO_STREAM,
+    NOT_INITIALIZED,
+    ONLY_POST,
+    POST_HERE,
+    TOO_BUSY,
+    TOO_MANY_SESSIONS,
+    TOO_MANY_STREAMS,
     WEBSOCKET_UPGRADE,
     body_too_long,
     check_head,
@@ -88,30 +99,6 @@ _LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.long_
 _VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
 # The revision of a request without a version header (2025-06-18), until the handshake names one.
 _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
-_RETRY_AFTER: Final[Headers] = [(b"retry-after", b"5")]
-_ONLY_POST: Final[Headers] = [(b"allow", b"POST, OPTIONS")]
-
-_ENDING: Final = ErrorResponse(503, "the server is being shut down", _RETRY_AFTER)
-_TOO_MANY_SESSIONS: Final = ErrorResponse(
-    503, "there are too many sessions; try again later", _RETRY_AFTER
-)
-_TOO_BUSY: Final = ErrorResponse(
-    503, "there are too many requests at once; try again later", _RETRY_AFTER
-)
-_TOO_MANY_STREAMS: Final = ErrorResponse(
-    429, "too many streams of this session are open", _RETRY_AFTER
-)
-_NO_SESSION: Final = ErrorResponse(404, "unknown session: begin a new one with initialize")
-_NOT_INITIALIZED: Final = ErrorResponse(
-    400, "no session: send initialize first, then its Mcp-Session-Id with each request"
-)
-_ID_IN_USE: Final = ErrorResponse(400, "a request id of this body is still in use")
-_EVENTS_GONE: Final = ErrorResponse(
-    400, "the events after Last-Event-ID are no longer retained: send the request again"
-)
-_OPEN_ALREADY: Final = ErrorResponse(409, "the stream of this session is already open")
-_NO_STREAM: Final = ErrorResponse(405, "there is no stream without a session", _ONLY_POST)
-_POST_HERE: Final = ErrorResponse(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 
 class Endpoint:
@@ -273,7 +260,7 @@ class Endpoint:
         route = ROUTES.get((verb, modern, id is not None))
         if route is None:
             sessions = self.options.sessions and self._session_config.stateful and not modern
-            allow = [(b"allow", ALLOWED)] if sessions else _ONLY_POST
+            allow = [(b"allow", ALLOWED)] if sessions else ONLY_POST
             self._reject(
                 exchange, ErrorResponse(405, "this revision does not use that HTTP method", allow)
             )
@@ -298,7 +285,7 @@ class Endpoint:
         ):
             if session is not None and self.auth is not None:
                 self.auth.log_line("refused with 404: the session belongs to another principal")
-            return _NO_SESSION
+            return NO_SESSION
         peer = session.conn.peer
         if peer is not None and dialect is not None and dialect is not peer.dialect:
             version = peer.dialect.version
@@ -314,9 +301,9 @@ class Endpoint:
         assert self._config is not None
         rejection = check_head(WEBSOCKET_UPGRADE, parsed, self.options, self._config)
         if rejection is None and self._closing:
-            rejection = _ENDING
+            rejection = ENDING
         if rejection is None and len(self.one_shots) >= self.options.limits.sessions:
-            rejection = _TOO_BUSY
+            rejection = TOO_BUSY
         rejection = rejection or find_upgrade_error(head)
         if rejection is not None:
             self._reject(exchange, rejection)
@@ -329,7 +316,7 @@ class Endpoint:
     def _read_body(self, exchange: Exchange, head: RequestHead) -> None:
         """POST."""
         if self._closing and exchange.session is None:
-            self._reject(exchange, _ENDING)
+            self._reject(exchange, ENDING)
             return
         exchange.reading = True
         exchange.body_limit = self._session_config.limits.message
@@ -338,24 +325,20 @@ class Endpoint:
         """GET: the standalone stream of a session, or a stream that is resumed."""
         session = exchange.session
         assert isinstance(session, Session)
-        last = exchange.headers.get(LAST_EVENT_ID)
         if session.legacy_sse:
-            self._reject(exchange, _POST_HERE)
+            self._reject(exchange, POST_HERE)
             return
-        if last is None:
-            stream = session.standalone_stream
-            # What is still retained of the messages that came while no client was connected. None
-            # of it was promised to a client, so a gap is not an error.
-            cursor = max(stream.last_taken, stream.last_evicted)
-            if stream.exchange is not None:
-                self._reject(exchange, _OPEN_ALREADY)
+        found = session.find_stream(exchange.headers.get(LAST_EVENT_ID))
+        if isinstance(found, ErrorResponse):
+            self._reject(exchange, found)
+            return
+        stream, cursor = found
+        if exchange.grant is not None and stream.needed_scopes:
+            assert self.auth is not None
+            rejection = self.auth.authorize_resume(exchange.grant, stream.needed_scopes)
+            if rejection is not None:
+                self._reject(exchange, rejection)
                 return
-        else:
-            found = session.find_resumable(last)
-            if found is None:
-                self._reject(exchange, _EVENTS_GONE)
-                return
-            stream, cursor = found
         session.attach(exchange, stream, cursor)
         if stream.long_lived:
             exchange.expires_at = self._grant_expiry(exchange)
@@ -370,7 +353,7 @@ class Endpoint:
             or not self._session_config.stateful
             or PROTOCOL_VERSION in exchange.headers
         ):
-            self._reject(exchange, _NO_STREAM)
+            self._reject(exchange, NO_STREAM)
             return
         rejection = self._find_capacity_error()
         if rejection is not None:
@@ -411,13 +394,15 @@ class Endpoint:
         body = parse_body(data, config.limits)
         if exchange.grant is not None and self._is_denied(exchange, body, exchange.grant, config):
             return
-        if isinstance(session, Session):
+        if not body.messages:
+            self._reject(exchange, EMPTY_BODY)
+        elif isinstance(session, Session):
             if self.sessions.get(session.id) is not session:
-                self._reject(exchange, _NO_SESSION)
+                self._reject(exchange, NO_SESSION)
             else:
                 self._post_in_session(exchange, session, body)
         elif self._closing:
-            self._reject(exchange, _ENDING)
+            self._reject(exchange, ENDING)
         elif self._stateless_config is not None and (
             exchange.is_stateless
             or not self._session_config.stateful
@@ -436,13 +421,14 @@ class Endpoint:
     ) -> bool:
         """Authorize each message in a body. Return True if one is denied; then it is answered."""
         assert self.auth is not None
-        rejection = self.auth.authorize_body(grant, body, config)
-        if rejection is None:
+        verdict = self.auth.authorize_body(grant, body, config)
+        if not isinstance(verdict, ErrorResponse):
+            exchange.needed_scopes = verdict
             return False
         message = body.as_message()
         exchange.mcp_method = message.method
         ids = message.request_ids
-        self._reject(exchange, rejection, ids[0] if ids else None)
+        self._reject(exchange, verdict, ids[0] if ids else None)
         return True
 
     def _post_in_session(self, exchange: Exchange, session: Session, body: ParsedBody) -> None:
@@ -459,13 +445,13 @@ class Endpoint:
             self._feed(session, exchange, body)
             self._respond(exchange, 202)
         elif len(set(ids)) < len(ids) or any(id in session.stream_by_request for id in ids):
-            self._reject(exchange, _ID_IN_USE, ids[0] if len(ids) == 1 else None)
+            self._reject(exchange, ID_IN_USE, ids[0] if len(ids) == 1 else None)
         elif (
             ids
             and len(session.streams) > self.options.limits.streams
             and not session.evict_stream()
         ):
-            self._reject(exchange, _TOO_MANY_STREAMS)
+            self._reject(exchange, TOO_MANY_STREAMS)
         else:
             self._post(exchange, session, body, ids)
         for id in cancelled_ids(body):
@@ -492,7 +478,7 @@ class Endpoint:
             peer = Peer(dialect, t.ClientCapabilities())
             self._post_one_shot(exchange, body, self._one_shot_config, dialect, peer)
         elif sessions and body.is_message:
-            self._reject(exchange, _NOT_INITIALIZED)
+            self._reject(exchange, NOT_INITIALIZED)
         else:
             config = self._one_shot_config
             self._post_one_shot(exchange, body, config, config.stateful[0])
@@ -520,7 +506,7 @@ class Endpoint:
     ) -> None:
         """Process a body that is a conversation by itself, in `dialect`."""
         if len(self.one_shots) >= self.options.limits.sessions:
-            self._reject(exchange, _TOO_BUSY)
+            self._reject(exchange, TOO_BUSY)
             return
         principal = exchange.principal
         bucket = self.bucket(principal) if principal else None
@@ -556,6 +542,7 @@ class Endpoint:
         reply = self.options.reply
         # Changes can be sent on a stream only.
         exchange.reply_format = "auto" if long_lived and reply == "json" else reply
+        stream.needed_scopes = exchange.needed_scopes
         exchange.stream = stream
         stream.exchange = exchange
         conversation.current_stream = stream
@@ -672,7 +659,10 @@ class Endpoint:
     ) -> None:
         """Answer with an error, which has the `id` of the request if that is known."""
         legacy = not exchange.is_stateless and bool(self._session_config.stateful)
-        error = encode(t.ErrorData(code=-32600, message=rejection.message))
+        assert self._config is not None
+        dialect = _DEFAULT_DIALECT if legacy else self._config.dialects[0]
+        code = dialect.codes[rejection.fault]
+        error = encode(t.ErrorData(code=code, message=rejection.message))
         # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
         exchange.close_after = rejection.close_after or exchange.wants_websocket
         body = encode_error(id, error, null_id=legacy and id is None)
@@ -683,8 +673,8 @@ class Endpoint:
 
     def _find_capacity_error(self) -> ErrorResponse | None:
         if self._closing:
-            return _ENDING
-        return _TOO_MANY_SESSIONS if self.sessions.full else None
+            return ENDING
+        return TOO_MANY_SESSIONS if self.sessions.full else None
 
     def _new_session(self, exchange: Exchange, *, is_sse: bool = False) -> Session:
         principal = exchange.principal

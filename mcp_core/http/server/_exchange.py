@@ -54,6 +54,7 @@ _EVENTS: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),  # nginx: do not buffer this response
 )
+_NO_SCOPES: Final[frozenset[str]] = frozenset()
 _NO_LENGTH: Final[Headers] = [(b"content-length", b"0")]
 
 
@@ -102,6 +103,7 @@ class Exchange:
         "mcp_method",
         "mirrored_headers",
         "mode",
+        "needed_scopes",
         "over",
         "principal",
         "reading",
@@ -135,6 +137,7 @@ class Exchange:
         self.principal = ""
         self.auth_check: AuthCheck | None = None
         self.grant: GrantLike | None = None
+        self.needed_scopes: frozenset[str] = _NO_SCOPES  # those that the messages in its body need
         self.reply_format = "auto"  # as in `HttpOptions`
         self.session: Conversation | None = None
         self.wants_websocket = False  # the client asks for a WebSocket

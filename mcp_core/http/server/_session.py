@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET
 
 from mcp_core import types as t
+from mcp_core._errors import Fault
 from mcp_core.connection._pump import HIGH_WATER
+from mcp_core.connection._state import State
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
 from mcp_core.messages._events import (
     NEED_DATA,
@@ -34,12 +36,14 @@ from mcp_core.messages._events import (
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.subscriptions._server import CHANGES_HIGH_WATER
 
+from ._checks import ENDING, EVENTS_GONE, OPEN_ALREADY, STREAM_OVER
 from ._exchange import ResponseMode
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
     from mcp_core.connection._connection import Connection
+    from mcp_core.http.wire._messages import ErrorResponse
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event
     from mcp_core.messages._outbox import Outgoing
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from ._options import HttpLimits
 
 __all__ = [
+    "HIGH_WATER",
     "Conversation",
     "EndpointState",
     "Session",
@@ -62,6 +67,9 @@ __all__ = [
 _RESPONSE: Final = MessageKind.RESPONSE
 
 _CANCELLED: Final = "notifications/cancelled"
+_SESSION_ENDED: Final = (
+    "the session has ended before this request was answered: begin a new one with initialize"
+)
 
 _QUERY: Final = b"session_id="
 
@@ -71,6 +79,9 @@ _read_cancelled = reader(t.CancelledParams)
 _STREAM_EVENTS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
 
 _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
+
+# Names of streams whose requests were cancelled. A client that resumes one does so within seconds.
+_CANCELLED_STREAMS: Final = 32
 
 
 class EndpointState:
@@ -119,7 +130,6 @@ class Conversation:
 
     id = b""
     legacy_sse = False
-    end_status = 503  # the status of a request that can no longer be answered
 
     def __init__(
         self, shared: EndpointState, conn: Connection, principal: str, rules: HttpRules
@@ -310,7 +320,7 @@ class Conversation:
         exchange = stream.exchange
         if exchange is not None:
             if exchange.mode is _UNDECIDED and not stream.messages:
-                exchange.respond(self.end_status)
+                exchange.respond(503)
             self.shared.ready[exchange] = None
 
     def _mark_if_over(self, stream: EventStream) -> None:
@@ -326,6 +336,7 @@ class Session(Conversation):
     """
 
     __slots__ = (
+        "cancelled_streams",
         "id",
         "legacy_sse",
         "standalone_stream",
@@ -333,8 +344,6 @@ class Session(Conversation):
         "stream_count",
         "streams",
     )
-
-    end_status = 404
 
     def __init__(
         self,
@@ -350,6 +359,7 @@ class Session(Conversation):
         self.id = id
         self.legacy_sse = is_sse
         self.stream_count = 0  # streams that were opened for requests
+        self.cancelled_streams: deque[bytes] = deque(maxlen=_CANCELLED_STREAMS)
         self.stream_by_request: dict[RequestId, EventStream] = {}
         self.standalone_stream = EventStream(b"0", owner=self, long_lived=True)
         self.streams: dict[bytes, EventStream] = {b"0": self.standalone_stream}
@@ -372,6 +382,19 @@ class Session(Conversation):
         if peer is not None:
             self.rules = peer.dialect.http  # known since the handshake
 
+    def close(self) -> None:
+        """For the endpoint: close the connection. Requests without a response get an error.
+
+        Clients keep waiting for a request that gets no response, or take its 404 for a fault.
+        """
+        fault, problem = Fault.INTERNAL, _SESSION_ENDED
+        if self.conn.state is State.CLOSING:
+            fault, problem = Fault.BUSY, ENDING.message
+        peer = self.conn.peer
+        answer = t.ErrorData(peer.dialect.codes[fault], problem) if peer is not None else None
+        self.conn.close(answer=answer)
+        self.shared.dirty[self] = None
+
     def add_stream(self, ids: list[RequestId], *, batch: bool = False) -> EventStream:
         """Open a stream for the requests `ids`, all of one POST."""
         self.stream_count += 1
@@ -381,19 +404,29 @@ class Session(Conversation):
             self.stream_by_request[id] = stream
         return stream
 
-    def find_resumable(self, last_event_id: bytes) -> tuple[EventStream, int] | None:
-        """Return the stream of an event id, and the number of that event in it.
+    def find_stream(self, last_id: bytes | None) -> tuple[EventStream, int] | ErrorResponse:
+        """Return the stream that a GET opens, and the number of the event behind which it begins.
 
-        Return None if events after that one are missing, or were never sent.
+        `last_id` is the `Last-Event-ID` of the request. Without one it gets the standalone stream.
         """
-        name, _, number = last_event_id.rpartition(b"-")
-        stream = self.streams.get(name)
+        if last_id is None:
+            stream = self.standalone_stream
+            # What is still retained of the messages that came while no client was connected. None
+            # of it was promised to a client, so a gap is not an error.
+            cursor = max(stream.last_taken, stream.last_evicted)
+            return (stream, cursor) if stream.exchange is None else OPEN_ALREADY
+        name, _, number = last_id.rpartition(b"-")
+        found = self.streams.get(name)
         cursor = int(number) if number.isdigit() and len(number) < 19 else -1
-        if stream is None or not stream.reaches(cursor):
-            return None
-        if stream.exchange is not None and stream.exchange.mode is _UNDECIDED:
-            return None
-        return stream, cursor
+        if found is None:
+            return STREAM_OVER if name in self.cancelled_streams else EVENTS_GONE
+        if not found.reaches(cursor) or (
+            found.exchange is not None and found.exchange.mode is _UNDECIDED
+        ):
+            return EVENTS_GONE
+        if found.over and cursor == found.last:
+            return STREAM_OVER  # after an empty stream a client would resume again
+        return found, cursor
 
     def attach(self, exchange: Exchange, stream: EventStream, cursor: int) -> None:
         """For the endpoint: send `stream` on `exchange`, beginning after the event `cursor`."""
@@ -485,6 +518,8 @@ class Session(Conversation):
         if stream is not None:
             stream.drop_request(id)
             self._mark_if_over(stream)
+            if stream.over:
+                self.cancelled_streams.append(stream.name)
             if stream.abandoned and not stream.messages:
                 self.forget(stream)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EventLog", "EventStream"]
 
+_NO_SCOPES: Final[frozenset[str]] = frozenset()
 _EMPTY: Final[deque[tuple[int, bytes, int]]] = deque()  # shared by all streams without a message
 # Estimated bytes of memory of a stream with messages, and of each message beside its own bytes.
 _STREAM: Final = 1_500
@@ -46,6 +47,7 @@ class EventStream:
     """The messages of one POST, or of a session's standalone stream, in order.
 
     - `name`: unique in its session.
+    - `needed_scopes`: the scopes that a token needs to read it, beside those of every request.
     - `pending`: requests whose responses are still to come on it.
     - `long_lived`: True for a standalone stream. It has no requests and ends with its session.
     - `batch`: its responses answer one batch, and leave together.
@@ -72,6 +74,7 @@ class EventStream:
         "long_lived",
         "messages",
         "name",
+        "needed_scopes",
         "over",
         "owner",
         "pending",
@@ -89,6 +92,7 @@ class EventStream:
     ) -> None:
         self.name = name
         self.owner = owner
+        self.needed_scopes: frozenset[str] = _NO_SCOPES
         self.pending = set(pending)
         self.long_lived = long_lived
         self.batch = batch

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
 from mcp_core.connection._connection import Connection
+from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.http.wire._websocket import WebSocket
 from mcp_core.http.wire._websocket_upgrade import accept_headers
 from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
@@ -66,8 +67,8 @@ class WebSocketSession(Conversation):
         auth, grant = self.endpoint.auth, self.exchange.grant
         assert auth is not None
         assert grant is not None
-        rejection = auth.authorize_body(grant, body, self.conn.config)
-        return None if rejection is None else rejection.message
+        verdict = auth.authorize_body(grant, body, self.conn.config)
+        return verdict.message if isinstance(verdict, ErrorResponse) else None
 
     def queued(self, id: RequestId | None) -> int:
         return self.socket.queued()

@@ -152,6 +152,7 @@ class FrameWatch:
         "_large_frames",
         "_left",
         "_preface",
+        "_preface_complete",
         "_resets",
         "_sent",
         "_settled",
@@ -167,6 +168,7 @@ class FrameWatch:
         self.goaway: GoAway | None = None
         self._preface = PREFACE if is_server else b""  # the part that is still to come
         self._settled = False  # the first frame has begun
+        self._preface_complete = False  # another frame has begun after it
         self._header = b""  # the part of a frame's header that has arrived
         self._left = 0  # bytes of a payload that are still to come
         self._goaway_payload: bytearray | None = None  # not None while a GOAWAY arrives
@@ -204,8 +206,8 @@ class FrameWatch:
 
     @property
     def preface_received(self) -> bool:
-        """True if the peer's first SETTINGS frame has arrived, and no payload is incomplete."""
-        return self._settled and not self._left
+        """True if the whole preface of the peer has arrived, its first SETTINGS frame included."""
+        return self._settled and (self._preface_complete or not self._left)
 
     # -- What the driver reports ------------------------------------------------------------------
 
@@ -280,6 +282,7 @@ class FrameWatch:
         kind = header[3]
         flags = header[4]
         self._left = length
+        self._preface_complete = self._settled
         if length > _MAX_FRAME:
             self.error = _LONG_FRAME
         elif self._block_id != _NO_STREAM:

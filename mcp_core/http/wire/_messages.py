@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from mcp_core._errors import Fault
+
 __all__ = [
     "Action",
     "Body",
@@ -83,10 +85,12 @@ def header(head: Head, name: bytes) -> bytes | None:
 class ErrorResponse(Struct, frozen=True):
     """An error response. `message` names the cause and the cure.
 
-    `close_after`: close the connection after it, without reading what may follow.
+    `close_after`: close the connection after it, without reading what may follow. `fault` decides
+    the JSON-RPC code of the error in its body.
     """
 
     status: int
     message: str
     headers: Headers = []
     close_after: bool = False
+    fault: Fault = Fault.INVALID_REQUEST

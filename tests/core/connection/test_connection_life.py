@@ -315,6 +315,21 @@ def test_close_cancels_and_loses_requests() -> None:
     assert talk.take_sent() == []
 
 
+def test_close_with_an_answer_sends_it_to_every_unanswered_request() -> None:
+    talk = server(in_flight=2)
+    talk.receive(call(1), call(2), call(3), cancelled(2))
+    talk.conn.send_request("roots/list", token="t", related=1)
+    talk.conn.close(answer=t.ErrorData(-32603, "over"))
+    assert [type(event) for event in talk.events()] == [RequestCancelled, ConnectionClosed]
+    asked, given_up, *answers = talk.take_sent()
+    assert given_up["params"]["requestId"] == asked["id"]
+    error = {"code": -32603, "message": "over"}
+    assert [(each["id"], each["error"]) for each in answers] == [(1, error), (3, error)]
+    talk.conn.close(answer=t.ErrorData(-32603, "again"))
+    assert (talk.events(), talk.take_sent()) == ([], [])
+    assert not talk.conn.send_result(1, EMPTY)
+
+
 def test_close_after_eof_cancels_running_requests() -> None:
     talk = server()
     talk.receive(call(1))

@@ -748,6 +748,83 @@ def test_session_belongs_to_its_principal_not_to_its_token() -> None:
     ] * 2
 
 
+@pytest.mark.parametrize("version", [B, D])
+@pytest.mark.parametrize("progress", [True, False])
+def test_stream_is_resumed_only_with_the_scopes_of_its_requests(
+    version: str, progress: bool
+) -> None:
+    """A weaker token of the same user, such as a stolen one, must not replay the result."""
+    talk = guarded(reply="sse")
+    visit = talk.session(version, principal="ann")
+    reply = visit.call(1, "erase", progress=progress)
+    if not progress:
+        talk.wait(15)  # the stream has begun
+    talk.step(3)
+    whole = reply.messages
+    assert whole[-1]["result"]["content"][0]["text"] == "erased"
+    first = b"2-0"
+    visit.principal = "ann-reads"
+    talk.log.clear()
+    denied = visit.get(first)
+    assert (denied.status, denied.ended, b"erased" in denied.body) == (403, True, False)
+    assert 'error="insufficient_scope"' in challenge(denied)
+    assert WRITE in challenge(denied)
+    assert "GET refused with 403" in talk.logged()
+    assert visit.get().status == 200  # the standalone stream belongs to no request
+    visit.principal = "ann"
+    assert visit.get(first).messages == whole
+
+
+def test_stream_of_requests_without_scopes_is_resumed_with_any_token() -> None:
+    talk = guarded(reply="sse")
+    visit = talk.session(principal="ann")
+    reply = visit.call(1, "whoami")
+    visit.principal = "ann-reads"
+    assert visit.get(b"2-0").messages == reply.messages
+
+
+def test_stream_of_a_batch_needs_the_scopes_of_all_its_requests() -> None:
+    talk = guarded(reply="sse")
+    visit = talk.session(B, principal="ann")
+    batch = [
+        request(1, "tools/call", {"name": "whoami"}),
+        request(2, "tools/call", {"name": "erase"}),
+    ]
+    reply = visit.post(batch)
+    talk.step(3)
+    assert len(reply.messages) == 2
+    visit.principal = "ann-reads"
+    assert visit.get(b"2-0").status == 403
+
+
+def test_running_stream_stays_with_its_client_when_a_weaker_token_asks() -> None:
+    talk = guarded(reply="sse")
+    visit = talk.session(principal="ann")
+    reply = visit.call(1, "erase", progress=True)
+    talk.wait(15)  # the stream has begun
+    visit.principal = "ann-reads"
+    assert visit.get(b"2-0").status == 403
+    talk.step(3)
+    assert reply.ended
+    assert reply.message_text == "erased"
+
+
+def test_exception_of_the_scope_check_denies_the_resume() -> None:
+    talk = guarded(reply="sse")
+    visit = talk.session(principal="ann")
+    visit.call(1, "erase")
+    talk.step(3)
+
+    def broken(have: frozenset[str], scope: str) -> bool:
+        raise LookupError(SECRET)
+
+    served: Any = talk.endpoint.auth
+    served.resource_server._satisfies = broken
+    served.resource_server._scopes = ()  # or the head is denied already
+    denied = visit.get(b"2-0")
+    assert (denied.status, SECRET.encode() in denied.body) == (500, False)
+
+
 @pytest.mark.requirement("AR-17", "AU-7", "ELIC-20")
 def test_request_state_belongs_to_its_principal() -> None:
     talk = guarded()

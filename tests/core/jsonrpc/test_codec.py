@@ -23,6 +23,7 @@ from mcp_core.jsonrpc._codec import (
     encode_notification,
     encode_request,
     encode_result,
+    has_duplicates,
     is_batch,
     reader,
     split_batch,
@@ -685,3 +686,40 @@ def test_decode_duplicate_member_raises(members: dict[str, Any], key: str, value
 def test_decode_random_bytes_give_envelope_or_bad_message(data: bytes) -> None:
     with suppress(BadMessage):
         decode(data)
+
+
+# -- Duplicate members -----------------------------------------------------------------------------
+
+KEYS = st.text(st.sampled_from(['"', "a", "b", "\\", "é", " "]), max_size=3)
+VALUES = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(st.sampled_from(['"', "a", "\\", "é"]), max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(
+    st.lists(st.tuples(KEYS, VALUES), max_size=5), st.booleans(), st.sampled_from(["", " ", "\n "])
+)
+def test_duplicates_are_found_in_any_spelling(
+    pairs: list[tuple[str, Any]], ascii_only: bool, space: str
+) -> None:
+    """The oracle knows the members, since it wrote them."""
+    spelled = [
+        f"{json.dumps(key, ensure_ascii=ascii_only)}{space}:{space}"
+        f"{json.dumps(value, ensure_ascii=ascii_only)}"
+        for key, value in pairs
+    ]
+    data = ("{" + f"{space},{space}".join(spelled) + "}").encode()
+    names = [key for key, _ in pairs]
+    twice = len(set(names)) < len(names)
+    if twice or not any('"' in name for name in names):
+        assert has_duplicates(data) is twice
+    nested = b'{"in":%b,"other":0}' % data
+    assert has_duplicates(nested, "in") is has_duplicates(data)
+    assert not has_duplicates(nested)
+
+
+@pytest.mark.parametrize("data", [b"[]", b'"a"', b"null", b"{", b"", b'{"a":\xff}'])
+def test_duplicates_of_other_json_are_none(data: bytes) -> None:
+    assert not has_duplicates(data)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.http import HttpOptions, RequestHead
+from mcp_core.http.server._asgi import MOUNT_POINT
 from mcp_core.registry import Server
 from mcp_core.runtime import AsgiApplication
 from tests.core.http.site import HOST
@@ -177,16 +178,16 @@ def test_lifespan_start_cancelled_is_retried() -> None:
     assert app.reported == []
 
 
-def test_application_serves_endpoint_at_root_and_path() -> None:
+def test_application_serves_endpoint_at_mount_point_and_path() -> None:
     app = App()
     site = app._router(bytes, lambda: 0.0, "token")
     (endpoint,) = site.endpoints
     assert endpoint.token == "token"
     found = [
         site.actions_to_send(site.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
-        for path in (b"/", b"/mcp", b"/no")
+        for path in (MOUNT_POINT.encode(), b"/mcp", b"/no", b"/")
     ]
-    assert [head.status for head in found] == [405, 405, 404]  # type: ignore[union-attr]
+    assert [head.status for head in found] == [405, 405, 404, 404]  # type: ignore[union-attr]
 
 
 def test_requests_during_lifespan_start_share_it() -> None:

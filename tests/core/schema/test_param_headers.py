@@ -283,11 +283,6 @@ def test_param_values_siblings_in_nested_object() -> None:
     ]
 
 
-def test_param_values_duplicate_member_uses_last() -> None:
-    """The tool decodes its arguments in the same way."""
-    assert param_values(MAP, b'{"region":"a","region":"b"}') == [("Region", "b")]
-
-
 @pytest.mark.requirement("HDR-12")
 @pytest.mark.parametrize("n", [2**53, -(2**53), 10**40, 1e300])
 def test_param_values_unsafe_integer_raises(n: float) -> None:
@@ -367,3 +362,29 @@ def test_format_value_matches_its_own_value(value: Any) -> None:
     text = format_value(value)
     assert text is not None
     assert header_matches(text, value)
+
+
+@pytest.mark.requirement("HDR-18")
+@pytest.mark.parametrize(
+    ("arguments", "ambiguous"),
+    [
+        (b'{"a":"x","b":{"c":1,"d":2}}', False),
+        (b'{"a":"x","a":"y"}', True),
+        (b'{"z":1,"z":2,"a":"x"}', True),
+        (b'{"a":"x","b":{"c":1,"c":2}}', True),
+        (b'{"a":"x","b":{"c":1,"\\u0063":2}}', True),
+        (b'{"b":{"e":{"f":1,"f":2}}}', True),
+        (b'{"a":"x","other":{"c":1,"c":2}}', False),  # not on the way to a mirrored property
+        (b'{"b":[{"c":1,"c":2}]}', False),
+        (b'["a","a"]', False),
+    ],
+)
+def test_mirrored_values_of_ambiguous_arguments_are_rejected(
+    arguments: bytes, ambiguous: bool
+) -> None:
+    headers = {("a",): "A", ("b", "c"): "C", ("b", "e", "f"): "F"}
+    if ambiguous:
+        with pytest.raises(ValueError, match="twice"):
+            mirrored_values(headers, arguments)
+    else:
+        assert len(mirrored_values(headers, arguments)) == 3

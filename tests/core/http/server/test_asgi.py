@@ -27,8 +27,8 @@ SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] =
     ("", "/mcp", b"/mcp", b"a=b&c", b"/mcp", b"/mcp?a=b&c"),
     ("", "/", b"/", b"", b"/", b"/"),
     # Mounted: what is in front is in both, as ASGI wants it.
-    ("/tools", "/tools/", b"/tools/", b"", b"/", b"/tools/"),
-    ("/tools", "/tools", b"/tools", b"", b"", b"/tools"),
+    ("/tools", "/tools/", b"/tools/", b"", b"(mount point)", b"/tools/"),
+    ("/tools", "/tools", b"/tools", b"", b"(mount point)", b"/tools"),
     ("/tools", "/tools/mcp", b"/tools/mcp", b"x", b"/mcp", b"/tools/mcp?x"),
     ("/a/b", "/a/b/mcp", None, b"", b"/mcp", b"/a/b/mcp"),
     ("/tools/", "/tools/mcp", b"/tools/mcp", b"", b"/mcp", b"/tools/mcp"),
@@ -56,6 +56,32 @@ def test_scope_path_is_relative_to_the_mount(
     given = scope(path=path, **{key: value for key, value in told.items() if value is not None})
     head, found = split_scope(given)
     assert (found, head.target, head.method) == (inside, target, b"POST")
+
+
+# root_path, app_root_path as Starlette sets it, path; the path inside, the target as the client
+# sees it
+MOUNTS: list[tuple[str, str, str, bytes, bytes]] = [
+    ("", "", "/", b"(mount point)", b"/"),
+    ("", "", "/mcp", b"/mcp", b"/mcp"),
+    ("/tools", "", "/tools/", b"(mount point)", b"/tools/"),
+    ("/api/tools", "/api", "/api/tools/mcp", b"/mcp", b"/api/tools/mcp"),
+    ("/api/tools", "/api", "/api/tools", b"(mount point)", b"/api/tools"),
+    # A proxy has removed "/api".
+    ("/api/tools", "/api", "/tools/mcp", b"/mcp", b"/api/tools/mcp"),
+    ("/api/tools", "/api", "/tools/", b"(mount point)", b"/api/tools/"),
+    ("/api/tools", "/api/", "/tools/", b"(mount point)", b"/api/tools/"),
+    ("/api/tools", "/api", "/toolshed", b"/toolshed", b"/api/tools/toolshed"),
+    ("/api", "/api", "/mcp", b"/mcp", b"/api/mcp"),
+    ("/api", "/else", "/mcp", b"/mcp", b"/api/mcp"),
+]
+
+
+@pytest.mark.parametrize(("root", "outer", "path", "inside", "target"), MOUNTS)
+def test_scope_path_in_starlette_is_relative_to_the_mount(
+    root: str, outer: str, path: str, inside: bytes, target: bytes
+) -> None:
+    head, found = split_scope(scope(path=path, root_path=root, app_root_path=outer))
+    assert (found, head.target) == (inside, target)
 
 
 def test_scope_headers_are_passed_on() -> None:
@@ -236,3 +262,49 @@ def test_scope_of_another_type_raises() -> None:
 
 def test_http_request_is_never_paused() -> None:
     assert not begin(Talk(), "GET", [HOST]).paused
+
+
+# -- Hostile header values -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", [b"1-\x1b[31m", b"\x07-1", b"a\x00b-0", b"\x7f", b"\xff\x9b-2", b"1\r\nx: y"]
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"last-event-id",
+        b"mcp-session-id",
+        b"mcp-protocol-version",
+        b"mcp-method",
+        b"mcp-name",
+        b"host",
+        b"origin",
+        b"accept",
+        b"content-type",
+        b"content-length",
+        b"content-encoding",
+    ],
+)
+def test_error_texts_have_no_control_characters_of_a_header(name: bytes, value: bytes) -> None:
+    """ASGI servers pass on more characters than our own: terminals and logs show error texts."""
+    talk = Talk()
+    visit = talk.session()
+    headers, data = calling("echo")
+    for method, usual in (
+        ("POST", headers),
+        ("POST", [*POST, *visit.headers]),
+        ("GET", [*GET, *visit.headers]),
+        ("DELETE", [HOST, *visit.headers]),
+    ):
+        hostile = [*[pair for pair in usual if pair[0] != name], (name, value)]
+        asked = begin(talk, method, hostile)
+        if not asked.over:
+            asked.receive(body(data), 0.0)
+        settle(talk)
+        said = asked.messages_to_send(0.0)
+        texts = [pair[1].decode() for pair in said[0]["headers"]]
+        bodies = [message["body"] for message in said[1:] if message["body"].startswith(b"{")]
+        texts += [json.decode(each).get("error", {}).get("message", "") for each in bodies]
+        assert all(text.isprintable() for text in texts), texts
+        asked.disconnected(0.0)

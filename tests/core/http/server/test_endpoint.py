@@ -271,6 +271,8 @@ STATUSES = [
         -32602,
     ),
     ("not JSON", b"{", [], 400, -32700),
+    ("nothing", b"", [], 400, -32700),
+    ("white space", b" \r\n\t", [], 400, -32700),
     ("not an object", b"[]", [], 400, -32600),
     ("no method", b'{"jsonrpc":"2.0","id":1}', [], 400, -32600),
 ]
@@ -813,3 +815,91 @@ def test_mirrored_name_in_another_spelling_is_a_mismatch(name: str) -> None:
     reply = talk.modern(call, name)
     assert (reply.status, reply.message["error"]["code"]) == (400, -32020)
     assert talk.modern(call, "=?base64?ZWNobw==?=").status == 200
+
+
+# What stands in params, and whether two readers of the body can disagree about a mirrored value.
+META = b'"_meta":' + json.encode(meta())
+AMBIGUOUS: list[tuple[str, str, bytes, bool]] = [
+    ("tools/call", "echo", b'"name":"echo"', False),
+    ("tools/call", "echo", b'"name":"echo","uri":"memo://a"', False),
+    ("tools/call", "echo", b'"uri":"memo://b","name" : "echo" ', False),
+    ("tools/call", "echo", b'"name":"echo","arguments":{"text":"\\u0022 name","name":1}', False),
+    ("tools/call", "echo", b'"name":"other","name":"echo"', True),
+    ("tools/call", "echo", b'"name":"echo","name":"other"', True),
+    ("tools/call", "echo", b'"name":"echo","name":"echo"', True),
+    ("tools/call", "echo", b'"n\\u0061me":"other","name":"echo"', True),
+    ("tools/call", "echo", b'"name":"","x":0,"name":"echo"', True),
+    ("tools/call", "echo", b'"name":"echo","arguments":{},"arguments":{"text":"x"}', True),
+    ("tools/call", "echo", b'"name":"echo",' + META, True),
+    ("resources/read", "memo://a", b'"uri":"memo://a","name":"echo"', False),
+    ("resources/read", "memo://a", b'"uri":"memo://b","uri":"memo://a"', True),
+    ("resources/read", "memo://a", b'"ur\\u0069":"memo://b","uri":"memo://a"', True),
+    ("tools/list", "", b'"name":"a","name":"b"', True),
+]
+
+
+@pytest.mark.parametrize(("method", "name", "params", "ambiguous"), AMBIGUOUS)
+@pytest.mark.requirement("HDR-18")
+def test_duplicate_member_of_mirrored_params_is_rejected(
+    method: str, name: str, params: bytes, ambiguous: bool
+) -> None:
+    """A proxy that lets a call pass by its header or its body must have seen what we act on."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":{%b,%b}}' % (
+        method.encode(),
+        params,
+        META,
+    )
+    for each in (body, body.replace(b",", b" ,\n\t").replace(b":{", b" : { ")):
+        reply = Talk().post(
+            each, VERSION, (b"mcp-method", method.encode()), (b"mcp-name", name.encode())
+        )
+        if not ambiguous:
+            assert reply.status == 200
+            continue
+        assert (reply.status, reply.message["error"]["code"]) == (400, -32600)
+        assert "twice" in reply.message["error"]["message"]
+
+
+@pytest.mark.requirement("HDR-18")
+def test_duplicate_version_in_meta_is_rejected() -> None:
+    versions = b'"io.modelcontextprotocol/protocolVersion":"2025-11-25",'
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%b}}'
+    twice = body % META.replace(b'{"io', b"{" + versions + b'"io', 1)
+    headers = [VERSION, (b"mcp-method", b"tools/list")]
+    reply = Talk().post(twice, *headers)
+    assert (reply.status, reply.message["error"]["code"]) == (400, -32600)
+    assert Talk().post(body % META, *headers).status == 200
+
+
+# -- Bodies without a message ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_empty_post_of_a_session_or_without_one_gets_an_error(body: bytes) -> None:
+    """A client whose body was lost must not take the response for an accepted message."""
+    talk = Talk()
+    replies = [
+        talk.post(body, VERSION, (b"mcp-method", b"tools/list")),
+        talk.post(body),
+        talk.session().post(body),
+        Talk(sessions=False).post(body),
+        Talk(Server("new", versions=[E])).post(body),
+    ]
+    for reply in replies:
+        assert (reply.status, reply.message["error"]["code"]) == (400, -32700)
+        assert "empty" in reply.message["error"]["message"]
+
+
+def test_empty_post_to_an_sse_session_gets_an_error() -> None:
+    talk = Talk()
+    stream = talk.get()
+    (event,) = stream.events
+    assert talk.post(b"", target=event[1]).status == 400
+    assert len(stream.events) == 1
+
+
+def test_busy_response_has_the_code_of_its_revision() -> None:
+    """-32000 is not free in 2026-07-28, where our code is positive."""
+    talk = Talk(limits=HttpLimits(sessions=0))
+    assert talk.post(initialize()).message["error"]["code"] == -32000
+    assert talk.call(1).message["error"]["code"] == 429

@@ -11,8 +11,20 @@ from mcp_core import ConnectionClosed, Limits
 from mcp_core.http import HttpLimits
 from mcp_core.http.server._session import Conversation, Session
 from mcp_core.registry import Server
-from tests.core.http.site import POST, D, Talk, Visit, _Pause, example, initialize, meta, request
-from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
+from tests.core.http.site import (
+    HOST,
+    POST,
+    D,
+    Reply,
+    Talk,
+    Visit,
+    _Pause,
+    example,
+    initialize,
+    meta,
+    request,
+)
+from tests.core.http.test_isolation import B, C, Fifty, cancelled, left_over
 
 ASKED = {"notifications": {"toolsListChanged": True}, "_meta": meta()}
 
@@ -224,10 +236,8 @@ def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
         assert (reply.body, talk.jobs, list(talk.server._listeners)) == (body, {}, [])
 
 
-@pytest.mark.parametrize(("version", "status"), [(D, 404), ("2026-07-28", 503)])
-def test_closed_conversation_answers_pending_requests_with_its_status(
-    version: str, status: int
-) -> None:
+@pytest.mark.parametrize(("version", "status"), [(D, 200), ("2026-07-28", 503)])
+def test_closed_conversation_ends_pending_requests(version: str, status: int) -> None:
     talk = Talk()
     reply = (
         talk.session().call(1, "slow", steps=9) if version == D else talk.call(1, "slow", steps=9)
@@ -259,8 +269,9 @@ def test_closed_conversation_sends_what_was_queued() -> None:
         "notifications/tools/list_changed",
         "result",
     ]
-    assert [each["id"] for each in both.messages] == [1]
-    assert [each["params"]["progress"] for each in deaf.messages] == [1, 2]
+    assert [each["id"] for each in both.messages] == [1, 2]
+    assert [each["params"]["progress"] for each in deaf.messages[:-1]] == [1, 2]
+    assert "error" in deaf.messages[-1]
     assert left_over(talk) == {}
 
 
@@ -460,6 +471,177 @@ def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
     assert list(session_of(visit).streams) == [b"0", b"2"]
     visit.post(cancelled(1))
     assert list(session_of(visit).streams) == [b"0"]
-    assert visit.get(b"2-0").status == 400
+    assert visit.get(b"2-0").status == 405
     talk.step(2)
     assert left_over(talk) == {}
+
+
+# -- The end of a session --------------------------------------------------------------------------
+
+
+def delete(visit: Visit) -> None:
+    """End the session, and check that nothing of it is left once its handlers have ended."""
+    talk = visit.talk
+    assert visit.delete().status == 204
+    assert visit.post(request(99, "ping")).status == 404
+    talk.step(2)
+    assert (talk.jobs, left_over(talk)) == ({}, {})
+
+
+def ended_with_an_error(reply: Reply, *ids: int | str) -> bool:
+    """Return True if the last messages of a reply are one error response for each of `ids`."""
+    errors = reply.messages[-len(ids) :]
+    assert [each["id"] for each in reply.messages if "id" in each] == [*ids]
+    for each in errors:
+        assert each["error"]["code"] == -32603
+        assert "initialize" in each["error"]["message"]
+    return (reply.status, reply.ended) == (200, True)
+
+
+@pytest.mark.parametrize("version", [B, C, D])
+@pytest.mark.parametrize("format", ["auto", "sse", "json"])
+def test_deleted_session_answers_each_call_under_way(version: str, format: str) -> None:
+    """Clients of the Python SDK 1.x raise at a 404, or wait for a response without end."""
+    talk = Talk(reply=format)
+    visit = talk.session(version)
+    calls = [visit.call(1, "slow", steps=99), visit.call("1", "slow", steps=99)]
+    talk.step()
+    delete(visit)
+    for reply, id in zip(calls, (1, "1"), strict=True):
+        assert ended_with_an_error(reply, id)
+        assert reply.is_stream is (format == "sse")
+
+
+def test_deleted_session_ends_begun_streams_with_an_error() -> None:
+    run = Fifty()
+    run.emit(2)
+    waiting = run.visit.call(2, "stand")
+    run.talk.wait(15)  # a comment has begun its stream
+    standing = run.visit.get()
+    delete(run.visit)
+    assert ended_with_an_error(run.reply, run.id)
+    assert ended_with_an_error(waiting, 2)
+    assert len(run.reply.messages) == 3
+    assert (standing.messages, standing.ended) == ([], True)
+    assert run.resume(run.reply.last_id).status == 404
+
+
+def test_deleted_session_answers_requests_that_wait_for_a_handler() -> None:
+    talk = Talk(example(Limits(in_flight=1)))
+    visit = talk.session()
+    calls = [visit.call(id, "slow", steps=99) for id in (1, 2, 3)]
+    delete(visit)
+    assert all(ended_with_an_error(reply, id) for reply, id in zip(calls, (1, 2, 3), strict=True))
+
+
+def test_deleted_session_answers_all_of_a_batch() -> None:
+    talk = Talk()
+    visit = talk.session(B)
+    params = {"name": "slow", "arguments": {"steps": 99}}
+    both = visit.post([request(id, "tools/call", params) for id in (1, 2)])
+    delete(visit)
+    assert ended_with_an_error(both, 1, 2)
+
+
+def test_deleted_session_cancels_what_its_calls_have_asked() -> None:
+    talk = Talk()
+    visit = talk.session(elicitation={})
+    reply = visit.call(1, "ask")
+    talk.step()
+    delete(visit)
+    assert [each.get("method") for each in reply.messages] == [
+        "elicitation/create",
+        "notifications/cancelled",
+        None,
+    ]
+    assert "error" in reply.messages[-1]
+
+
+def test_deleted_session_does_not_answer_cancelled_calls() -> None:
+    run = Fifty(reply="sse")
+    run.visit.post(cancelled(run.id))
+    delete(run.visit)
+    assert run.reply.messages == []
+
+
+def test_deleted_sse_session_answers_on_its_stream() -> None:
+    talk = Talk()
+    stream = talk.get()
+    where = stream.events[0][1]
+
+    def post(message: Any) -> None:
+        assert talk.send(b"POST", POST, json.encode(message), target=where).status == 202
+
+    post(initialize("2024-11-05"))
+    post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    post(request(5, "tools/call", {"name": "slow", "arguments": {"steps": 99}}))
+    assert talk.send(b"DELETE", [HOST], target=where).status == 204
+    assert stream.ended
+    assert [each["id"] for each in stream.messages] == [0, 5]
+    assert stream.messages[1]["error"]["code"] == -32603
+    talk.step(2)
+    assert left_over(talk) == {}
+
+
+def test_session_that_ends_at_shutdown_says_so() -> None:
+    talk = Talk()
+    reply = talk.session().call(1, "slow", steps=9)
+    talk.site.shutdown()
+    talk.site.close()
+    talk.pump()
+    assert (reply.status, reply.message["error"]["code"]) == (503, -32000)
+    assert "shut down" in reply.message["error"]["message"]
+
+
+# -- Streams that are over -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("away", [True, False])
+@pytest.mark.parametrize("told", [0, 2])
+def test_resume_of_a_cancelled_call_ends_with_405(told: int, away: bool) -> None:
+    """Otherwise clients of the TypeScript SDK come back every second, for minutes."""
+    run = Fifty(reply="sse")
+    run.talk.wait(15)  # the stream has begun
+    run.emit(told)
+    if away:
+        run.talk.close_after(run.reply)
+    run.visit.post(cancelled(run.id))
+    assert run.reply.ended
+    assert not any("result" in message for message in run.reply.messages)
+    if told:
+        replayed = run.resume(b"2-0")
+        assert (replayed.status, len(replayed.messages), replayed.ended) == (200, told, True)
+    for _ in range(2):
+        again = run.resume(b"2-%d" % told)
+        assert (again.status, again.ended) == (405, True)
+        assert again.headers[b"allow"] == b"POST, DELETE, OPTIONS"
+        assert "cancelled" in again.message["error"]["message"]
+    run.finish()
+    assert left_over(run.talk) == {}
+
+
+def test_resume_of_a_call_cancelled_before_its_stream_ends_with_405() -> None:
+    run = Fifty()
+    run.visit.post(cancelled(run.id))
+    assert run.reply.ended
+    assert [kind for kind, data, *_ in run.reply.events if data] == []
+    assert run.resume(run.reply.last_id).status == 405
+
+
+def test_resume_of_an_answered_stream_at_its_end_gets_405() -> None:
+    """Clients of the TypeScript SDK 1.x do this after an error response."""
+    run = Fifty()
+    run.emit(1)
+    run.finish()
+    assert run.resume(b"2-1").messages == run.reply.messages[1:]
+    assert run.resume(b"2-2").status == 405
+
+
+def test_resume_forgets_old_cancelled_streams() -> None:
+    run = Fifty()
+    for number in range(100, 140):
+        run.visit.call(number, "stand", progress=True)
+        run.visit.post(cancelled(number))
+    assert len(session_of(run.visit).cancelled_streams) == 32
+    assert run.resume(b"3-0").status == 400
+    assert run.resume(b"42-0").status == 405

@@ -129,7 +129,9 @@ def test_frame_watch_later_goaway_cannot_raise_last_id() -> None:
         (PREFACE + frame(SETTINGS, payload=setting(3, 1))[:-1], False, True),
         (HELLO, True, False),
         (HELLO + WHOLE, True, False),
-        (HELLO + WHOLE[:-1], False, True),
+        (PREFACE + frame(SETTINGS, payload=setting(3, 1)), True, False),
+        (HELLO + WHOLE[:-1], True, True),
+        (HELLO + WHOLE[:3], True, True),
         (HELLO + frame(HEADERS, 0, 1, b"bl"), True, True),
     ],
 )
