@@ -26,13 +26,13 @@ from mcp_core.client._status import ConnectionStatus as ConnectionStatus
 from mcp_core.messages._pending import PendingRequest as PendingRequest
 from mcp_core.messages._pending import deliver as deliver
 
-from ._auth_check import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
-from ._auth_check import run_auth_check as run_auth_check
 from ._client import AbstractClient as AbstractClient
 from ._client_callbacks import CallbackJob as CallbackJob
 from ._client_context import ClientContext as ClientContext
 from ._client_context import client_context as client_context
+from ._job import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
 from ._job import Job as Job
+from ._job import run_auth_check as run_auth_check
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
 from ._log_records import LogEscaper as LogEscaper

@@ -405,7 +405,7 @@ def test_http_sse_is_tried_only_after_rejected_handshake(
 def test_handshake_rejected_with_versions_repeats_probe() -> None:
     net = Net()
     net.open()
-    net.at(5.0)
+    net.at(15.0)
     _, initialize = net.new_calls()
     net.answer(initialize, error(2, -32022, "version", data={"supported": [E]}), 400)
     again = net.call()
@@ -418,12 +418,12 @@ def test_http_sse_is_left_for_late_probe_response() -> None:
     net = Net(url=SSE, initialize_timeout=3.0)
     net.open()
     probe = net.call()
-    net.at(5.0)
+    net.at(15.0)
     net.answer(net.call(), "", 405, "text/plain")
     get = net.call()
     net.answer(probe, result(posted_message(probe)["id"], discover_result()))
     assert net.events() == []
-    net.at(8.0)
+    net.at(18.0)
     assert net.event().peer.dialect.version == E
     id, call = send_call(net)
     assert (call.head.target, net.dropped) == (b"/base/sse", [get.key])

@@ -232,7 +232,7 @@ def test_version_probe_timed_out_is_dropped_after_handshake() -> None:
     net = Net()
     net.open()
     probe = net.call()
-    net.at(5.0)
+    net.at(15.0)
     net.answer(net.call(), result(2, initialize_result(D)))
     net.answer(net.call())
     net.answer(net.call(), status=405)
@@ -800,7 +800,7 @@ def test_new_session_in_other_revision_fails_held_calls() -> None:
 def test_stateless_404_is_an_error_of_the_call() -> None:
     net = Net()
     net.open()
-    net.at(5.0)
+    net.at(15.0)
     _, initialize = net.new_calls()
     # The session is not used: the server turns out to be stateless.
     refused = {

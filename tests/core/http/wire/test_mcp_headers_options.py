@@ -25,7 +25,7 @@ def test_client_config_without_options_has_defaults() -> None:
     assert config.info == t.Implementation(name="mcp-trio", version=__version__)
     assert (config.versions, config.probe_timeout, config.initialize_timeout) == (
         list(ALL),
-        5.0,
+        15.0,
         None,
     )
     assert config.keep_alive is None
