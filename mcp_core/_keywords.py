@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-__all__ = ["check_keywords", "shows_keywords"]
+__all__ = ["check_keywords", "check_keywords_of", "shows_keywords"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,19 +19,35 @@ def check_keywords(options: Mapping[str, object], kind: type, function: str) -> 
     Raises:
         TypeError: an option is unknown. The text names a similar one, if there is one.
     """
-    known = kind.__annotations__  # with those of the base classes
-    if not options.keys() <= known.keys():
-        name = next(name for name in options if name not in known)
-        raise TypeError(unknown_keyword(function, name, known))
+    check_names(options, kind.__annotations__, function)  # with those of the base classes
 
 
-def unknown_keyword(function: str, name: str, known: Mapping[str, object]) -> str:
-    """Return the text of the error for an option that a function does not have."""
+def check_keywords_of(options: Mapping[str, object], called: Callable[..., Any], name: str) -> None:
+    """Check that `called`, which is decorated with `shows_keywords`, has all of `options`.
+
+    `name` is the function that they were given to, for the error text.
+
+    Raises:
+        TypeError: as by `check_keywords`.
+    """
+    known = {
+        parameter.name: parameter
+        for parameter in inspect.signature(called).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    check_names(options, known, name)
+
+
+def check_names(options: Mapping[str, object], known: Mapping[str, object], function: str) -> None:
+    """Raise `TypeError` for the first of `options` that is not `known`, with a similar name."""
+    if options.keys() <= known.keys():
+        return
     from difflib import get_close_matches  # on first use: only for the error
 
+    name = next(name for name in options if name not in known)
     similar = get_close_matches(name, known, 1)
     hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(known)}"
-    return f"{function} has no option {name!r}; {hint}"
+    raise TypeError(f"{function} has no option {name!r}; {hint}")
 
 
 class _Default:

@@ -23,6 +23,7 @@ from mcp_core.runtime import (
     ClientConfigOptions,
     ClientContext,
     check_keywords,
+    check_keywords_of,
     client_config,
     client_context,
     shows_keywords,
@@ -89,13 +90,13 @@ def connect(
             (see `connect_http`).
         prior_knowledge: for a URL without TLS, whether the server is known to speak HTTP/2
             (see `connect_http`).
-        options: see `ClientOptions`.
+        options: see `ClientOptions`; also those of the function for this kind of target.
 
     *Resource handling* and *Error handling*: as `connect_http` and `connect_stdio`.
 
     Raises:
         ConnectFailed: the server could not be started or reached, or the negotiation failed.
-        TypeError: the target has another type.
+        TypeError: the target has another type, or an option is unknown.
         ValueError: an option is out of its range, or the URL is invalid.
     """
     if auth is not False and not isinstance(target, str):
@@ -104,21 +105,24 @@ def connect(
         raise ValueError(
             "prior_knowledge is for a server at http://: others negotiate the protocol"
         )
-    check_keywords(options, ClientOptions, "connect()")
     if isinstance(target, Server):
+        check_keywords(options, ClientOptions, "connect()")
         return ClientContext(_connect_memory(target, options), "mcp_trio.connect", check_trio)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
+        check_keywords_of(options, connect_http, "connect()")
         return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
     if isinstance(target, str) and target.lower().startswith(("ws://", "wss://")):
         if auth is not False:
             raise ValueError(
                 "auth is for http:// and https://: give a WebSocket its token in headers"
             )
+        check_keywords_of(options, connect_websocket, "connect()")
         return connect_websocket(target, **options)
     if isinstance(target, str) or not hasattr(target, "__iter__"):
         raise TypeError(
             f"connect to a URL, to a Server or to a command as a list of words, not to {target!r}"
         )
+    check_keywords_of(options, connect_stdio, "connect()")
     return connect_stdio(target, **options)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_core._errors import show_public_path
 from mcp_core._keywords import check_keywords as check_keywords
+from mcp_core._keywords import check_keywords_of as check_keywords_of
 from mcp_core._keywords import shows_keywords as shows_keywords
 from mcp_core._text import ByteEscaper as ByteEscaper
 from mcp_core._text import shorten_text as shorten_text
@@ -94,6 +95,7 @@ __all__ = [
     "UnexpectedResult",
     "answer_form",
     "check_keywords",
+    "check_keywords_of",
     "client_config",
     "client_context",
     "deliver",

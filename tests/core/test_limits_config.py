@@ -208,7 +208,7 @@ def test_config_declares_own_capabilities(path: tuple[str, ...], declared: bool)
 
 def test_config_default_timeouts() -> None:
     config = Config(CLIENT_INFO, CLIENT_CAPABILITIES)
-    assert (config.probe_timeout, config.initialize_timeout) == (5.0, None)
+    assert (config.probe_timeout, config.initialize_timeout) == (15.0, None)
 
 
 @pytest.mark.requirement("VER-12")

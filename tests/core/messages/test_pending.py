@@ -29,6 +29,8 @@ from mcp_core.runtime import CallWait, PendingCall, PendingRequest, deliver
 from mcp_core.types import ListToolsResult, Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core.runtime import CallOptions, CallSteps
 
 LIMIT: Final = 48 * 1024 * 1024  # bytes of memory for a listing
@@ -320,13 +322,29 @@ def test_call_own_exception_is_raised() -> None:
         call.result()
 
 
+class PlainCallbacks:
+    """`ProgressCallbacks` of a plain function: it is called at once."""
+
+    busy = False
+
+    def __init__(self, callback: Callable[..., object]) -> None:
+        self._callback = callback
+
+    def call(self, progress: float, total: float | None, message: str | None, /) -> None:
+        self._callback(progress, total, message)
+
+    def abandon(self) -> None:
+        """Do nothing: no callback waits."""
+
+
 def test_call_progress_reaches_callback() -> None:
     received: list[Any] = []
-    call = started(one(), {"progress": lambda *args: received.append(args)})
+    call = started(one())
+    call.progress_callbacks = PlainCallbacks(lambda *args: received.append(args))
     call.on_progress(progress())
     assert call.log == ["rearm"]
     assert received == [(0.5, 1.0, "half")]
-    silent = started(one(), {"progress": None})
+    silent = started(one())
     silent.on_progress(progress())
     assert silent.log == ["rearm"]
 
@@ -336,7 +354,8 @@ def test_call_failing_callback_ends_it(raised: BaseException) -> None:
     def fail(*_: object) -> None:
         raise raised
 
-    call = started(two(), {"progress": fail})
+    call = started(two())
+    call.progress_callbacks = PlainCallbacks(fail)
     call.end("x", None)
     call.on_progress(progress())
     assert call.log == ["rearm", "rearm", "wake"]
