@@ -397,9 +397,14 @@ class RouterScript:
         name, _, number = id.rpartition(b"-")
         stream = session.streams.get(name)
         alive = self.endpoint.sessions.get(session.id) is session
-        self._get(
-            client_number, id, must=alive and stream is not None and stream.reaches(int(number))
+        # A client that has every event of a stream which is over is refused, so that it stops.
+        must = (
+            alive
+            and stream is not None
+            and stream.reaches(int(number))
+            and not (stream.over and int(number) == stream.last)
         )
+        self._get(client_number, id, must=must)
 
     def _resume_unknown(self, client_number: int, id: bytes) -> None:
         client = self._clients[client_number]
