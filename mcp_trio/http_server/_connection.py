@@ -87,7 +87,8 @@ class HttpServerConnection(abc.ABC):
     """A server connection on `stream`, whose requests go to the driver `reception`.
 
     Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read.
-    `on_exchange` is called with the log entry of every exchange when it has ended.
+    `on_exchange` is called with the log entry of every exchange when it has ended. `address` is
+    that of the client, "" if it is unknown.
     """
 
     def __init__(
@@ -96,10 +97,12 @@ class HttpServerConnection(abc.ABC):
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
+        address: str = "",
     ) -> None:
         self._reception = reception
         self._stream = stream
         self._on_exchange = on_exchange
+        self._address = address
         self._deadline = reception.deadlines.new(self._handle_timeout)
         self._read_scope = trio.CancelScope()
         self._close_scope = trio.CancelScope()
