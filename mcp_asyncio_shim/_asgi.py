@@ -131,6 +131,17 @@ class _AsgiDriver(ConnectionDriver):
         self.pump()
 
     @asynccontextmanager
+    async def interruptible(self) -> AsyncIterator[Callable[[], object]]:
+        """Give a function that ends the wait in the body of the context, and the body."""
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                yield lambda: scope.reschedule(self.clock())
+        except TimeoutError:
+            if not scope.expired():
+                raise
+
+    @asynccontextmanager
     async def run_beside(
         self, function: Callable[[], Coroutine[Any, Any, bool]]
     ) -> AsyncIterator[None]:
@@ -138,25 +149,20 @@ class _AsgiDriver(ConnectionDriver):
 
         If it returns True, the body is cancelled, and the context ends without an exception.
         """
-        scope = asyncio.timeout(None)
+        async with self.interruptible() as interrupt:
 
-        async def run() -> None:
-            if await function():
-                scope.reschedule(self.clock())
+            async def run() -> None:
+                if await function():
+                    interrupt()
 
-        try:
-            async with scope:
-                task = asyncio.create_task(run())
-                try:
-                    yield
-                finally:
-                    task.cancel()
-                    await asyncio.wait({task})
-                if not task.cancelled():
-                    task.result()
-        except TimeoutError:
-            if not scope.expired():
-                raise
+            task = asyncio.create_task(run())
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait({task})
+            if not task.cancelled():
+                task.result()
 
     async def aclose(self) -> None:
         """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from msgspec import Struct
@@ -17,11 +16,8 @@ __all__ = [
     "CLIENT_LIMITS",
     "Bucket",
     "Limits",
-    "PrincipalBuckets",
     "Rate",
 ]
-
-_MAX_PRINCIPALS: Final = 10_000  # about 3 MB of memory
 
 
 class Rate(Struct, frozen=True):
@@ -74,28 +70,6 @@ class Bucket:
             self._tokens -= 1.0
             return 0.0
         return (1.0 - self._tokens) / rate.per_second
-
-
-class PrincipalBuckets:
-    """The buckets of the principals that have called, one for each.
-
-    Beyond `_MAX_PRINCIPALS` the one whose last call is oldest is forgotten.
-    """
-
-    __slots__ = ("_buckets",)
-
-    def __init__(self) -> None:
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
-
-    def get(self, principal: str, rate: Rate) -> Bucket:
-        """Return the bucket of `principal`. `rate` is for a new one."""
-        bucket = self._buckets.get(principal)
-        if bucket is None:
-            bucket = self._buckets[principal] = Bucket(rate)
-            if len(self._buckets) > _MAX_PRINCIPALS:
-                self._buckets.popitem(last=False)
-        self._buckets.move_to_end(principal)
-        return bucket
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from mcp_core.http.server._exchange import Exchange
 from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
 from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
+from mcp_core.http.wire._forwarded import TrustedProxies
 from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
@@ -100,6 +101,7 @@ __all__ = [
     "Router",
     "ServeOptions",
     "Text",
+    "TrustedProxies",
     "Url",
     "WebSocket",
     "WebSocketAction",

@@ -50,6 +50,12 @@ class AsgiRuntime(Protocol):
     async def authorize(self, exchange: Exchange) -> None:
         """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
 
+    def interruptible(self) -> AbstractAsyncContextManager[Callable[[], object]]:
+        """Return a context that gives a function which ends the wait in its body, and the body.
+
+        The context then ends without an exception. Call the function at most once.
+        """
+
     def run_beside(
         self, function: Callable[[], Coroutine[Any, Any, bool]]
     ) -> AbstractAsyncContextManager[object]:
@@ -68,6 +74,7 @@ class AsgiRequest:
 
     __slots__ = (
         "_asgi_exchange",
+        "_interrupt",
         "_output_ready",
         "_receive",
         "_receive_ended",
@@ -86,6 +93,7 @@ class AsgiRequest:
         self._output_ready = False
         self._receive_ended = False
         self._sending = False
+        self._interrupt: Callable[[], object] | None = None  # set while a body is awaited
         self._wakeup = runtime.new_event()
         # Last: from here on the router may call `wake`.
         self._asgi_exchange = asgi_exchange(runtime.router, scope, runtime.clock(), token=self)
@@ -100,6 +108,10 @@ class AsgiRequest:
         self._wakeup = self._runtime.new_event()
         self._output_ready = True
         wakeup.set()
+        interrupt = self._interrupt
+        if interrupt is not None:
+            self._interrupt = None
+            interrupt()
 
     async def run(self) -> None:
         """Serve the request until its response is sent or the client disconnects."""
@@ -107,8 +119,11 @@ class AsgiRequest:
         try:
             self._runtime.pump()
             await self._runtime.authorize(exchange)
-            while exchange.reading:
-                await self._receive_message()
+            if exchange.reading:
+                async with self._runtime.interruptible() as interrupt:
+                    while exchange.reading:
+                        # The request may be answered before its body is complete.
+                        await self._receive_message(interrupt)
             if exchange.queued <= HIGH_WATER:
                 await self._send_output()
             if not self._asgi_exchange.over:
@@ -138,8 +153,10 @@ class AsgiRequest:
             self._receive_ended = True
             self.wake()
 
-    async def _receive_message(self) -> None:
+    async def _receive_message(self, interrupt: Callable[[], object] | None = None) -> None:
+        self._interrupt = interrupt
         message = await self._receive()
+        self._interrupt = None
         self._asgi_exchange.receive(message, self._runtime.clock())
         self._runtime.pump()
 

@@ -91,8 +91,9 @@ class AccessLogEntry(Struct, frozen=True, gc=False):
 class HttpServerConnection(abc.ABC):
     """A server connection on `stream`, whose requests go to the driver `driver`.
 
-    Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read
-    from `stream`. `on_exchange` is called with the log entry of every exchange when it has ended.
+    Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read.
+    `on_exchange` is called with the log entry of every exchange when it has ended. `address` is
+    that of the client, "" if it is unknown.
     """
 
     def __init__(
@@ -101,10 +102,12 @@ class HttpServerConnection(abc.ABC):
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
+        address: str = "",
     ) -> None:
         self._driver = driver
         self._stream = stream
         self._on_exchange = on_exchange
+        self._address = address
         self._deadline = driver.deadlines.new(self._handle_timeout)
         self._read_scope = trio.CancelScope()
         self._close_scope = trio.CancelScope()

@@ -148,6 +148,12 @@ class HttpServerDriver:
     new_event = trio.Event
 
     @asynccontextmanager
+    async def interruptible(self) -> AsyncIterator[Callable[[], object]]:
+        """Give a function that ends the wait in the body of the context, and the body."""
+        with trio.CancelScope() as scope:
+            yield scope.cancel
+
+    @asynccontextmanager
     async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
         """Run `function` in a second task while entered. If it returns True, cancel the body."""
         async with open_quiet_nursery() as nursery:

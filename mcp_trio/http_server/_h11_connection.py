@@ -74,8 +74,9 @@ class H11ServerConnection(HttpServerConnection):
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
+        address: str = "",
     ) -> None:
-        super().__init__(driver, stream, on_exchange, incoming)
+        super().__init__(driver, stream, on_exchange, incoming, address)
         self._heads = HeadReader()
         self._empty_lines = 0  # skipped before the next request
         self._searched = 0  # bytes of an incomplete head in which its end was not found
@@ -219,7 +220,11 @@ class H11ServerConnection(HttpServerConnection):
         self._close_after = False
         self._started_at = now
         exchange = self._exchange = self._driver.router.begin(
-            head.request, now, token=self, may_upgrade=head.is_http_1_1
+            head.request,
+            now,
+            token=self,
+            address=self._address,
+            may_upgrade=head.is_http_1_1,
         )
         self._pump_needed = True
         if exchange.auth_check is not None:

@@ -100,8 +100,9 @@ class H2ServerConnection(HttpServerConnection):
         stream: trio.abc.Stream,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
         incoming: bytes = b"",
+        address: str = "",
     ) -> None:
-        super().__init__(driver, stream, on_exchange, incoming)
+        super().__init__(driver, stream, on_exchange, incoming, address)
         self._watch = FrameWatch(is_server=True)
         self._h2 = H2ServerProtocol()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW - INITIAL_WINDOW)
@@ -294,7 +295,9 @@ class H2ServerConnection(HttpServerConnection):
         stream.expects_continue = not ended and b"expect" in headers
         self._ready[stream] = None
         try:
-            exchange = stream.exchange = self._driver.router.begin(head, now, token=stream)
+            exchange = stream.exchange = self._driver.router.begin(
+                head, now, token=stream, address=self._address
+            )
             self._pump_needed = True
             if exchange.auth_check is not None:
                 stream.auth_scope = self._driver.start_auth_check(exchange)
@@ -377,12 +380,13 @@ class H2ServerConnection(HttpServerConnection):
         self._pump_needed = True
         data = stream.body
         stream.body = b""
-        if data:
-            self._driver.router.receive_data(exchange, bytes(data), now)
         if stream.request_complete:
             self._end_body(stream)
-            self._driver.router.receive_data(exchange, b"", now)
-        elif exchange.reading:
+            self._driver.router.receive_data(exchange, bytes(data), now, end=True)
+            return
+        if data:
+            self._driver.router.receive_data(exchange, bytes(data), now)
+        if exchange.reading:
             if stream.expects_continue and not stream.received:
                 self._h2.send_headers(stream.id, _CONTINUE)
             stream.expects_continue = False

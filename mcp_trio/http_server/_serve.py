@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from mcp_core.http import Endpoint, HttpOptions, Router, begins_http2
+from mcp_core.http import Endpoint, HttpLimits, HttpOptions, Router, begins_http2
 from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
@@ -83,6 +83,8 @@ async def serve_http(
     routes: Mapping[str, Route] | None = None,
     reply: Literal["auto", "json", "sse"] = "auto",
     sessions: bool = True,
+    limits: HttpLimits | None = None,
+    trusted_proxies: Iterable[str] = (),
     auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
@@ -115,6 +117,10 @@ async def serve_http(
             always with an event stream, `"json"` never with one.
         sessions: whether revisions with a handshake get sessions. Without sessions no state
             outlives a request.
+        limits: upper bounds of what clients can use, see `mcp_core.http.HttpLimits`.
+        trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`. The client
+            of a request is then the one that they name in `X-Forwarded-For`. Otherwise all clients
+            of a proxy share the limits of one client.
         auth: the `mcp_core.auth.OAuthResourceServer` that authorizes requests, or one for each
             path, or None for a path without authorization. `routes` have none. Handlers never get
             the token: a token is valid only for the server for which it was issued, so a handler
@@ -131,9 +137,10 @@ async def serve_http(
 
     Raises:
         OSError: the server cannot listen on the address. The text names the cure.
-        ValueError: one of `hosts` or `origins` has another form; two paths differ only in a slash
-            at the end; `auth` has other paths than `server`; or the metadata of two resource
-            servers would be at the same path, because their resources differ only in the host.
+        ValueError: one of `hosts`, `origins` or `trusted_proxies` has another form; two paths
+            differ only in a slash at the end; `auth` has other paths than `server`; or the metadata
+            of two resource servers would be at the same path, because their resources differ only
+            in the host.
     """
     check_trio()
     servers = server if isinstance(server, Mapping) else {path: server}
@@ -148,7 +155,14 @@ async def serve_http(
         tls.set_alpn_protocols(["h2", "http/1.1"])
     scheme: Literal["https"] | None = "https" if tls is not None else None
     options = HttpOptions.of(
-        host, scheme=scheme, hosts=hosts, origins=origins, reply=reply, sessions=sessions
+        host,
+        scheme=scheme,
+        hosts=hosts,
+        origins=origins,
+        reply=reply,
+        sessions=sessions,
+        limits=limits or HttpLimits(),
+        trusted_proxies=trusted_proxies,
     )
     try:
         listeners = await trio.open_tcp_listeners(port, host=host)
@@ -278,6 +292,7 @@ class ServerConnections:
             return
         self._count += 1
         try:
+            address = _peer_address(stream)
             if self._tls is not None:
                 stream = trio.SSLStream(stream, self._tls, server_side=True)
                 try:
@@ -291,7 +306,7 @@ class ServerConnections:
                     _log.debug("no TLS handshake: %s", exc.__cause__ or exc)
                     await trio.aclose_forcefully(stream)
                     return
-            connection = await self._detect_protocol(stream)
+            connection = await self._detect_protocol(stream, address)
             if connection is None:
                 await trio.aclose_forcefully(stream)
                 return
@@ -306,7 +321,7 @@ class ServerConnections:
                 self._all_closed.unpark_all()
 
     async def _detect_protocol(
-        self, stream: trio.abc.Stream
+        self, stream: trio.abc.Stream, address: str
     ) -> H11ServerConnection | H2ServerConnection | None:
         """Return a connection of the protocol that the client uses, or None if it sends nothing.
 
@@ -329,10 +344,10 @@ class ServerConnections:
             if not incoming:
                 return None
         if not is_http2:
-            return H11ServerConnection(self._driver, stream, self._on_exchange, incoming)
+            return H11ServerConnection(self._driver, stream, self._on_exchange, incoming, address)
         from ._h2_connection import H2ServerConnection
 
-        return H2ServerConnection(self._driver, stream, self._on_exchange, incoming)
+        return H2ServerConnection(self._driver, stream, self._on_exchange, incoming, address)
 
     def shutdown(self) -> None:
         """Close idle connections, and let the others end after their running exchanges."""
@@ -345,6 +360,17 @@ class ServerConnections:
         """Wait until no connection is open."""
         while self._count:
             await self._all_closed.park()
+
+
+def _peer_address(stream: trio.abc.Stream) -> str:
+    """Return the IP address of the client, "" if it has none."""
+    if not isinstance(stream, trio.SocketStream):
+        return ""
+    try:
+        name = stream.socket.getpeername()
+    except OSError:  # it has disconnected already
+        return ""
+    return str(name[0]) if isinstance(name, tuple) else ""
 
 
 class CannotListen(OSError):

@@ -1189,8 +1189,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHL-23",),
         "mcp_core/http/server/_endpoint.py",
-        "            self._reject(exchange, NOT_INITIALIZED)",
-        "            self._reject(exchange, NO_SESSION)",
+        "            self._reject(exchange, _checks.NOT_INITIALIZED)",
+        "            self._reject(exchange, _checks.NO_SESSION)",
     ),
     Mutation(
         ("SHL-24",),

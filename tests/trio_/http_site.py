@@ -232,7 +232,13 @@ class FakeSite:
         self.on_complete: Callable[[FakeExchange], None] | None = None
 
     def begin(
-        self, head: RequestHead, now: float, *, token: Any = None, may_upgrade: bool = False
+        self,
+        head: RequestHead,
+        now: float,
+        *,
+        token: Any = None,
+        address: str = "",
+        may_upgrade: bool = False,
     ) -> Any:
         if head.target == b"/fault":
             raise ZeroDivisionError("a mistake of our own")

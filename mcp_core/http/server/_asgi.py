@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._router import Router
 
-__all__ = ["MOUNT_POINT", "AsgiHttpExchange", "split_scope"]
+__all__ = ["MOUNT_POINT", "AsgiHttpExchange", "client_address", "split_scope"]
 
 # The path within an application for its mount point. No path of a request is equal to it.
 MOUNT_POINT: Final = "(mount point)"
@@ -54,6 +54,12 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
     return RequestHead(scope["method"].encode(), target, list(scope["headers"])), path.encode()
 
 
+def client_address(scope: Mapping[str, Any]) -> str:
+    """Return the address of the client, as the server knows it; "" if it does not."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 def _is_below(path: str, root: str) -> bool:
     return bool(root) and (path == root or path.startswith(f"{root}/"))
 
@@ -80,7 +86,9 @@ class AsgiHttpExchange:
         self._closable = scope.get("http_version", "1.1") in ("1.0", "1.1")
         self.gone = False
         self._router = router
-        self.exchange = router.begin(head, now, path=path, token=token)
+        self.exchange = router.begin(
+            head, now, path=path, token=token, address=client_address(scope)
+        )
 
     def __repr__(self) -> str:
         return (

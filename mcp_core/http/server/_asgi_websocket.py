@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.http.wire._messages import Body, Head, RequestHead
 from mcp_core.http.wire._websocket import NO_CODE, Close, Text
 
-from ._asgi import AsgiHttpExchange, split_scope
+from ._asgi import AsgiHttpExchange, client_address, split_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,14 @@ class AsgiWebSocket:
         self._sends_rejections = _RESPONSE in (scope.get("extensions") or {})
         self._connected = self._accepted = self._ended = self.gone = False
         self._router = router
-        self.exchange = router.begin(head, now, path=path, token=token, may_upgrade=True)
+        self.exchange = router.begin(
+            head,
+            now,
+            path=path,
+            token=token,
+            address=client_address(scope),
+            may_upgrade=True,
+        )
 
     def __repr__(self) -> str:
         return (

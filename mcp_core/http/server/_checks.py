@@ -50,12 +50,18 @@ __all__ = [
     "TOO_MANY_STREAMS",
     "WEBSOCKET_UPGRADE",
     "ParsedHead",
+    "body_too_long",
+    "body_too_slow",
     "check_head",
     "check_host_and_origin",
     "check_plain_route",
+    "client_bodies_too_large",
+    "client_sessions_too_many",
+    "client_too_busy",
     "cors_headers",
     "parse_head",
     "preflight_headers",
+    "too_many_bodies",
 ]
 
 ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
@@ -256,6 +262,51 @@ TOO_MANY_STREAMS: Final = _busy(429, "too many streams of this session are open"
 EMPTY_BODY: Final = ErrorResponse(
     400, "the body is empty: send one JSON-RPC message", fault=Fault.PARSE
 )
+# Hint for operators: without it all clients of a proxy have one address.
+_PROXY: Final = "; a proxy in front of the server has to be in its trusted_proxies"
+
+
+def client_sessions_too_many(quota: int, *, initialized: bool) -> ErrorResponse:
+    """Return the response to a client that has its quota of sessions, or of incomplete ones."""
+    if initialized:
+        text = f"this client has {quota} sessions, the most for one: end some by DELETE"
+    else:
+        text = (
+            f"of this client {quota} sessions wait for notifications/initialized: send that first"
+        )
+    return _busy(429, text + _PROXY)
+
+
+def client_too_busy(quota: int) -> ErrorResponse:
+    """Return the response to a client with its quota of requests in progress."""
+    return _busy(
+        429, f"this client has {quota} requests in progress, the most for one: await some{_PROXY}"
+    )
+
+
+def client_bodies_too_large(quota: int) -> ErrorResponse:
+    """Return the response to a request whose client has too much of unfinished bodies."""
+    text = f"the unfinished bodies of this client have more than {quota} bytes: send fewer at once"
+    return _refused_body(429, text + _PROXY)
+
+
+def too_many_bodies(limit: int) -> ErrorResponse:
+    """Return the response to a request whose body is unfinished when there are too many."""
+    text = f"the unfinished bodies of all clients have more than {limit} bytes; try again later"
+    return _refused_body(503, text)
+
+
+def body_too_slow(seconds: float) -> ErrorResponse:
+    """Return the response to a request whose body has taken too long."""
+    return ErrorResponse(
+        408, f"the body has taken more than {seconds:g} s: send it faster", close_after=True
+    )
+
+
+def _refused_body(status: int, message: str) -> ErrorResponse:
+    return ErrorResponse(status, message, _RETRY_AFTER, close_after=True, fault=Fault.BUSY)
+
+
 NO_SESSION: Final = ErrorResponse(404, "unknown session: begin a new one with initialize")
 NOT_INITIALIZED: Final = ErrorResponse(
     400, "no session: send initialize first, then its Mcp-Session-Id with each request"

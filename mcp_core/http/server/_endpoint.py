@@ -14,11 +14,11 @@ Drivers learn what to write from `ready`. Sources: basic/transports of all revis
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
-from mcp_core._limits import PrincipalBuckets
 from mcp_core.connection._connection import Connection
 from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import (
@@ -39,32 +39,14 @@ from mcp_core.messages._incoming import MessageContext
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
+from . import _checks
 from ._auth import AUTHORIZED_VERBS, AuthCheck
-from ._checks import (
-    ALLOWED,
-    EMPTY_BODY,
-    ENDING,
-    ID_IN_USE,
-    NO_SESSION,
-    NO_STREAM,
-    NOT_INITIALIZED,
-    ONLY_POST,
-    POST_HERE,
-    TOO_BUSY,
-    TOO_MANY_SESSIONS,
-    TOO_MANY_STREAMS,
-    WEBSOCKET_UPGRADE,
-    body_too_long,
-    check_head,
-    check_host_and_origin,
-    cors_headers,
-    parse_head,
-    preflight_headers,
-)
 from ._exchange import Exchange, ResponseMode
+from ._quotas import ToolCallBuckets, UnfinishedBodies, client_key
 from ._session import (
     Conversation,
     EndpointState,
+    OneShots,
     Session,
     Sessions,
     cancelled_ids,
@@ -90,6 +72,7 @@ if TYPE_CHECKING:
     from ._auth import EndpointAuth
     from ._checks import ParsedHead
     from ._options import HttpOptions
+    from ._quotas import BodyOwner
 
 __all__ = ["ROUTES", "Endpoint"]
 
@@ -135,7 +118,9 @@ class Endpoint:
         self.ready = self.state.ready
         self.log = self.state.log
         self.sessions = Sessions(limits)
-        self.one_shots: dict[Conversation, None] = {}  # conversations that are not sessions
+        self.one_shots = OneShots(limits)
+        self._buckets = ToolCallBuckets()
+        self.bodies = UnfinishedBodies()  # a `Router` has one for all of its endpoints
         self.websockets = WebSocketSessions()
         self._retry = round(options.retry * 1000)
         self._configure = configure
@@ -145,7 +130,7 @@ class Endpoint:
         self._closing = False
         # Exchanges without a complete response: when to send a comment, unless there is output.
         self._awaiting_output: TimeoutQueue[Exchange] = TimeoutQueue(options.comment_interval)
-        self._buckets = PrincipalBuckets()
+        self._reading: OrderedDict[Exchange, float] = OrderedDict()  # deadlines of their bodies
 
     def __repr__(self) -> str:
         return (
@@ -167,31 +152,36 @@ class Endpoint:
         *,
         token: object = None,
         principal: str = "",
+        address: str = "",
         switches: bool = False,
     ) -> Exchange:
         """Begin the exchange of a request whose head has arrived.
 
-        `principal` is the authenticated client, if `auth` does not find that out. `switches`: the
-        request asks for a WebSocket.
+        `principal` is the authenticated client, if `auth` does not find that out. `address` is that
+        of the connection's peer. `switches`: the request asks for a WebSocket.
         """
         self.state.now = now
         if self._configure() is not self._config:
             self._refresh()
         verb = head.method
         exchange = Exchange(self, token, retry=self._retry)
-        parsed = parse_head(head.headers)
+        parsed = _checks.parse_head(head.headers)
         headers = exchange.headers = parsed.headers
         exchange.is_head = verb == b"HEAD"
         exchange.principal = principal
+        proxies = self.options.trusted_proxies
+        exchange.address = (
+            address if proxies is None else proxies.client_address(address, head.headers)
+        )
         exchange.wants_websocket = switches
         origin = headers.get(b"origin")
         if origin is not None and self.options.host_origin_policy.is_listed_origin(origin):
-            exchange.extra_headers = cors_headers(origin, with_auth=self.auth is not None)
+            exchange.extra_headers = _checks.cors_headers(origin, with_auth=self.auth is not None)
         if self.auth is None or verb not in AUTHORIZED_VERBS:
             self._handle_head(exchange, head, parsed)
             return exchange
         # Before authorization: a web page of another site must not learn whether its token is good.
-        rejection = check_host_and_origin(parsed, self.options)
+        rejection = _checks.check_host_and_origin(parsed, self.options)
         if rejection is not None:
             self.auth.log_line(
                 f"{verb.decode('ascii')} refused with {rejection.status}: {rejection.message}"
@@ -236,12 +226,14 @@ class Endpoint:
         if exchange.wants_websocket:
             self._switch_to_websocket(exchange, head, parsed)
             return
-        rejection = check_head(verb, parsed, self.options, self._session_config)
+        rejection = _checks.check_head(verb, parsed, self.options, self._session_config)
         if rejection is not None:
             self._reject(exchange, rejection)
             return
         if verb == b"OPTIONS":
-            allow = preflight_headers(headers) if exchange.extra_headers else [(b"allow", ALLOWED)]
+            allow = [(b"allow", _checks.ALLOWED)]
+            if exchange.extra_headers:
+                allow = _checks.preflight_headers(headers)
             self._respond(exchange, 204, allow)
             return
         exchange.mirrored_headers = parsed.mirrored
@@ -260,7 +252,7 @@ class Endpoint:
         route = ROUTES.get((verb, modern, id is not None))
         if route is None:
             sessions = self.options.sessions and self._session_config.stateful and not modern
-            allow = [(b"allow", ALLOWED)] if sessions else ONLY_POST
+            allow = [(b"allow", _checks.ALLOWED)] if sessions else _checks.ONLY_POST
             self._reject(
                 exchange, ErrorResponse(405, "this revision does not use that HTTP method", allow)
             )
@@ -285,7 +277,7 @@ class Endpoint:
         ):
             if session is not None and self.auth is not None:
                 self.auth.log_line("refused with 404: the session belongs to another principal")
-            return NO_SESSION
+            return _checks.NO_SESSION
         peer = session.conn.peer
         if peer is not None and dialect is not None and dialect is not peer.dialect:
             version = peer.dialect.version
@@ -299,16 +291,16 @@ class Endpoint:
         self, exchange: Exchange, head: RequestHead, parsed: ParsedHead
     ) -> None:
         assert self._config is not None
-        rejection = check_head(WEBSOCKET_UPGRADE, parsed, self.options, self._config)
-        if rejection is None and self._closing:
-            rejection = ENDING
-        if rejection is None and len(self.one_shots) >= self.options.limits.sessions:
-            rejection = TOO_BUSY
-        rejection = rejection or find_upgrade_error(head)
+        client = client_key(exchange.principal, exchange.address)
+        rejection = (
+            _checks.check_head(_checks.WEBSOCKET_UPGRADE, parsed, self.options, self._config)
+            or (_checks.ENDING if self._closing else self.one_shots.find_capacity_error(client))
+            or find_upgrade_error(head)
+        )
         if rejection is not None:
             self._reject(exchange, rejection)
             return
-        begin_websocket(exchange, head, self, self._config)
+        begin_websocket(exchange, head, self, self._config, client)
         self.ready[exchange] = None
 
     # -- Routes ------------------------------------------------------------------------------------
@@ -316,17 +308,18 @@ class Endpoint:
     def _read_body(self, exchange: Exchange, head: RequestHead) -> None:
         """POST."""
         if self._closing and exchange.session is None:
-            self._reject(exchange, ENDING)
+            self._reject(exchange, _checks.ENDING)
             return
         exchange.reading = True
         exchange.body_limit = self._session_config.limits.message
+        self._reading[exchange] = self.state.now + self.options.limits.body_time
 
     def _open_stream(self, exchange: Exchange, head: RequestHead) -> None:
         """GET: the standalone stream of a session, or a stream that is resumed."""
         session = exchange.session
         assert isinstance(session, Session)
         if session.legacy_sse:
-            self._reject(exchange, POST_HERE)
+            self._reject(exchange, _checks.POST_HERE)
             return
         found = session.find_stream(exchange.headers.get(LAST_EVENT_ID))
         if isinstance(found, ErrorResponse):
@@ -353,13 +346,11 @@ class Endpoint:
             or not self._session_config.stateful
             or PROTOCOL_VERSION in exchange.headers
         ):
-            self._reject(exchange, NO_STREAM)
-            return
-        rejection = self._find_capacity_error()
-        if rejection is not None:
-            self._reject(exchange, rejection)
+            self._reject(exchange, _checks.NO_STREAM)
             return
         session = self._new_session(exchange, is_sse=True)
+        if session is None:
+            return
         self.sessions.add(session, self.state.now)
         exchange.stream = session.standalone_stream
         session.standalone_stream.exchange = exchange
@@ -384,9 +375,22 @@ class Endpoint:
         self.state.now = now
         body = exchange.receive_data(data, end=end)
         if body is not None:
+            del self._reading[exchange]
+            if exchange.client is not None:
+                self.bodies.release(exchange)
             self._handle_body(exchange, body)
         elif exchange.too_long and exchange.reading:
-            self._reject(exchange, body_too_long(self._session_config))
+            self._reject(exchange, _checks.body_too_long(self._session_config))
+        elif exchange.reading:
+            exchange.client = client_key(exchange.principal, exchange.address)
+            self.bodies.hold(exchange, exchange.buffered, self.options.limits)
+
+    def refuse_body(self, owner: BodyOwner, rejection: ErrorResponse) -> None:
+        """Refuse an unfinished body: it is in excess."""
+        if isinstance(owner, Exchange):
+            self._reject(owner, rejection)
+        else:
+            owner.refuse(rejection)
 
     def _handle_body(self, exchange: Exchange, data: bytes) -> None:
         session = exchange.session
@@ -395,14 +399,14 @@ class Endpoint:
         if exchange.grant is not None and self._is_denied(exchange, body, exchange.grant, config):
             return
         if not body.messages:
-            self._reject(exchange, EMPTY_BODY)
+            self._reject(exchange, _checks.EMPTY_BODY)
         elif isinstance(session, Session):
             if self.sessions.get(session.id) is not session:
-                self._reject(exchange, NO_SESSION)
+                self._reject(exchange, _checks.NO_SESSION)
             else:
                 self._post_in_session(exchange, session, body)
         elif self._closing:
-            self._reject(exchange, ENDING)
+            self._reject(exchange, _checks.ENDING)
         elif self._stateless_config is not None and (
             exchange.is_stateless
             or not self._session_config.stateful
@@ -445,13 +449,9 @@ class Endpoint:
             self._feed(session, exchange, body)
             self._respond(exchange, 202)
         elif len(set(ids)) < len(ids) or any(id in session.stream_by_request for id in ids):
-            self._reject(exchange, ID_IN_USE, ids[0] if len(ids) == 1 else None)
-        elif (
-            ids
-            and len(session.streams) > self.options.limits.streams
-            and not session.evict_stream()
-        ):
-            self._reject(exchange, TOO_MANY_STREAMS)
+            self._reject(exchange, _checks.ID_IN_USE, ids[0] if len(ids) == 1 else None)
+        elif ids and not session.make_room_for_stream(self.options.limits.streams):
+            self._reject(exchange, _checks.TOO_MANY_STREAMS)
         else:
             self._post(exchange, session, body, ids)
         for id in cancelled_ids(body):
@@ -478,17 +478,15 @@ class Endpoint:
             peer = Peer(dialect, t.ClientCapabilities())
             self._post_one_shot(exchange, body, self._one_shot_config, dialect, peer)
         elif sessions and body.is_message:
-            self._reject(exchange, NOT_INITIALIZED)
+            self._reject(exchange, _checks.NOT_INITIALIZED)
         else:
             config = self._one_shot_config
             self._post_one_shot(exchange, body, config, config.stateful[0])
 
     def _begin_session(self, exchange: Exchange, body: ParsedBody, ids: list[RequestId]) -> None:
-        rejection = self._find_capacity_error()
-        if rejection is not None:
-            self._reject(exchange, rejection)
+        session = self._new_session(exchange, ids[0])
+        if session is None:
             return
-        session = self._new_session(exchange)
         self._post(exchange, session, body, ids)
         if session.conn.peer is not None:
             self.sessions.add(session, self.state.now)
@@ -505,15 +503,18 @@ class Endpoint:
         peer: Peer | None = None,
     ) -> None:
         """Process a body that is a conversation by itself, in `dialect`."""
-        if len(self.one_shots) >= self.options.limits.sessions:
-            self._reject(exchange, TOO_BUSY)
-            return
         principal = exchange.principal
+        client = client_key(principal, exchange.address)
+        if len(self.one_shots) >= self.one_shots.quota:
+            rejection = self.one_shots.find_capacity_error(client)
+            if rejection is not None:
+                self._reject(exchange, rejection, next(iter(body.request_ids), None))
+                return
         bucket = self.bucket(principal) if principal else None
         conn = Connection(_SERVER, config, peer=peer, bucket=bucket)
-        conversation = Conversation(self.state, conn, principal, dialect.http)
+        conversation = Conversation(self.state, conn, principal, dialect.http, client)
         exchange.conversation = conversation
-        self.one_shots[conversation] = None
+        self.one_shots.add(conversation)
         long_lived = exchange.headers.get(METHOD) in _LONG_LIVED
         if long_lived:
             conn.has_capacity = conversation.has_capacity
@@ -584,6 +585,7 @@ class Endpoint:
         elif exchange.disconnected():
             self._awaiting_output.discard(exchange)
             self.ready.pop(exchange, None)
+            self._stop_reading(exchange)
             if conversation is not None:
                 self._detach(exchange, conversation)
 
@@ -604,7 +606,7 @@ class Endpoint:
             conversation.detach(exchange)
             if conversation.finished:
                 if conversation in self.one_shots and conversation.retire():
-                    del self.one_shots[conversation]
+                    self.one_shots.discard(conversation)
                 else:
                     self._end(conversation)
         return actions
@@ -619,7 +621,7 @@ class Endpoint:
         if isinstance(conversation, Session):
             self.sessions.end(conversation)
         else:
-            self.one_shots.pop(conversation, None)
+            self.one_shots.discard(conversation)
             conversation.close()
 
     def _grant_expiry(self, exchange: Exchange) -> float:
@@ -654,10 +656,15 @@ class Endpoint:
         exchange.respond(status, headers=headers)
         self.ready[exchange] = None
 
+    def _stop_reading(self, exchange: Exchange) -> None:
+        if self._reading.pop(exchange, None) is not None and exchange.client is not None:
+            self.bodies.release(exchange)
+
     def _reject(
         self, exchange: Exchange, rejection: ErrorResponse, id: RequestId | None = None
     ) -> None:
         """Answer with an error, which has the `id` of the request if that is known."""
+        self._stop_reading(exchange)
         legacy = not exchange.is_stateless and bool(self._session_config.stateful)
         assert self._config is not None
         dialect = _DEFAULT_DIALECT if legacy else self._config.dialects[0]
@@ -671,26 +678,26 @@ class Endpoint:
 
     # -- Sessions ----------------------------------------------------------------------------------
 
-    def _find_capacity_error(self) -> ErrorResponse | None:
-        if self._closing:
-            return ENDING
-        return TOO_MANY_SESSIONS if self.sessions.full else None
-
-    def _new_session(self, exchange: Exchange, *, is_sse: bool = False) -> Session:
+    def _new_session(
+        self, exchange: Exchange, id: RequestId | None = None, *, is_sse: bool = False
+    ) -> Session | None:
+        """Make a session for `exchange`. Without capacity, reject it and return None."""
         principal = exchange.principal
+        client = client_key(principal, exchange.address)
+        rejection = _checks.ENDING if self._closing else self.sessions.find_capacity_error(client)
+        if rejection is not None:
+            self._reject(exchange, rejection, id)
+            return None
         conn = Connection(_SERVER, self._session_config, bucket=self.bucket(principal))
-        id = self._entropy(16).hex().encode()
-        session = Session(self.state, conn, principal, _DEFAULT_DIALECT.http, id, is_sse=is_sse)
+        name = self._entropy(16).hex().encode()
+        rules = _DEFAULT_DIALECT.http
+        session = Session(self.state, conn, principal, rules, name, client, is_sse=is_sse)
         exchange.session = exchange.conversation = session
         return session
 
     def bucket(self, principal: str) -> Bucket | None:
-        """Return what counts the tool calls of `principal`, over all of its connections.
-
-        None for a client without a name: its connections are counted one by one.
-        """
-        rate = self._session_config.limits.tool_calls
-        return self._buckets.get(principal, rate) if principal and rate is not None else None
+        """Return what counts the tool calls of `principal`, over all of its connections."""
+        return self._buckets.get(principal, self._session_config.limits.tool_calls)
 
     # -- What to do now ----------------------------------------------------------------------------
 
@@ -713,6 +720,9 @@ class Endpoint:
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, None for never."""
         first = self._awaiting_output.next_deadline()
+        if self._reading:
+            until = next(iter(self._reading.values()))
+            first = until if first is None else min(first, until)
         tables: list[Sessions | EventLog | WebSocketSessions] = []
         if self.sessions:
             tables += (self.sessions, self.log)  # the streams in the log are those of sessions
@@ -734,6 +744,9 @@ class Endpoint:
             if exchange.mode is _STREAM or exchange.reply_format != "json":
                 exchange.send_comment()
                 self.ready[exchange] = None
+        while self._reading and next(iter(self._reading.values())) <= now:
+            exchange = next(iter(self._reading))
+            self._reject(exchange, _checks.body_too_slow(self.options.limits.body_time))
         self.sessions.handle_timeout(now)
         self.log.expire(now)
         self.websockets.handle_timeout(now)

@@ -23,12 +23,13 @@ from mcp_core.http.wire._messages import Body, End, Head
 from mcp_core.http.wire._sse import COMMENT, encode_event
 
 if TYPE_CHECKING:
-    from mcp_core.http.wire._messages import Action, Headers
+    from mcp_core.http.wire._messages import Action, ErrorResponse, Headers
     from mcp_core.http.wire._websocket import WebSocket
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._dialects import HttpRules
 
     from ._auth import AuthCheck
+    from ._quotas import BodyOwner
     from ._session import Conversation
     from ._stream import EventStream
 
@@ -67,6 +68,8 @@ class EndpointLike(Protocol):
 
     def actions_to_send(self, exchange: Exchange) -> list[Action]: ...
 
+    def refuse_body(self, owner: BodyOwner, rejection: ErrorResponse) -> None: ...
+
 
 class Exchange:
     """One request and its response.
@@ -87,9 +90,11 @@ class Exchange:
         "_actions",
         "_body",
         "_streamed",
+        "address",
         "auth_check",
         "begins_session",
         "body_limit",
+        "client",
         "close_after",
         "conversation",
         "cursor",
@@ -129,12 +134,14 @@ class Exchange:
         self.too_long = False  # more than that has arrived
         self._actions: list[Action] = []
         self._body: bytes | bytearray = b""
+        self.client: str | None = None  # that an unfinished body counts for, see `client_key`
         self._streamed = False  # some part of a stream was sent
         # What the endpoint has found out about the request.
         self.headers: dict[bytes, bytes] = {}
         self.mirrored_headers: Headers = []  # those that repeat values of the body
         self.extra_headers: Headers = []  # for the head of every response, such as those of CORS
         self.principal = ""
+        self.address = ""  # of the client, "" if that is unknown
         self.auth_check: AuthCheck | None = None
         self.grant: GrantLike | None = None
         self.needed_scopes: frozenset[str] = _NO_SCOPES  # those that the messages in its body need
@@ -183,6 +190,11 @@ class Exchange:
         self.reading = False
         self._body = b""
         return bytes(body)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of the body that have arrived, as long as it is not complete."""
+        return len(self._body)
 
     def disconnected(self) -> bool:
         """Drop all output. Return False if there was nothing left to lose."""

@@ -11,6 +11,7 @@ from typing import Literal, TypedDict, Unpack
 from msgspec import Struct
 
 from mcp_core._keywords import check_keywords
+from mcp_core.http.wire._forwarded import TrustedProxies
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 
 __all__ = ["HttpLimits", "HttpOptions", "ServeOptions"]
@@ -29,20 +30,35 @@ class ServeOptions(TypedDict, total=False):
             `"sse"` always with a stream, `"json"` never with one.
         sessions: True, the default, gives sessions to the revisions that have a handshake. Without
             them no state outlives a request.
+        limits: upper bounds of what clients can use.
+        trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`, or
+            `"unix"` for one that connects over a Unix socket. The client of a request is then
+            the one that they name in `X-Forwarded-For`. By default it is the peer of the
+            connection, so all clients of a proxy share the limits of one client.
     """
 
     hosts: Iterable[str]
     origins: Iterable[str]
     reply: Literal["auto", "json", "sse"]
     sessions: bool
+    limits: HttpLimits
+    trusted_proxies: Iterable[str]
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
     """Upper bounds of one endpoint. Sizes are in bytes, times in seconds.
 
     Those of a message and of a connection are in `mcp_core.Limits`.
+
+    Raises:
+        ValueError: `client_share` is not above 0 and at most 1.
     """
 
+    # The part of `sessions`, `uninitialized` and `bodies` that one client may use: one principal,
+    # or without authorization one IP address (IPv6: one /64 network). A quarter leaves room for
+    # others, and is enough for all clients of a proxy that is not in `trusted_proxies`, which count
+    # as one. 1 for no quotas.
+    client_share: float = 0.25
     # A session costs some KiB: these are some tens of MiB. As many one-shot requests may be in
     # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does
     # not cancel them.
@@ -63,9 +79,24 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     event_age: float = 5 * 60.0
     session_bytes: int = 4 * 1024 * 1024
     all_bytes: int = 256 * 1024 * 1024
+    # Bytes of request bodies that have begun and are not complete, of all clients. With what their
+    # buffers have in reserve, an eighth, it is below 128 MiB. A body that arrives in one piece does
+    # not count.
+    bodies: int = 96 * 1024 * 1024
+    # How long one body may take. Node.js allows as much for a whole request: a body of 4 MiB needs
+    # 14 KiB a second.
+    body_time: float = 5 * 60.0
     # Bytes that wait on one stream for a client that does not read. When there are more, and
     # another message comes, the stream is closed.
     queued: int = 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not 0 < self.client_share <= 1:
+            raise ValueError(f"client_share is above 0 and at most 1, not {self.client_share!r}")
+
+    def quota(self, total: int) -> int:
+        """Return how much of the limit `total` one client may use."""
+        return min(total, max(1, int(total * self.client_share)))
 
 
 class HttpOptions(Struct, frozen=True, kw_only=True):
@@ -82,6 +113,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         comment_interval: seconds of silence after which a comment is sent on a stream, so that
             proxies do not close it.
         limits: upper bounds.
+        trusted_proxies: the proxies that name the clients of their requests; None for none.
     """
 
     host_origin_policy: HostOriginPolicy
@@ -90,6 +122,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     retry: float = 1.0
     comment_interval: float = 15.0
     limits: HttpLimits = HttpLimits()
+    trusted_proxies: TrustedProxies | None = None
 
     @staticmethod
     def of(
@@ -107,9 +140,10 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 
         Raises:
             TypeError: an option is unknown.
-            ValueError: one of `hosts` or `origins` is malformed.
+            ValueError: one of `hosts`, `origins` or `trusted_proxies` is malformed.
         """
         check_keywords(options, ServeOptions, "the server")
+        proxies = options.get("trusted_proxies", ())
         policy = HostOriginPolicy(
             bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )
@@ -117,4 +151,6 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             host_origin_policy=policy,
             reply=options.get("reply", "auto"),
             sessions=options.get("sessions", True),
+            limits=options.get("limits", HttpLimits()),
+            trusted_proxies=TrustedProxies(proxies) if proxies else None,
         )

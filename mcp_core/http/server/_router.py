@@ -91,6 +91,9 @@ class Router:
             for path, document in _published_metadata(auths).items()
             if path not in self._routes
         }
+        # The memory for unfinished bodies is that of the process, so all endpoints count together.
+        for endpoint in self.endpoints[1:]:
+            endpoint.bodies = self.endpoints[0].bodies
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
 
@@ -113,6 +116,7 @@ class Router:
         path: bytes | None = None,
         token: object = None,
         principal: str = "",
+        address: str = "",
         may_upgrade: bool = False,
     ) -> Exchange:
         """Begin the exchange of a request whose head has arrived.
@@ -123,13 +127,16 @@ class Router:
             path: the path within this router, if that is not the path of the request's target.
             token: belongs to the driver; see `Exchange`.
             principal: the authenticated client, if the endpoint has no authorization.
+            address: the IP address of the connection's peer, "" if that is unknown.
             may_upgrade: the connection can become a WebSocket.
         """
         path = (head.target.partition(b"?")[0] if path is None else path).removesuffix(b"/")
         endpoint = self._by_path.get(path)
         switches = may_upgrade and head.method == b"GET" and is_upgrade(head)
         if endpoint is not None:
-            return endpoint.begin(head, now, token=token, principal=principal, switches=switches)
+            return endpoint.begin(
+                head, now, token=token, principal=principal, address=address, switches=switches
+            )
         exchange = Exchange(None, token)
         exchange.close_after = switches
         answer = self._plain_response(path, head)

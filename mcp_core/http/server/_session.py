@@ -36,7 +36,16 @@ from mcp_core.messages._events import (
 from mcp_core.messages._outbox import MessageKind
 from mcp_core.subscriptions._server import CHANGES_HIGH_WATER
 
-from ._checks import ENDING, EVENTS_GONE, OPEN_ALREADY, STREAM_OVER
+from ._checks import (
+    ENDING,
+    EVENTS_GONE,
+    OPEN_ALREADY,
+    STREAM_OVER,
+    TOO_BUSY,
+    TOO_MANY_SESSIONS,
+    client_sessions_too_many,
+    client_too_busy,
+)
 from ._exchange import ResponseMode
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
@@ -57,6 +66,7 @@ __all__ = [
     "HIGH_WATER",
     "Conversation",
     "EndpointState",
+    "OneShots",
     "Session",
     "Sessions",
     "cancelled_ids",
@@ -117,6 +127,7 @@ class Conversation:
     """
 
     __slots__ = (
+        "client",
         "conn",
         "current_stream",
         "finished",
@@ -132,11 +143,17 @@ class Conversation:
     legacy_sse = False
 
     def __init__(
-        self, shared: EndpointState, conn: Connection, principal: str, rules: HttpRules
+        self,
+        shared: EndpointState,
+        conn: Connection,
+        principal: str,
+        rules: HttpRules,
+        client: str = "",
     ) -> None:
         self.shared = shared
         self.conn = conn
         self.principal = principal
+        self.client = client  # under which it counts, see `client_key`
         self.rules = rules  # the HTTP rules of the revision that is spoken
         self.service: Any = None
         # The stream of the body that is being processed.
@@ -352,10 +369,11 @@ class Session(Conversation):
         principal: str,
         rules: HttpRules,
         id: bytes,
+        client: str = "",
         *,
         is_sse: bool = False,
     ) -> None:
-        super().__init__(shared, conn, principal, rules)
+        super().__init__(shared, conn, principal, rules, client)
         self.id = id
         self.legacy_sse = is_sse
         self.stream_count = 0  # streams that were opened for requests
@@ -440,8 +458,13 @@ class Session(Conversation):
         stream.exchange = exchange
         stream.unsent = sum(len(data) for _, data, _ in stream.after(cursor))
 
-    def evict_stream(self) -> bool:
-        """Forget the oldest stream that is only retained. Return False without one."""
+    def make_room_for_stream(self, limit: int) -> bool:
+        """Return True if there is room for a stream, perhaps after one was forgotten.
+
+        It is the oldest of those that are only retained.
+        """
+        if len(self.streams) <= limit:
+            return True
         for stream in self.streams.values():
             if stream.abandoned:
                 self.forget(stream)
@@ -561,34 +584,96 @@ def session_in_target(target: bytes) -> bytes | None:
     return None
 
 
+class OneShots(dict[Conversation, None]):
+    """The conversations that are not sessions, and how many of them each client has.
+
+    `quota` is the number that one client may have.
+    """
+
+    __slots__ = ("_by_client", "_limit", "quota")
+
+    def __init__(self, limits: HttpLimits) -> None:
+        super().__init__()
+        self._by_client: dict[str, int] = {}
+        self._limit = limits.sessions
+        self.quota = limits.quota(limits.sessions)
+
+    def find_capacity_error(self, client: str) -> ErrorResponse | None:
+        """Return why `client` may begin no other conversation, None if it may."""
+        if len(self) >= self._limit:
+            return TOO_BUSY
+        return client_too_busy(self.quota) if self._by_client.get(client, 0) >= self.quota else None
+
+    def add(self, conversation: Conversation) -> None:
+        """Add a conversation that begins."""
+        self[conversation] = None
+        client = conversation.client
+        if client:
+            self._by_client[client] = self._by_client.get(client, 0) + 1
+
+    def discard(self, conversation: Conversation) -> None:
+        """Remove a conversation. Do nothing if it was removed before."""
+        client = conversation.client
+        if self.pop(conversation, self) is None and client:
+            left = self._by_client[client] - 1
+            if left:
+                self._by_client[client] = left
+            else:
+                del self._by_client[client]
+
+
+class _ClientCounts(dict[str, int]):
+    """How many of something each client has. "" is not counted: see `client_key`."""
+
+    __slots__ = ()
+
+    def change(self, client: str, more: int) -> None:
+        """Count `more` for `client`, which may be negative."""
+        count = self.get(client, 0) + more
+        if count and client:
+            self[client] = count
+        else:
+            self.pop(client, None)
+
+
 class Sessions(dict[bytes, "Session"]):
     """The open sessions by id. Call `handle_timeout` at `next_deadline`."""
 
-    __slots__ = ("_limits", "idle", "uninitialized")
+    __slots__ = ("_by_client", "_limits", "_uninitialized_by_client", "idle", "uninitialized")
 
     def __init__(self, limits: HttpLimits) -> None:
         super().__init__()
         self._limits = limits
+        self._by_client = _ClientCounts()
+        self._uninitialized_by_client = _ClientCounts()
         self.uninitialized: TimeoutQueue[Session] = TimeoutQueue(limits.initialize)
         self.idle: TimeoutQueue[Session] = TimeoutQueue(limits.idle)
 
-    @property
-    def full(self) -> bool:
-        """True if no other session may begin."""
-        return (
-            len(self) >= self._limits.sessions
-            or len(self.uninitialized) >= self._limits.uninitialized
-        )
+    def find_capacity_error(self, client: str) -> ErrorResponse | None:
+        """Return why `client` may begin no other session, None if it may."""
+        limits = self._limits
+        if len(self) >= limits.sessions or len(self.uninitialized) >= limits.uninitialized:
+            return TOO_MANY_SESSIONS
+        quota = limits.quota(limits.sessions)
+        if self._by_client.get(client, 0) >= quota:
+            return client_sessions_too_many(quota, initialized=True)
+        quota = limits.quota(limits.uninitialized)
+        if self._uninitialized_by_client.get(client, 0) >= quota:
+            return client_sessions_too_many(quota, initialized=False)
+        return None
 
     def add(self, session: Session, now: float) -> None:
         """Add a session that begins."""
         self[session.id] = session
+        self._by_client.change(session.client, 1)
         self.uninitialized.add(session, now)
+        self._uninitialized_by_client.change(session.client, 1)
 
     def initialized(self, session: Session, now: float) -> None:
         """Report that the handshake is complete. May be called again."""
         if session in self.uninitialized:
             self.uninitialized.discard(session)
+            self._uninitialized_by_client.change(session.client, -1)
             self.idle.add(session, now)
 
     def mark_activity(self, session: Session, now: float) -> None:
@@ -598,8 +683,11 @@ class Sessions(dict[bytes, "Session"]):
 
     def end(self, session: Session) -> None:
         """Remove a session, and close it."""
-        self.pop(session.id, None)
-        self.uninitialized.discard(session)
+        if self.pop(session.id, None) is not None:
+            self._by_client.change(session.client, -1)
+        if session in self.uninitialized:
+            self.uninitialized.discard(session)
+            self._uninitialized_by_client.change(session.client, -1)
         self.idle.discard(session)
         session.close()
 
@@ -613,6 +701,7 @@ class Sessions(dict[bytes, "Session"]):
     def handle_timeout(self, now: float) -> None:
         """End the sessions that have expired."""
         for session in self.uninitialized.pop_expired(now):
+            self._uninitialized_by_client.change(session.client, -1)
             self.end(session)
         for session in self.idle.pop_expired(now):
             if session.in_use:

@@ -41,13 +41,16 @@ _LONGEST_CHECK: Final = 30.0  # seconds
 class WebSocketSession(Conversation):
     """The conversation over the WebSocket that `exchange` has become."""
 
-    __slots__ = ("endpoint", "exchange", "next_check", "socket")
+    __slots__ = ("_held", "endpoint", "exchange", "next_check", "socket")
 
-    def __init__(self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float) -> None:
+    def __init__(
+        self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float, client: str
+    ) -> None:
         principal = exchange.principal
         conn = Connection(Role.SERVER, config, bucket=endpoint.bucket(principal))
-        super().__init__(endpoint.state, conn, principal, config.dialects[0].http)
+        super().__init__(endpoint.state, conn, principal, config.dialects[0].http, client)
         self.endpoint = endpoint
+        self._held = 0  # bytes of an unfinished message that are counted
         self.exchange = exchange
         self.next_check = math.inf  # when `WebSocketSessions` checks its deadline next
         grant, auth = exchange.grant, endpoint.auth
@@ -75,15 +78,31 @@ class WebSocketSession(Conversation):
 
     def process_events(self) -> None:
         socket, endpoint = self.socket, self.endpoint
+        if socket.buffered != self._held:
+            self._count_buffered()
         was_paused = socket.paused
         while (event := socket.next_event()) is not NEED_DATA and event is not PAUSED:
             if isinstance(event, ConnectionClosed):
-                endpoint.one_shots.pop(self, None)
+                endpoint.one_shots.discard(self)
             endpoint.events.append((self, event))
         if socket.has_output or socket.paused is not was_paused:
             endpoint.ready[self.exchange] = None
         if not socket.done:
             endpoint.websockets.watch(self, socket.now)
+
+    def _count_buffered(self) -> None:
+        bodies = self.endpoint.bodies
+        self._held = size = self.socket.buffered
+        if size:
+            bodies.hold(self, size, self.endpoint.options.limits)
+        else:
+            bodies.release(self)
+
+    def refuse(self, rejection: ErrorResponse) -> None:
+        """Close the WebSocket: its unfinished message is in excess."""
+        self._held = 0
+        self.socket.refuse(rejection.message)
+        self.mark_dirty()
 
 
 class WebSocketSessions:
@@ -121,12 +140,12 @@ class WebSocketSessions:
 
 
 def begin_websocket(
-    exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config
+    exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config, client: str
 ) -> None:
     """Accept a request that passed all checks: from here on it is a WebSocket."""
-    conversation = WebSocketSession(exchange, endpoint, config, endpoint.state.now)
+    conversation = WebSocketSession(exchange, endpoint, config, endpoint.state.now, client)
     exchange.conversation, exchange.socket = conversation, conversation.socket
-    endpoint.one_shots[conversation] = None
+    endpoint.one_shots.add(conversation)
     # A client may only listen. Without an event the driver would not know of the conversation, and
     # could publish no changes.
     endpoint.events.append(

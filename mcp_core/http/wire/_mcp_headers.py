@@ -73,6 +73,9 @@ _PLAIN: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 
 _VALUE: Final = re.compile(rb"[\t -~]*")
 
+# A value that is its own text: no white space at its ends, no base64.
+_SIMPLE: Final = re.compile(rb"[!-<>-~](?:[ -~]*[!-~])?")
+
 
 def encode_value(text: str) -> bytes:
     """Encode text as the value of `Mcp-Name` or `Mcp-Param-*`.
@@ -170,20 +173,30 @@ class RequestHeaderValidator:
         `version` is the one in `_meta`. `row` is None for an unknown method. `params` may be
         undecoded, because they do not fit the method.
         """
-        error = self._find_plain_error(PROTOCOL_VERSION, version) or self._find_plain_error(
-            METHOD, method
-        )
-        if error is not None or row is None or not row.name_field:
-            return error
+        values = self._values
+        if (
+            values.get(PROTOCOL_VERSION) != version.encode()
+            or values.get(METHOD) != method.encode()
+            or self._repeated
+            or not (version.isascii() and method.isascii())
+        ):
+            error = self._find_plain_error(PROTOCOL_VERSION, version)
+            error = error or self._find_plain_error(METHOD, method)
+            if error is not None:
+                return error
+        if row is None or not row.name_field:
+            return None
         if not isinstance(params, Struct):
             try:
                 params = _NAME_DECODERS[row.name_field](params)
             except InvalidPayload:
                 return None
         name = getattr(params, row.name_field)
-        value = self._values.get(NAME)
+        value = values.get(NAME)
         if value is None or NAME in self._repeated:
             return self._absent_or_repeated(NAME)
+        if _SIMPLE.fullmatch(value) and value == name.encode():
+            return None
         try:
             text = decode_value(value)
         except ValueError as exc:

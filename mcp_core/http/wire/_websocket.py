@@ -51,6 +51,7 @@ CODES: Final = {
     "policy": 1008,  # the token has expired, or the client is idle or too slow
     "too long": 1009,
     "internal error": 1011,
+    "busy": 1013,  # try again later
 }
 _MAX_REASON: Final = 123  # bytes: a control frame without the code
 NO_CODE: Final = 1005  # reported if the peer's Close has no code; never sent
@@ -65,6 +66,7 @@ _WRITE_TIMEOUT: Final = 30.0  # for a peer that does not read
 # must: it is buffered all the while.
 _SLOW_PERIOD: Final = 30.0
 _MIN_PROGRESS: Final = 30 * 1024
+_PARTIAL_TIMEOUT: Final = 5 * 60.0  # for the whole message, as for the body of an HTTP request
 # A peer that sends this many messages that are not JSON, within this time, does not speak MCP.
 _MAX_GARBAGE: Final = 3
 _GARBAGE_PERIOD: Final = 10.0
@@ -131,6 +133,7 @@ class WebSocket:
         "_keep_alive",
         "_on_message",
         "_partial",
+        "_partial_deadline",
         "_peer_closed",
         "_ping_pending",
         "_pongs",
@@ -190,6 +193,7 @@ class WebSocket:
         self._write_timeout = _WRITE_TIMEOUT
         self._slow_deadline: float | None = None  # when the message must have grown
         self._growth = 0  # bytes of it since that was set
+        self._partial_deadline = math.inf  # when the message must be complete
 
     def __repr__(self) -> str:
         state = (
@@ -226,6 +230,7 @@ class WebSocket:
                 self._growth += len(data)
                 if self._slow_deadline is None:
                     self._slow_deadline = now + _SLOW_PERIOD
+                    self._partial_deadline = now + _PARTIAL_TIMEOUT
                 return
             data = bytes(partial)
             self._partial = bytearray()
@@ -279,6 +284,15 @@ class WebSocket:
             self._peer_closed = True
             self.disconnected = True
             self._end_by_peer(Close(_NO_CLOSE), "broke off the connection")
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of a message that has begun and is not complete."""
+        return len(self._partial)
+
+    def refuse(self, problem: str) -> None:
+        """Close the WebSocket because it uses more than its client may."""
+        self._fail("busy", problem)
 
     def fail(self, now: float) -> None:
         """Close the WebSocket after an internal error."""
@@ -387,7 +401,9 @@ class WebSocket:
             self._fail("policy", "the token has expired")
         elif _is_due(self._first_deadline, now):
             self._fail("policy", "no message arrived in time")
-        elif _is_due(self._slow_deadline, now) and self._growth < _MIN_PROGRESS and not self.paused:
+        elif _is_due(self._slow_deadline, now) and (
+            now >= self._partial_deadline or (self._growth < _MIN_PROGRESS and not self.paused)
+        ):
             self._fail("policy", "a message arrives too slowly")
         else:
             if _is_due(self._slow_deadline, now):
@@ -448,6 +464,7 @@ class WebSocket:
 
     def _end_by_peer(self, close: Close, reason: str) -> None:
         """Close the WebSocket because the peer closed it, or the stream ended."""
+        self._partial = bytearray()
         if self._end is None:
             self._end = close
             self._error = ConnectionLost(f"the {self.conn.role.other.value} {reason}")

@@ -170,6 +170,7 @@ class Talk:
         )
         self.site = Router({"/mcp": self.endpoint}, routes)
         self.now = 0.0
+        self.address = ""  # of the clients of the next requests
         self.deaf = False  # no client reads the responses
         self.jobs: dict[RequestJob, Generator[Any, Any, Any]] = {}
         self.stopped: set[RequestJob] = set()
@@ -189,15 +190,32 @@ class Talk:
     ) -> Reply:
         if self.endpoint.auth is not None and principal:
             headers = [*headers, (b"authorization", b"Bearer " + principal.encode())]
-        exchange = self.site.begin(
-            RequestHead(verb, target, headers), self.now, principal=principal
-        )
-        reply = self.replies[exchange] = Reply(exchange)
+        reply = self.begin(verb, headers, target, principal)
+        exchange = reply.exchange
         if body is not None:
             self.site.receive_data(exchange, body, self.now)
         self.site.receive_data(exchange, b"", self.now)
         self.pump()
         return reply
+
+    def begin(
+        self,
+        verb: bytes = b"POST",
+        headers: list[tuple[bytes, bytes]] = POST,
+        target: bytes = b"/mcp",
+        principal: str = "",
+    ) -> Reply:
+        """Send the head of a request."""
+        exchange = self.site.begin(
+            RequestHead(verb, target, headers), self.now, principal=principal, address=self.address
+        )
+        reply = self.replies[exchange] = Reply(exchange)
+        return reply
+
+    def add(self, reply: Reply, data: bytes) -> None:
+        """Send a piece of a body."""
+        self.site.receive_data(reply.exchange, data, self.now)
+        self.pump()
 
     def post(self, message: Any, *more: tuple[bytes, bytes], **options: Any) -> Reply:
         body = message if isinstance(message, bytes) else json.encode(message)

@@ -47,7 +47,10 @@ class SocketTalk(Talk):
         if who:
             headers = [*headers, (b"authorization", b"Bearer " + who.encode())]
         exchange = self.site.begin(
-            RequestHead(b"GET", target, headers), self.now, may_upgrade=may_upgrade
+            RequestHead(b"GET", target, headers),
+            self.now,
+            address=self.address,
+            may_upgrade=may_upgrade,
         )
         reply = self.replies[exchange] = Reply(exchange)
         self.pump()

@@ -52,6 +52,14 @@ def left_over(talk: Talk) -> dict[str, Any]:
     held = {
         "sessions": endpoint.sessions,
         "alone": endpoint.one_shots,
+        "by client": [
+            endpoint.one_shots._by_client,
+            endpoint.sessions._by_client,
+            endpoint.sessions._uninitialized_by_client,
+        ]
+        != [{}, {}, {}],
+        "reading": endpoint._reading,
+        "bodies": endpoint.bodies.total or endpoint.bodies._by_client,
         "quiet": list(endpoint._awaiting_output),
         "beginning": list(endpoint.sessions.uninitialized),
         "idle": list(endpoint.sessions.idle),

@@ -49,6 +49,7 @@ class Served:
         self.sent: list[dict[str, Any]] = []
         self.refuses: BaseException | None = None
         self.swallows = False
+        self.interrupted: list[bool] = []
         self.taken_count = 0
         self.receiving: FakeTask | None = None
         self.request = AsgiRequest(self, scope(**about), self.receive, self.send)
@@ -68,6 +69,14 @@ class Served:
 
     async def authorize(self, exchange: Exchange) -> None:
         await Wait("judged")
+
+    @asynccontextmanager
+    async def interruptible(self) -> AsyncIterator[Callable[[], object]]:
+        try:
+            yield lambda: self.interrupted.append(True)
+        except Cancelled:
+            if not self.interrupted:
+                raise
 
     @asynccontextmanager
     async def run_beside(self, function: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
@@ -146,6 +155,24 @@ def test_request_body_in_pieces_is_received() -> None:
     served.to_receive.append(body(data[20:]))
     assert served.go() is None
     assert served.sent[0]["status"] == 200
+
+
+def test_request_answered_before_its_body_is_complete_receives_no_more() -> None:
+    """Otherwise the response would wait for a client that sends nothing."""
+    headers, data = calling("echo")
+    served = Served(method="POST", headers=headers)
+    served.to_receive.append(body(data[:20], more=True))
+    assert served.go() == "receive"
+    assert not served.interrupted
+    served.talk.wait(301)
+    assert served.interrupted == [True]
+    served.request.wake()  # once is enough
+    assert served.interrupted == [True]
+    served.task.go(Cancelled())
+    while served.task.waits == "send":
+        served.task.go()
+    assert (served.task.waits, served.task.failure) == (None, None)
+    assert served.sent[0]["status"] == 408
 
 
 def test_response_streaming_receives_in_second_task() -> None:

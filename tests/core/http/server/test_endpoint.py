@@ -721,8 +721,9 @@ def test_release_needs_a_stream() -> None:
 
 def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     from mcp_core import Rate
+    from mcp_core.http.server import _quotas
 
-    monkeypatch.setattr("mcp_core._limits._MAX_PRINCIPALS", 2)
+    monkeypatch.setattr(_quotas, "_MOST_BUCKETS", 2)
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=0.001, burst=1)))
 
     @server.tool

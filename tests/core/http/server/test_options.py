@@ -34,12 +34,23 @@ def test_options_have_defaults() -> None:
 def test_options_of_a_server_are_taken_over() -> None:
     usual = HttpOptions.of()
     assert (usual.reply, usual.sessions) == ("auto", True)
+    limits = HttpLimits(sessions=5)
     told = HttpOptions.of(
-        "0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False
+        "0.0.0.0",
+        scheme="https",
+        hosts=["a.example"],
+        reply="sse",
+        sessions=False,
+        limits=limits,
+        trusted_proxies=["10.0.0.0/8"],
     )
-    assert (told.reply, told.sessions) == ("sse", False)
+    assert (told.reply, told.sessions, told.limits) == ("sse", False, limits)
+    assert (usual.limits, usual.trusted_proxies) == (HttpLimits(), None)
+    assert repr(told.trusted_proxies) == "<TrustedProxies 10.0.0.0/8>"
     assert told.host_origin_policy.allows_host(b"a.example")
     assert not usual.host_origin_policy.allows_host(b"a.example")
+    with pytest.raises(ValueError, match="does not appear to be"):
+        HttpOptions.of(trusted_proxies=["proxy.example"])
     with pytest.raises(ValueError, match="is not an origin"):
         HttpOptions.of(origins=["a.example"])
 

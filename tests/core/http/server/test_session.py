@@ -450,7 +450,8 @@ def test_release_is_possible_on_primed_streams_only(version: str, released: bool
 def test_retained_stream_makes_room_for_another() -> None:
     talk = Talk(limits=HttpLimits(streams=2))
     visit = talk.session()
-    assert not session_of(visit).evict_stream()
+    assert session_of(visit).make_room_for_stream(1)
+    assert not session_of(visit).make_room_for_stream(0)
     running = visit.call(1, "slow", steps=9)
     for number in range(2, 5):
         reply = visit.call(number, "count", progress=True, to=1)

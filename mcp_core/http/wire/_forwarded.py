@@ -1,0 +1,118 @@
+"""The network address of a client: that of the connection, or the one that its proxies name.
+
+1. `X-Forwarded-For` counts only as far as trusted proxies have written it. Each proxy appends the
+   address that it was asked by, so the entries are read from the last one. The first that is not
+   a trusted proxy is the client; what stands before it, the client may have made up.
+2. Addresses are only counted with, never authorized by.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ._messages import Headers
+
+__all__ = ["TrustedProxies", "client_network"]
+
+_Networks: TypeAlias = tuple[IPv4Network | IPv6Network, ...]
+
+_FORWARDED_FOR: Final = b"x-forwarded-for"
+# Stands for connections without an address, such as those over a Unix socket.
+_UNIX: Final = "unix"
+# An entry with a port, which some load balancers append.
+_WITH_PORT: Final = re.compile(r"\[([^]]*)\](?::\d+)?|([^:]*):\d+")
+# The bits of an IPv6 address that its network has. Every home and every server has such a network,
+# with 2**64 addresses (RFC 6177).
+_NETWORK_BITS: Final = 64
+_CACHED: Final = 4096
+
+
+class TrustedProxies:
+    """The reverse proxies that tell the address of a client in `X-Forwarded-For`.
+
+    Args:
+        proxies: their addresses or networks, such as `"127.0.0.1"` and `"10.0.0.0/8"`. `"unix"`
+            stands for a proxy that connects over a Unix socket.
+
+    Raises:
+        ValueError: an entry is neither an address nor a network.
+    """
+
+    __slots__ = ("_networks", "_trusts_unix")
+
+    def __init__(self, proxies: Iterable[str]) -> None:
+        names = {proxies} if isinstance(proxies, str) else set(proxies)
+        self._trusts_unix = _UNIX in names
+        self._networks: _Networks = tuple(
+            ip_network(name, strict=False) for name in sorted(names - {_UNIX})
+        )
+
+    def __repr__(self) -> str:
+        names = [str(network) for network in self._networks]
+        return f"<TrustedProxies {' '.join([*names, *[_UNIX] * self._trusts_unix])}>"
+
+    def client_address(self, peer: str, headers: Headers) -> str:
+        """Return the address of the client of a request.
+
+        `peer` is the address of its connection, "" if that has none. If the header is missing or
+        malformed, the result is the last proxy that was found.
+        """
+        address = peer
+        if not self._trusts(peer):
+            return peer
+        values = [value for name, value in headers if name == _FORWARDED_FOR]
+        for entry in reversed(b",".join(values).split(b",")):
+            found = _address_in(entry)
+            if found is None:
+                break
+            address = found
+            if not self._trusts(address):
+                break
+        return address
+
+    def _trusts(self, address: str) -> bool:
+        return _is_within(address, self._networks) if address else self._trusts_unix
+
+
+@lru_cache(maxsize=_CACHED)
+def _is_within(address: str, networks: _Networks) -> bool:
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return any((mapped or ip) in network for network in networks)
+
+
+def _address_in(entry: bytes) -> str | None:
+    text = entry.strip(b" \t").decode("latin-1")
+    match = _WITH_PORT.fullmatch(text)
+    if match is not None:
+        text = match[1] or match[2]
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=_CACHED)
+def client_network(address: str) -> str:
+    """Return the network by which the client at `address` is counted.
+
+    It is the address itself for IPv4, and the first 64 bits for IPv6.
+    """
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(ip, IPv6Address):
+        return address
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ip_network((ip, _NETWORK_BITS), strict=False))
