@@ -28,8 +28,6 @@ from mcp_core._limits import Bucket
 from mcp_core.jsonrpc._codec import (
     BadMessage,
     InvalidPayload,
-    encode,
-    encode_error,
     encode_notification,
     encode_request,
     encode_result,
@@ -50,6 +48,7 @@ from mcp_core.messages._incoming import IncomingMessages, MessageContext
 from mcp_core.messages._outbox import MessageKind, Outbox, Outgoing
 from mcp_core.messages._rejection import (
     RequestRejected,
+    error_response,
     rate_limited,
     response_to_bad_message,
     response_to_rejected,
@@ -357,12 +356,12 @@ class Connection:
         config = self.config.dialect_configs[self.role][dialect]
         encoded = encode_request_params(config, params, meta, id if progress else None)
         data = encode_request(id, method, encoded)
-        self._outgoing.add(OutgoingRequest(method, row, dialect, token, related, progress))
-        self._outbox.put(
+        self._outbox.put(  # first: it raises if the data has a newline and is not JSON
             Outgoing(
                 data, MessageKind.REQUEST, id, related, method, dialect, params, headers=headers
             )
         )
+        self._outgoing.add(OutgoingRequest(method, row, dialect, token, related, progress))
         return id
 
     def send_notification(
@@ -439,7 +438,8 @@ class Connection:
         """Send the result of the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled. A `Raw` result is an encoded
-        object without `_meta`, in the revision of the peer.
+        object without `_meta`, in the revision of the peer. Only a `Raw` inside a result is not
+        checked, except for newlines.
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
@@ -463,7 +463,7 @@ class Connection:
         """
         if self._incoming.get_unanswered(id) is None:
             return False
-        self._send_response(_error_response(id, error), id)
+        self._send_response(error_response(id, error), id)
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
@@ -828,15 +828,16 @@ class Connection:
     def _send_response(self, response: Outgoing, id: RequestId) -> None:
         """Queue the response to the request `id` of the peer, and remove the request."""
         if self._outgoing.table:
+            response.remove_newlines()  # raises if it is not JSON, before anything was cancelled
             self._outgoing.cancel_related(id)
-        self._outbox.put(response)  # raises if it is not JSON: the request then stays in the table
+        self._outbox.put(response)  # raises likewise: the request then stays in the table
         del self._incoming.table[id]
 
     def _reject_request(self, id: RequestId, refusal: RequestRejected) -> None:
         self._emit_rejected(refusal.message, refusal.fault, id, refusal.data)
         error = response_to_rejected(refusal, self.config, self._dialect)
         if error is not None:
-            self._outbox.put(_error_response(id, error))
+            self._outbox.put(error_response(id, error))
 
     def _handle_bad_message(self, bad: BadMessage) -> None:
         """Report an invalid message, and send an error response if it may be a request.
@@ -853,7 +854,7 @@ class Connection:
                 return
         response = response_to_bad_message(bad, self.role, self.config, self._dialect)
         if response is not None:
-            self._outbox.put(_error_response(bad.id, *response))
+            self._outbox.put(error_response(bad.id, *response))
 
     def _fail_request(
         self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: OpeningReply
@@ -873,12 +874,6 @@ class Connection:
     ) -> None:
         self._rejected_count += 1
         self._events.append(MessageRejected(RemoteProtocolError(problem, fault, data), id))
-
-
-def _error_response(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
-    return Outgoing(
-        encode_error(id, encode(error), null_id=null_id), _RESPONSE, id, error=error.code
-    )
 
 
 # Notifications that the connection processes itself, because they mean the same for every driver.

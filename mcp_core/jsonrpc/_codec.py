@@ -29,6 +29,7 @@ __all__ = [
     "BadMessage",
     "Envelope",
     "InvalidPayload",
+    "check_object",
     "decode",
     "encode",
     "encode_error",
@@ -229,6 +230,20 @@ def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -
     if null_id:
         return b'{"jsonrpc":"2.0","id":null,"error":%b}' % error
     return b'{"jsonrpc":"2.0","error":%b}' % error
+
+
+def check_object(data: bytes) -> dict[str, Raw]:
+    """Return the members of an encoded object, which stay encoded.
+
+    Raises:
+        ValueError: `data` is not JSON, not UTF-8, or JSON of another type.
+    """
+    try:
+        if not data.isascii():
+            str(data, "utf-8")
+        return _read_members(data)
+    except (InvalidPayload, UnicodeDecodeError) as exc:
+        raise ValueError(f"not a JSON object: {_reason(exc)}") from None
 
 
 def strip_white_space(data: bytes) -> bytes:

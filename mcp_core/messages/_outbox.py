@@ -67,8 +67,17 @@ class Outgoing(Struct, gc=False):
         """
         return self.id if self.kind is MessageKind.RESPONSE else self.related
 
+    def remove_newlines(self) -> None:
+        """Make `data` one line. Our own encoder writes no newlines, but a `Raw` may have them.
 
-_NEWLINE: Final = 0x0A
+        Raises:
+            ValueError: `data` has a newline and is not JSON.
+        """
+        if _NEWLINE in self.data:
+            self.data = strip_white_space(self.data)
+
+
+_NEWLINE: Final = 0x0A  # an int is found faster than b"\n"
 _RESPONSE = MessageKind.RESPONSE  # looking up a member of an enum costs more than the comparison
 
 
@@ -100,10 +109,8 @@ class Outbox:
         Raises:
             ValueError: its data has a newline and is not JSON.
         """
-        # An int is found faster than b"\n". Our own encoder writes no newlines, but a `Raw` result
-        # may have them.
         if _NEWLINE in message.data:
-            message.data = strip_white_space(message.data)
+            message.remove_newlines()
         size = len(message.data)
         self.queued += size
         if message.kind is _RESPONSE:
