@@ -140,6 +140,7 @@ async def connect_stdio(
     argv: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
@@ -152,14 +153,17 @@ async def connect_stdio(
 
     Args:
         argv: program and arguments; no shell is involved.
-        env: variables added to the inherited environment.
+        env: variables that it gets beside the few that are inherited: `HOME`, `LOGNAME`, `PATH`,
+            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`.
+        inherit_env: whether it inherits the whole environment instead, with any secrets in it.
         cwd: its working directory.
         stderr: `"forward"` to ours, `"discard"`, or a callable that gets each line.
         grace: seconds that the child gets to exit.
         options: see `ClientOptions`.
 
     *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit,
-    its process group gets SIGTERM and then SIGKILL.
+    its process group gets SIGTERM and then SIGKILL. On Linux, so do other processes that it has
+    started and that still run.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
     exits, every pending call raises `ConnectionLost`.
 
@@ -171,7 +175,9 @@ async def connect_stdio(
     while True:
         config = client_config(options)
         async with (
-            spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
+            spawn(
+                argv, env=env, inherit_env=inherit_env, cwd=cwd, stderr=stderr, grace=grace
+            ) as child,
             open_quiet_nursery() as nursery,
         ):
             client = Client(config, options, _stream_transport_factory(child.stream, options))

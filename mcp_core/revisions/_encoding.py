@@ -114,12 +114,12 @@ def encode_result_parts(
         return encode(fitted), config.result_type_member if fitted.result_type is None else b""
     if isinstance(result, Raw):
         encoded = bytes(result)
-        members = check_object(encoded)
+        found = check_object(encoded)
         for name, inserted in (
             ("resultType", config.result_type_member),
             ("_meta", config.result_meta_member),
         ):
-            if inserted and name in members:
+            if inserted and name in found:
                 raise ValueError(f"a Raw result has no {name}: the connection writes that member")
         # Remove white space around the opening brace. `encode_result` replaces the first byte, and
         # takes only `{}` for an empty object.

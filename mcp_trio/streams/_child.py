@@ -2,7 +2,7 @@
 
 1. **A child is its process group**, which is also signalled after its leader has exited. One task
    reaps the leader and signals the group in the same step: later the number may be another
-   process's.
+   process's. On Linux, processes that left the group are signalled, too (`ProcessTree`).
 2. **A child is stopped by one shielded task**, with a timeout on every wait. Other tasks only
    request the stop and wait for it.
 3. **stderr is always read**, even if its bytes are discarded: a child must not block on writing it.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -26,6 +27,7 @@ import trio
 from trio.abc import ReceiveStream
 
 from mcp_core import ConnectFailed
+from mcp_core.runtime import ProcessTree, child_environment
 
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
@@ -42,6 +44,7 @@ _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
 _STDERR_TIMEOUT = 0.2
 _POLL_INTERVAL = 0.02  # seconds between two checks of a state that has no event
+_SCAN_INTERVAL = 0.05  # the same between two searches of all processes, which take milliseconds
 
 _log = logging.getLogger("mcp_trio")
 
@@ -61,6 +64,7 @@ async def spawn(
     argv: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
@@ -73,7 +77,9 @@ async def spawn(
 
     Args:
         argv: the program and its arguments.
-        env: variables added to the inherited environment.
+        env: variables that it gets beside the few that are inherited: `HOME`, `LOGNAME`, `PATH`,
+            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`.
+        inherit_env: whether it inherits the whole environment instead, with any secrets in it.
         cwd: its working directory; a relative program path starts there.
         stderr: `"forward"` copies its bytes to our stderr, `"discard"` drops them, and a callable
             gets each line as text (UTF-8, errors replaced). A callable that raises is logged and
@@ -81,7 +87,8 @@ async def spawn(
         grace: seconds that the child gets to exit.
 
     *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
-    times of `grace` and 1.2 s.
+    times of `grace` and 1.2 s. It includes the processes of the child's group, and on Linux all
+    others that the child has started.
     *Error handling*: an exception of the block propagates unchanged, not in a group.
 
     Raises:
@@ -96,7 +103,8 @@ async def spawn(
             f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}"
         )
     pipe = subprocess.PIPE
-    environ = {**os.environ, **(env or {})}
+    mark = secrets.token_hex(8)
+    environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
     try:
         process = await trio.lowlevel.open_process(
             argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
@@ -105,7 +113,7 @@ async def spawn(
         raise ConnectFailed(
             f"cannot start {argv[0]!s}: {_cause(error, argv[0], cwd, environ)}"
         ) from error
-    child = ChildProcess(process, stderr, grace or Grace())
+    child = ChildProcess(process, mark, stderr, grace or Grace())
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(child._run)
@@ -144,7 +152,7 @@ def _cause(
 
 
 class ChildProcess:
-    """A running program, connected by pipes. Made by `spawn`.
+    """A running program, connected by pipes. Made by `spawn`, which put `mark` in its environment.
 
     `stream` writes to its stdin and reads its stdout. Reading returns `b""` when the program has
     exited and its last bytes were read, even if a daemon that it left behind still holds the pipe,
@@ -152,7 +160,7 @@ class ChildProcess:
     it has exited.
     """
 
-    def __init__(self, process: trio.Process, stderr: Stderr, grace: Grace) -> None:
+    def __init__(self, process: trio.Process, mark: str, stderr: Stderr, grace: Grace) -> None:
         self.pid = process.pid
         self.returncode: int | None = None
         self._process = process
@@ -172,6 +180,8 @@ class ChildProcess:
         else:
             self._stderr_sink = _StderrLines(None if stderr == "discard" else stderr)
         self._stderr_tail = bytearray()
+        self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
+        self._tree_signals: dict[int, int] = {}  # the last signal that each process of it got
         self._sigterm_sent = False
         self._close_requested = trio.Event()
         self._stopping = trio.Event()  # the child has exited, or `_close_requested` is set
@@ -191,9 +201,10 @@ class ChildProcess:
     async def aclose(self) -> None:
         """Stop it: close stdin, wait, SIGTERM to the group, wait, SIGKILL to the group.
 
-        Any task may call this, any number of times. Meanwhile the child's stdout is read and
-        discarded, so that the child cannot block on a full pipe. Cancelling this call only ends the
-        waiting. If the program has exited on its own, its group was already sent SIGTERM.
+        On Linux, other processes that it has started get the signals, too. Any task may call this,
+        any number of times. Meanwhile the child's stdout is read and discarded, so that the child
+        cannot block on a full pipe. Cancelling this call only ends the waiting. If the program has
+        exited on its own, its group was already sent SIGTERM.
         """
         self._close_requested.set()
         self._stopping.set()
@@ -210,16 +221,22 @@ class ChildProcess:
                     nursery.start_soon(self._end_stdout)
                 else:
                     nursery.start_soon(self._discard_stdout)
+                    # Those that no mark connects to the tree are found only while their parent
+                    # runs, and remembered.
+                    self._tree.find(leader_exists=self.returncode is None)
                     self._stdin.close()
                     with trio.move_on_after(self._grace.stdin):
                         await self._exited.wait()
                     self._terminate()
                 with trio.move_on_after(self._grace.terminate) as terminate_timeout:
                     await self._group_gone()
+                    await self._tree_gone(signal.SIGTERM)
                 if terminate_timeout.cancelled_caught:
                     self._signal(signal.SIGKILL)
+                    self._signal_tree(signal.SIGKILL)
                     with trio.move_on_after(_KILL_TIMEOUT):
                         await self._group_gone()
+                        await self._tree_gone(signal.SIGKILL)
                 await self._close_requested.wait()
                 with trio.move_on_after(_STDERR_TIMEOUT):
                     await self._stderr_ended.wait()
@@ -238,10 +255,11 @@ class ChildProcess:
         self._stopping.set()
 
     def _terminate(self) -> None:
-        """Send SIGTERM to the group, once. Our own server exits at once at a second SIGTERM."""
+        """Send SIGTERM to the tree, once. Our own server exits at once at a second SIGTERM."""
         if not self._sigterm_sent:
             self._sigterm_sent = True
             self._signal(signal.SIGTERM)
+            self._signal_tree(signal.SIGTERM)
 
     def _signal(self, number: int) -> bool:
         """Signal the group. Return False if it has no member left that may be signalled."""
@@ -250,6 +268,32 @@ class ChildProcess:
         except OSError:
             return False
         return True
+
+    def _signal_tree(self, number: int) -> bool:
+        """Signal each process of the tree outside the group, once. Return False if there is none.
+
+        One that ends meanwhile counts, because it may have started another one.
+        """
+        found = False
+        for pid in self._tree.find(leader_exists=self.returncode is None, in_group=False):
+            try:
+                if self._tree_signals.get(pid) != number:
+                    self._tree_signals[pid] = number
+                    os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+            except PermissionError:
+                continue  # it has become another user's
+            found = True
+        return found
+
+    async def _tree_gone(self, number: int) -> None:
+        """Wait until no process of the tree outside the group runs. Signal those that appear."""
+        while self._signal_tree(number):  # noqa: ASYNC110  the system has no event for it
+            await trio.sleep(_SCAN_INTERVAL)
+        for pid in self._tree_signals:  # as process 1 we have to reap them, too
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
 
     async def _group_gone(self) -> None:
         """Wait until no process of the group runs."""
@@ -287,6 +331,17 @@ class ChildProcess:
             del self._stderr_tail[:-_STDERR_TAIL]
             await self._stderr_sink.write(chunk)
         self._stderr_ended.set()
+
+
+def _list_processes() -> list[str]:
+    try:
+        return os.listdir("/proc")  # noqa: PTH208  only names are needed
+    except OSError:
+        return []  # a system without this directory
+
+
+def _read_process_file(path: str) -> bytes:
+    return Path("/proc", path).read_bytes()
 
 
 def _only_zombies(group: int) -> bool:
