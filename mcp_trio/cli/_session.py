@@ -96,7 +96,9 @@ class Target:
 
     Args:
         server: the URL, or the words of the command that starts the server.
-        cwd: the working directory of that command; the current one by default.
+        env: variables that this command gets beside the few that are inherited.
+        inherit_env: whether it inherits the whole environment instead.
+        cwd: its working directory; the current one by default.
         versions: the revisions to offer.
         timeout: seconds, for connecting and for each request.
         log_level: the lowest level of the server's log messages that are shown; None shows none.
@@ -109,6 +111,8 @@ class Target:
     """
 
     server: str | tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    inherit_env: bool = False
     cwd: Path | None = None
     versions: tuple[str, ...] = ALL
     timeout: float = DEFAULT_TIMEOUT
@@ -147,7 +151,13 @@ class Target:
                 auth=self._auth_unless_given(headers),
                 **self.client_options,
             )
-        return connect_stdio(self.server, cwd=self.cwd, **self.client_options)
+        return connect_stdio(
+            self.server,
+            env=dict(self.env),
+            inherit_env=self.inherit_env,
+            cwd=self.cwd,
+            **self.client_options,
+        )
 
     def _auth_unless_given(self, headers: dict[str, str]) -> LoginConfig | bool:
         """Return how to get access tokens; False if `headers` has one already."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +21,9 @@ from tests.trio_.cli.program import (
     run,
     served,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ENDED = "(exit status 1). Is that an MCP server on stdin and stdout?"
 NO_CONVERSATION = [
@@ -51,6 +56,36 @@ def test_stderr_of_server_is_shown_once() -> None:
     output, complaint = result.stderr.splitlines()
     assert output == "the disk is full"
     assert complaint.startswith("mcp-trio: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ["", ""]),
+        (("--env", "API_TOKEN"), ["secret", ""]),
+        (("--env", "API_TOKEN=a=b", "--env", "OTHER="), ["a=b", ""]),
+        (("--inherit-env",), ["secret", "x"]),
+        (("--inherit-env", "--env", "OTHER=y"), ["secret", "y"]),
+    ],
+)
+def test_environment_of_server_has_what_is_given(
+    options: tuple[str, ...], expected: list[str], server: ServerFile, tmp_path: Path
+) -> None:
+    target = server("""
+        import os
+
+        app = mcp_trio.Server("facts")
+
+        @app.tool
+        def facts() -> list[str]:
+            "Facts."
+            return [os.environ.get(name, "") for name in ("API_TOKEN", "OTHER")] + [os.getcwd()]
+    """)
+    env = {"API_TOKEN": "secret", "OTHER": "x"}
+    words = ("call", "facts", "--json", *options, "--cwd", str(tmp_path), *target)
+    result = run(*words, env=env)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["structuredContent"] == [*expected, str(tmp_path)]
 
 
 def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
