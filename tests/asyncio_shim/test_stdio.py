@@ -175,6 +175,18 @@ def test_one_socket_for_stdio_is_refused() -> None:
         assert os.get_blocking(its.fileno())
 
 
+def test_stdout_that_cannot_be_written_ends_server_with_status_and_reason() -> None:
+    master, slave = os.openpty()
+    server = Started(stdout=slave)
+    os.close(slave)
+    server.tell(ping())
+    assert os.read(master, 1000)
+    os.close(master)  # the terminal is gone: writing to it fails with EIO
+    server.tell(ping())
+    assert server.end()[1] == "s: cannot write to standard output: Input/output error\n"
+    assert server.process.returncode == 1
+
+
 def test_flags_of_shared_pipe_are_restored() -> None:
     (its_stdin, ours), (theirs, its_stdout) = os.pipe(), os.pipe()
     server = Started(stdin=its_stdin, stdout=its_stdout)
