@@ -109,6 +109,5 @@ class Link(ConnectionDriver):
             if self._writer.transport.get_write_buffer_size():
                 self._writer.transport.abort()
         await asyncio.wait(ends, timeout=FLUSH_TIMEOUT)
-        # `drain` raises the same for all of them.
-        if closed.done() and isinstance(closed.result()[0], OSError):
-            self.write_error = closed.result()[0]
+        error = closed.result()[0] if closed.done() else None  # `drain` raises another one
+        self.write_error = error if isinstance(error, OSError) else None

@@ -51,7 +51,7 @@ NESTED = (
         f"start({SLEEP!r}); sys.stdin.read()",
         f"start({STUBBORN!r}); sys.stdin.read()",
         f"start({SLEEP!r}); time.sleep(60)",
-        f"start({SLEEP!r}); time.sleep(0.1); os._exit(0)",
+        "say(start('time.sleep(60)').pid); os._exit(0)",
         f"daemon({SLEEP!r}); sys.stdin.read()",
         f"daemon({STUBBORN!r}); time.sleep(60)",
         f"start({NESTED!r}); sys.stdin.read()",
