@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
+from mcp_core._limits import CLIENT_LIMITS
 from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
 from mcp_core.revisions._config import Config
@@ -20,6 +21,7 @@ from mcp_core.revisions._dialects import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mcp_core._limits import Limits
     from mcp_core.messages._events import Peer
 
 __all__ = [
@@ -119,6 +121,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
             are handled as for `on_log`.
         log_level: the least severe log message to receive; `AbstractClient.set_log_level` changes
             it. Default "info" if there is an `on_log`, else no level is sent.
+        limits: upper bounds on what the server can use; default `CLIENT_LIMITS`, with messages of
+            at most 32 MiB.
         cache: True (the default) to reuse results for as long as the server declares them fresh
             (2026-07-28).
     """
@@ -133,6 +137,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     on_log: Callable[[t.LoggingMessageParams], object] | None
     on_elicitation_complete: Callable[[t.ElicitationCompleteParams], object] | None
     log_level: t.LoggingLevel | None
+    limits: Limits
     cache: bool
 
 
@@ -155,6 +160,7 @@ def client_config(options: ClientConfigOptions) -> Config:
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
         replace(callback_capabilities(options), extensions=declared, experimental=declared),
         versions=options.get("versions", ALL),
+        limits=options.get("limits", CLIENT_LIMITS),
         probe_timeout=options.get("probe_timeout", 5.0),
         initialize_timeout=options.get("initialize_timeout"),
         keep_alive=options.get("keep_alive"),

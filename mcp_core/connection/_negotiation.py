@@ -182,12 +182,13 @@ class VersionNegotiation:
         if self.request is not None and self.request.timeout is not None:
             self.deadline = None if now is None else now + self.request.timeout
 
-    def time_out(self) -> RequestId | None:
+    def time_out(self) -> RequestId:
         """Return the id of the current request, which has timed out.
 
         If it is the probe, `accept_late_response` accepts its result from now on. Call `advance`
         with an empty reply next.
         """
+        assert self._id is not None
         if self.probing:
             self._probe_id = self._id
         return self._id

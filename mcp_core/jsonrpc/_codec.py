@@ -20,6 +20,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcp_core._errors import Fault
 
+from ._excerpt import EXCERPT_SIZE, Excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -65,10 +67,13 @@ class Envelope(Struct, gc=False):
 class BadMessage(Exception):
     """A received message that is not valid JSON-RPC.
 
-    `id` is the id of the message, or None if it has none that is usable. `looks` is the kind of
-    message that its members suggest: a "request" or "neither" gets an error response, and a
-    "response" fails the request with its id.
+    `id` is the id of the message, or None if it has none that is usable. `apparent_kind` is
+    the kind of message that its members suggest: a "request" or "neither" gets an error response,
+    and a "response" fails the request with its id. `excerpt` is a part of a message that is too
+    long, or whose id could not be decoded.
     """
+
+    excerpt: Excerpt | None = None
 
     def __init__(
         self,
@@ -83,6 +88,12 @@ class BadMessage(Exception):
         self.message = message
         self.id = id
         self.apparent_kind = apparent_kind
+
+    def about(self, data: bytes) -> BadMessage:
+        """Add an excerpt of `data`, the message, if its id is not known. Return self."""
+        if self.id is None:
+            self.excerpt = Excerpt(data[:EXCERPT_SIZE], data[-EXCERPT_SIZE:], len(data))
+        return self.with_traceback(None)
 
 
 class InvalidPayload(Exception):

@@ -14,7 +14,8 @@ from msgspec import UNSET, Struct
 from mcp_core._errors import Fault
 from mcp_core.jsonrpc._body import ParsedBody, parse_body, too_long
 from mcp_core.jsonrpc._codec import BadMessage
-from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
+from mcp_core.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
+from mcp_core.jsonrpc._framing import LineBuffer
 
 if TYPE_CHECKING:
     from mcp_core._limits import Limits
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ._events import GrantLike
 
 __all__ = [
+    "NO_CONTEXT",
     "HeaderValidator",
     "IncomingMessages",
     "MessageContext",
@@ -47,7 +49,7 @@ class MessageContext(Struct, frozen=True, gc=False):
     grant: GrantLike | None = None
 
 
-_NO_CONTEXT = MessageContext()
+NO_CONTEXT = MessageContext()  # of lines, and of messages of which nothing is known
 
 
 class IncomingMessages:
@@ -84,7 +86,7 @@ class IncomingMessages:
         self.batches = False
         self.has_input = False
         self.received = 0
-        self.context = _NO_CONTEXT
+        self.context = NO_CONTEXT
 
     def __len__(self) -> int:
         """Return the number of bytes that were not processed."""
@@ -101,6 +103,12 @@ class IncomingMessages:
         """True if a line has begun and its newline has not arrived."""
         return self._lines is not None and self._lines.has_partial_line
 
+    @property
+    def unfinished(self) -> tuple[bytes, int]:
+        """The first bytes of the line whose newline has not arrived, and its size so far."""
+        line = self._lines.unfinished if self._lines is not None else b""
+        return bytes(line[:EXCERPT_SIZE]), len(line)
+
     def feed(self, data: bytes) -> None:
         """Add bytes of a stream of lines, in chunks of any size."""
         self.received += len(data)
@@ -113,7 +121,7 @@ class IncomingMessages:
         """Add one complete message, from a transport with message boundaries."""
         self.received += len(message)
         self.has_input = True
-        self._bodies.append((message, context or _NO_CONTEXT))
+        self._bodies.append((message, context or NO_CONTEXT))
 
     def add_parsed(self, body: ParsedBody, context: MessageContext) -> None:
         """Add one body that `parse_body` has parsed."""
@@ -133,22 +141,25 @@ class IncomingMessages:
         while True:
             if self._batch:
                 return self._batch.pop()
+            data = b""
             body: bytes | ParsedBody
             if self._bodies:
                 body, self.context = self._bodies.pop(0)
                 if not isinstance(body, ParsedBody):
-                    body = parse_body(body, self._limits)
+                    data = body
+                    body = parse_body(data, self._limits)
             else:
-                self.context = _NO_CONTEXT
+                self.context = NO_CONTEXT
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
                     self.has_input = False
                     return None
-                if line is LINE_TOO_LONG:
-                    return too_long(self._limits)
-                body = parse_body(line, self._limits)
+                if isinstance(line, Excerpt):
+                    return too_long(self._limits, line)
+                data = line
+                body = parse_body(data, self._limits)
             if body.is_array and not self.batches:
-                body = body.as_message()
+                body = body.as_message(data)
             if body.is_batch:
                 self._batch = [_batch_member(message) for message in reversed(body.messages)]
                 self._batch_size = body.size

@@ -67,6 +67,8 @@ def response_to_bad_message(
     """
     if bad.apparent_kind not in ("request", "neither"):
         return None
+    if bad.excerpt is not None and bad.excerpt.is_rest:
+        return None  # it was answered when its beginning was reported
     # A client does not answer a message without an id, because it may be no request. In a stateless
     # revision a client receives no requests at all.
     if role is _CLIENT and (bad.id is None or dialect is None or not dialect.stateful):

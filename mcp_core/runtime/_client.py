@@ -194,6 +194,7 @@ class AbstractClient(abc.ABC):
         if waiter not in self._pending:
             self._pending[waiter] = None
             waiter.pause_count += self._pause_count
+            waiter.describe_silence = self._conn.describe_unreadable
         meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}

@@ -22,6 +22,7 @@ from mcp_core.http.wire._media_types import JSON, is_event_stream, is_json, medi
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder
 from mcp_core.jsonrpc._codec import BadMessage, decode
+from mcp_core.jsonrpc._excerpt import show_bytes
 from mcp_core.messages._responses import decode_error
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Response", "error_for_status", "error_in"]
 
+_CURE: Final = " (the option limits=Limits(message=...) allows longer ones)"
 _MAX_ERROR_BODY: Final = 64 * 1024  # bytes
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
@@ -105,7 +107,7 @@ class Response:
             while (event := decoder.next_event()) is not None:
                 yield event
         except EventTooLong as exc:
-            raise RemoteProtocolError(str(exc)) from None
+            raise RemoteProtocolError(f"{exc}{_CURE}") from None
 
     def _keep(self, data: bytes) -> None:
         body = self._body
@@ -114,8 +116,10 @@ class Response:
         if len(body) + len(data) <= (self._limit if self.good else _MAX_ERROR_BODY):
             body += data
         elif self.good:
+            beginning = show_bytes(body or data)
             raise RemoteProtocolError(
-                f"the body of the response is longer than {self._limit} bytes"
+                f"the body of the response is longer than {self._limit} bytes; it begins with"
+                f" {beginning}{_CURE}"
             )
         else:
             self._body = None
