@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
-    from mcp_trio.streams._child import ChildProcess, Stderr
+    from mcp_trio.streams._child import Stderr
     from mcp_trio.streams._trace import Trace
 
     from ._client import ClientTransport
@@ -165,7 +165,8 @@ async def connect_stdio(
     its process group gets SIGTERM and then SIGKILL. On Linux, so do other processes that it has
     started and that still run.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
-    exits, every pending call raises `ConnectionLost`.
+    exits, every pending call raises `ConnectionLost`. Its text, and that of `RemoteProtocolError`,
+    has the last five lines of the child's stderr, and the exit status.
 
     Raises:
         ConnectFailed: the program could not be started, or the negotiation failed. The message has
@@ -180,7 +181,8 @@ async def connect_stdio(
             ) as child,
             open_quiet_nursery() as nursery,
         ):
-            client = Client(config, options, _stream_transport_factory(child.stream, options))
+            make_transport = _stream_transport_factory(child.stream, options, child.describe)
+            client = Client(config, options, make_transport)
             try:
                 try:
                     await client.open(nursery)
@@ -189,7 +191,7 @@ async def connect_stdio(
                     if not versions:
                         await client.aclose()
                         await child.aclose()
-                        raise ConnectFailed(f"{exc}{_child_ended_text(child)}") from exc
+                        raise ConnectFailed(f"{exc}{child.describe()}") from exc
                     options["versions"] = versions
                     continue
                 yield client
@@ -365,15 +367,16 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
 
 
 def _stream_transport_factory(
-    stream: trio.abc.Stream, options: ClientOptions
+    stream: trio.abc.Stream,
+    options: ClientOptions,
+    describe_peer: Callable[[], str] | None = None,
 ) -> Callable[[Connection, Callable[[Event], None]], ClientTransport]:
     """Return the function with which a `Client` makes its transport on `stream`."""
     trace = options.get("trace")
     traced = stream if trace is None else TracedStream(stream, trace)
-    return lambda conn, on_event: StreamTransport(conn, traced, on_event)
 
+    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
+        conn.describe_peer = describe_peer
+        return StreamTransport(conn, traced, on_event)
 
-def _child_ended_text(child: ChildProcess) -> str:
-    lines = child.stderr_tail.decode(errors="replace").strip().splitlines()[-5:]
-    ended = f" (exit status {child.returncode})" if child.returncode is not None else ""
-    return ended + "".join(f"\n  its stderr: {line}" for line in lines)
+    return make_transport

@@ -322,7 +322,8 @@ def _explain_errors(target: Target) -> Iterator[None]:
     except CallTimeout as exc:
         raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONNECTION) from exc
     except ConnectionLost as exc:
-        raise CliError(f"{exc} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
+        cause, _, _ = str(exc).partition("\n")
+        raise CliError(f"{cause} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
     except PeerError as exc:
         raise CliError(
             f"the server answered with an error: {exc}{find_cure(exc)}", SERVER_ERROR
@@ -330,6 +331,7 @@ def _explain_errors(target: Target) -> Iterator[None]:
     except LocalProtocolError as exc:
         raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
+        cause, _, _ = str(exc).partition("\n")
         raise CliError(
-            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONNECTION
+            f"the server broke the protocol: {cause}. --trace shows the messages", NO_CONNECTION
         ) from exc

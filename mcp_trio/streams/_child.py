@@ -18,7 +18,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -39,10 +40,14 @@ __all__ = ["ChildProcess", "Grace", "Stderr", "spawn"]
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
 _STDERR_TAIL = 64 * 1024  # bytes of stderr that are kept, and at which a longer line is split
+_LINES_SHOWN, _LINE_SHOWN = 5, 300  # lines of stderr in an error, and characters of each
 _STALL_TIMEOUT = 1.0  # seconds that our blocked stderr may hold up the child's, once
 _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means stuck in a device
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
 _STDERR_TIMEOUT = 0.2
+# Seconds that the reader of stdout waits at its end, for the exit and the rest of stderr, which
+# explain it. Only for a program that closes stdout and goes on does it take so long.
+_END_TIMEOUT = 0.05
 _POLL_INTERVAL = 0.02  # seconds between two checks of a state that has no event
 _SCAN_INTERVAL = 0.05  # the same between two searches of all processes, which take milliseconds
 
@@ -169,7 +174,7 @@ class ChildProcess:
         assert isinstance(process.stdout, trio.lowlevel.FdStream)
         assert isinstance(process.stderr, trio.lowlevel.FdStream)
         self._stdin = process.stdin
-        self._stdout = _StdoutStream(process.stdout)
+        self._stdout = _StdoutStream(process.stdout, self._wait_for_end)
         self._stderr = process.stderr
         # stdout must still be read after the owner of `stream` has closed it.
         self._stdout_duplicate = trio.lowlevel.FdStream(os.dup(process.stdout.fileno()))
@@ -180,6 +185,8 @@ class ChildProcess:
         else:
             self._stderr_sink = _StderrLines(None if stderr == "discard" else stderr)
         self._stderr_tail = bytearray()
+        self._stderr_unwritten: deque[bytes] = deque()  # read, and not passed to the sink yet
+        self._stderr_wait = trio.CancelScope()  # around the read that the reader waits in
         self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
         self._tree_signals: dict[int, int] = {}  # the last signal that each process of it got
         self._sigterm_sent = False
@@ -192,6 +199,13 @@ class ChildProcess:
     def __repr__(self) -> str:
         state = "running" if self.returncode is None else f"exited {self.returncode}"
         return f"<ChildProcess {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
+
+    def describe(self) -> str:
+        """Return its exit status and the last lines of its stderr, to append to an error, or ""."""
+        self._take_stderr()
+        lines = self.stderr_tail.decode(errors="replace").strip().splitlines()[-_LINES_SHOWN:]
+        status = "" if self.returncode is None else f" (exit status {self.returncode})"
+        return status + "".join(f"\n  its stderr: {line[:_LINE_SHOWN]}" for line in lines)
 
     @property
     def stderr_tail(self) -> bytes:
@@ -325,12 +339,37 @@ class ChildProcess:
             await trio.sleep(_POLL_INTERVAL)
         self._stdout.end()
 
+    async def _wait_for_end(self) -> None:
+        """Wait for the exit and the rest of stderr, which explain why stdout has ended."""
+        with trio.move_on_after(_END_TIMEOUT):
+            await self._exited.wait()
+            await self._stderr_ended.wait()
+
     async def _read_stderr(self) -> None:
-        while chunk := bytes(await self._stderr.receive_some()):
-            self._stderr_tail += chunk
-            del self._stderr_tail[:-_STDERR_TAIL]
-            await self._stderr_sink.write(chunk)
+        ended = False
+        while not ended:
+            with trio.CancelScope() as self._stderr_wait:
+                chunk = bytes(await self._stderr.receive_some())
+                self._keep_stderr(chunk)
+                ended = not chunk
+            while self._stderr_unwritten:
+                await self._stderr_sink.write(self._stderr_unwritten.popleft())
         self._stderr_ended.set()
+
+    def _take_stderr(self) -> None:
+        """Read what is in the pipe of stderr now, because its reader may not have run yet."""
+        if self._stderr_ended.is_set() or self._closed.is_set():
+            return
+        with suppress(BlockingIOError):
+            # A pipe has 64 KiB at most, unless the child is writing to it at this moment.
+            if chunk := os.read(self._stderr.fileno(), _STDERR_TAIL):
+                self._keep_stderr(chunk)
+                self._stderr_wait.cancel()  # the reader writes it to the sink
+
+    def _keep_stderr(self, chunk: bytes) -> None:
+        self._stderr_tail += chunk
+        del self._stderr_tail[:-_STDERR_TAIL]
+        self._stderr_unwritten.append(chunk)
 
 
 def _list_processes() -> list[str]:
@@ -363,17 +402,21 @@ def _only_zombies(group: int) -> bool:
 class _StdoutStream(ReceiveStream):
     """A child's stdout that can be ended while a task reads it; that task gets an end of file."""
 
-    def __init__(self, pipe: FdStream) -> None:
+    def __init__(self, pipe: FdStream, wait_for_end: Callable[[], Awaitable[None]]) -> None:
         self._pipe = pipe
+        self._wait_for_end = wait_for_end
         self._ended = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         try:
-            return await self._pipe.receive_some(max_bytes)
+            data = await self._pipe.receive_some(max_bytes)
         except trio.ClosedResourceError:
             if self._ended:
                 return b""
             raise
+        if not data:
+            await self._wait_for_end()
+        return bytes(data)
 
     def end(self) -> None:
         self._ended = True

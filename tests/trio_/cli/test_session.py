@@ -118,8 +118,8 @@ def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
         assert (died.returncode, died.stderr) == (
             3,
             (
-                "mcp-trio: the server closed the connection before it answered; its stderr, if"
-                " any, is above\n"
+                "mcp-trio: the server closed the connection (exit status 7) before it answered; its"
+                " stderr, if any, is above\n"
             ),
         )
     slow = run("call", "sleep", "--timeout", "0.9", *target)
