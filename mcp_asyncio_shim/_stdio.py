@@ -18,7 +18,6 @@ import secrets
 import stat
 import sys
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
-from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Final
 
@@ -155,6 +154,7 @@ async def child_streams(
             child.find()  # to remember those that are found only while their parent runs
             writer.close()
             discarding = asyncio.create_task(_discard_output(reader))
+            ended = False
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_GRACE):  # the end of its stdin should be enough
@@ -163,8 +163,11 @@ async def child_streams(
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_GRACE):
                             await child.end(number)
+                            ended = True
+                            break
             finally:
-                child.signal(SIGKILL)  # also if cancelled
+                if not ended:  # cancelled, or out of time
+                    child.signal(SIGKILL)
                 discarding.cancel()
 
 
@@ -227,7 +230,12 @@ def _list_processes() -> list[str]:
 
 
 def _read_process_file(path: str) -> bytes:
-    return Path("/proc", path).read_bytes()
+    # A search reads one file of each process. This takes half the time of `Path.read_bytes`.
+    fd = os.open(f"/proc/{path}", os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 65_536), b""))
+    finally:
+        os.close(fd)
 
 
 async def _discard_output(reader: asyncio.StreamReader) -> None:

@@ -241,16 +241,15 @@ class ChildProcess:
                     self._stdin.close()
                     with trio.move_on_after(self._grace.stdin):
                         await self._exited.wait()
-                    self._terminate()
+                    if not self._exited.is_set():
+                        self._terminate()
+                        self._signal_tree(signal.SIGTERM)
                 with trio.move_on_after(self._grace.terminate) as terminate_timeout:
-                    await self._group_gone()
-                    await self._tree_gone(signal.SIGTERM)
+                    await self._all_gone(signal.SIGTERM)
                 if terminate_timeout.cancelled_caught:
                     self._signal(signal.SIGKILL)
-                    self._signal_tree(signal.SIGKILL)
                     with trio.move_on_after(_KILL_TIMEOUT):
-                        await self._group_gone()
-                        await self._tree_gone(signal.SIGKILL)
+                        await self._all_gone(signal.SIGKILL)
                 await self._close_requested.wait()
                 with trio.move_on_after(_STDERR_TIMEOUT):
                     await self._stderr_ended.wait()
@@ -269,11 +268,10 @@ class ChildProcess:
         self._stopping.set()
 
     def _terminate(self) -> None:
-        """Send SIGTERM to the tree, once. Our own server exits at once at a second SIGTERM."""
+        """Send SIGTERM to the group, once. Our own server exits at once at a second SIGTERM."""
         if not self._sigterm_sent:
             self._sigterm_sent = True
             self._signal(signal.SIGTERM)
-            self._signal_tree(signal.SIGTERM)
 
     def _signal(self, number: int) -> bool:
         """Signal the group. Return False if it has no member left that may be signalled."""
@@ -301,17 +299,26 @@ class ChildProcess:
             found = True
         return found
 
-    async def _tree_gone(self, number: int) -> None:
-        """Wait until no process of the tree outside the group runs. Signal those that appear."""
-        while self._signal_tree(number):  # noqa: ASYNC110  the system has no event for it
-            await trio.sleep(_SCAN_INTERVAL)
+    async def _all_gone(self, number: int) -> None:
+        """Wait until no process of the group and of the tree runs. Signal those outside the group.
+
+        The group was signalled before.
+        """
+        if number == signal.SIGTERM:
+            await self._exited.wait()
+        found = self._signal_tree(number)
+        if await self._group_gone() or found:
+            # They may have started others, which are found until none is left.
+            while self._signal_tree(number):  # noqa: ASYNC110  the system has no event for it
+                await trio.sleep(_SCAN_INTERVAL)
         for pid in self._tree_signals:  # as process 1 we have to reap them, too
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
 
-    async def _group_gone(self) -> None:
-        """Wait until no process of the group runs."""
+    async def _group_gone(self) -> bool:
+        """Wait until no process of the group runs. Return False if none did."""
         await self._exited.wait()
+        found = False
         while self._signal(0):
             dead = _only_zombies(self.pid)
             # As process 1 of a container we inherit orphans and have to reap them.
@@ -319,8 +326,10 @@ class ChildProcess:
                 while os.waitpid(-self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222  does not wait
                     pass
             if dead:
-                return
+                break
+            found = True
             await trio.sleep(_POLL_INTERVAL)
+        return found
 
     async def _discard_stdout(self) -> None:
         self._stdout.end()
@@ -380,7 +389,12 @@ def _list_processes() -> list[str]:
 
 
 def _read_process_file(path: str) -> bytes:
-    return Path("/proc", path).read_bytes()
+    # A search reads one file of each process. This takes half the time of `Path.read_bytes`.
+    fd = os.open(f"/proc/{path}", os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 65_536), b""))
+    finally:
+        os.close(fd)
 
 
 def _only_zombies(group: int) -> bool:
