@@ -49,7 +49,7 @@ def connect(target: list[str]) -> AbstractAsyncContextManager[mcp_trio.Client]:
     if target[0].startswith("http://"):
         url, version = target
         return mcp_trio.connect_http(url, versions=[version])
-    return mcp_trio.connect_stdio(target, versions=["2025-11-25"])
+    return mcp_trio.connect_stdio(target, inherit_env=True, versions=["2025-11-25"])
 
 
 async def main(seconds: float, target: list[str]) -> None:

@@ -13,6 +13,7 @@ to the model.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -43,6 +44,7 @@ ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 CLOSED_REASON: Final = "the connection ended"  # the reason of cancellations caused by the end
 # Requests that a connection sends itself: to open, and to check a silent peer.
 _INTERNAL_METHODS: Final = frozenset({"initialize", "server/discover", "ping"})
+_IDS: Final = re.compile(rb'"id"\s*:\s*(?:(-?[0-9]{1,16})|"([^"\\]*)")')
 # Methods that the rate limit on tool calls counts.
 _RATE_LIMITED: Final = frozenset({"tools/call", "completion/complete"})
 
@@ -91,6 +93,8 @@ class ConnectionModel:
         self._sent_ids: set[Id] = set()
         self._internal_ids: set[Id] = set()
         self._cancellations_due: set[Id] = set()  # `notifications/cancelled` not sent yet
+        # Failed because of input that may have been the response: the peer may still work on them.
+        self._cancellations_allowed: set[Id] = set()
         self._last_id = 0
 
     def __repr__(self) -> str:
@@ -101,16 +105,21 @@ class ConnectionModel:
     def receive(self, line: bytes) -> None:
         """Record a message of the peer, before the connection gets it."""
         if len(line) > self._conn.config.limits.message:
-            self._null_id_allowed += 1
+            self.line_too_long(line)
         elif line.lstrip(b" \t\r\n").startswith(b"["):
             self._null_id_allowed += 1
             self._receive_batch(line)
         else:
             self._receive_one(classify(line), sure=self._must_respond())
 
-    def line_too_long(self) -> None:
-        """Record an unfinished line over the limit: an error response is due now."""
+    def line_too_long(self, line: bytes) -> None:
+        """Record a line over the limit, which may be unfinished: an error response is due now.
+
+        It is for any id that the line seems to have.
+        """
         self._null_id_allowed += 1
+        for number, text in _IDS.findall(line):
+            self._may_answer[int(number) if number else text.decode(errors="replace")] += 1
 
     def _receive_batch(self, line: bytes) -> None:
         members = classify_batch(line)
@@ -222,6 +231,8 @@ class ConnectionModel:
         elif isinstance(event, ResultReceived | ErrorReceived | InputRequested):
             assert self.pending.pop(event.id).token == event.token
             self.last_progress.pop(event.id, None)
+            if isinstance(event, ErrorReceived) and isinstance(event.error, RemoteProtocolError):
+                self._cancellations_allowed.add(event.id)
         elif isinstance(event, ProgressReceived):
             request, previous = self.pending[event.id], self.last_progress.get(event.id)
             assert request.wants_progress, "progress without a progress token"
@@ -280,11 +291,10 @@ class ConnectionModel:
             assert self._null_id_allowed >= 0, "an error response without a bad message"
         elif _is_cancellation(message):
             id = _params(message)["requestId"]
-            assert id in self._cancellations_due | self._internal_ids, (
-                f"it cancels {id!r}, which is not due"
-            )
-            self._cancellations_due.discard(id)
-            self._internal_ids.discard(id)
+            allowed = self._cancellations_allowed | self._internal_ids
+            assert id in self._cancellations_due | allowed, f"it cancels {id!r}, which is not due"
+            for ids in self._cancellations_due, self._cancellations_allowed, self._internal_ids:
+                ids.discard(id)
         else:
             self._check_sent_notification(message)
 

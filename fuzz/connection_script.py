@@ -221,7 +221,7 @@ class ConnectionScript:
             return
         *lines, self._partial = (self._partial + data).split(b"\n")
         if len(self._partial) > MESSAGE_LIMIT:
-            self.model.line_too_long()
+            self.model.line_too_long(self._partial)
         for line in lines:
             self.model.receive(line.removesuffix(b"\r"))
         size = self._chunk or len(data) or 1

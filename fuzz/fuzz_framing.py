@@ -1,5 +1,6 @@
 # Invariant: however bytes are split, the lines are those of splitting the whole at newlines; a line
-# over the limit is reported once; memory and time grow at most linearly with the input.
+# over the limit is reported at the limit and at its end; memory and time grow at most linearly with
+# the input.
 """Newline framing by `mcp_core.jsonrpc`. Nothing may be raised, for any input.
 
 The oracle is `bytes.split` of the whole input.
@@ -20,7 +21,8 @@ from fuzz.mutations import damage, split
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from fuzz.values import weighted
-from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
+from mcp_core.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
+from mcp_core.jsonrpc._framing import LineBuffer
 
 # limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for
 # all
@@ -48,8 +50,8 @@ def check(case: Case) -> Iterable[str]:
         )
     lines, in_line = expected
     yield f"{min(len(lines), 3)} lines, {'in a line' if in_line else 'at an end'}"
-    yield f"{min(lines.count(LINE_TOO_LONG), 3)} overlong"
-    returns = any(b"\r" in line for line in lines if line is not LINE_TOO_LONG)
+    yield f"{min(sum(isinstance(line, Excerpt) for line in lines), 3)} reports of overlong lines"
+    returns = any(b"\r" in line for line in lines if not isinstance(line, Excerpt))
     yield f"returns {returns}"
     yield f"{len(str(len(data)))} digits of bytes"
 
@@ -58,12 +60,24 @@ def _expected(data: bytes, limit: int) -> tuple[list[Any], bool]:
     """Return the lines, and whether the input ends inside one."""
     *complete, rest = data.split(b"\n")
     stripped = [line.removesuffix(b"\r") for line in complete]
-    lines: list[Any] = [LINE_TOO_LONG if len(line) > limit else line for line in stripped]
+    lines: list[Any] = []
+    for line in stripped:
+        lines += _excerpts(line, limit) if len(line) > limit else [line]
     # The last byte may be a CR that does not count. One byte more makes the line too long in any
     # case.
     if len(rest) > limit + 1:
-        lines.append(LINE_TOO_LONG)
+        lines.append(_excerpts(rest, limit)[0])
     return lines, bool(rest)
+
+
+def _excerpts(line: bytes, limit: int) -> list[Excerpt]:
+    """Return the reports of a line over the limit: when it passes the limit, and at its end."""
+    size = min(EXCERPT_SIZE, limit + 1)
+    beginning, end = line[:size], line[-size:]
+    return [
+        Excerpt(beginning, too_long=True),
+        Excerpt(beginning, end, len(line), too_long=True, is_rest=True),
+    ]
 
 
 def _lines(limit: int, chunks: list[bytes], maximum: int = 0) -> tuple[list[Any], bool]:

@@ -53,6 +53,9 @@ async def connect(
     headers: Mapping[str, str] = {},
     tls: ssl.SSLContext | None = None,
     allow_cleartext: bool = False,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
+    cwd: str | os.PathLike[str] | None = None,
     **options: Unpack[ClientConfigOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server, for the time of an `async with` block.
@@ -66,10 +69,17 @@ async def connect(
         allow_cleartext: for a URL: whether credentials in headers (`authorization`, `cookie`,
             `proxy-authorization`, `x-api-key`) may be sent to another machine unencrypted. Everyone
             on the way can use them, so this is for trusted networks only.
+        env: for a command: variables that it gets beside the few that are inherited, which are
+            `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`,
+            `TMPDIR` and `TZ`.
+        inherit_env: for a command: whether it inherits the whole environment instead, with any
+            secrets in it.
+        cwd: for a command: its working directory.
         options: see `ClientConfigOptions`.
 
     *Resource handling*: at the end of the block a session is ended, and all connections are closed.
-    A process gets the end of its stdin, after 2 s SIGTERM to its group, after 2 s more SIGKILL.
+    A process gets the end of its stdin, after 2 s SIGTERM to its group, after 2 s more SIGKILL; on
+    Linux, so do all processes that it has started.
     *Error handling*: an exception of the block passes through unchanged, in no group.
 
     Raises:
@@ -92,7 +102,9 @@ async def connect(
                 make_transport = await _transport_factory(target, headers, tls, allow_cleartext)
             else:
                 streams = (
-                    _memory_streams(target) if isinstance(target, Server) else child_streams(target)
+                    _memory_streams(target)
+                    if isinstance(target, Server)
+                    else child_streams(target, env, cwd, inherit_env=inherit_env)
                 )
                 make_transport = partial(Link, await opened.enter_async_context(streams))
             client = await opened.enter_async_context(

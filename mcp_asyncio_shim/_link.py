@@ -39,7 +39,8 @@ class Link(ConnectionDriver):
     Each event is passed to `on_event`, which must not wait. The task `reading` ends with the input.
 
     *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the
-    connection with `ConnectionLost`, and raises nothing.
+    connection with `ConnectionLost`, and raises nothing. After `aclose`, `write_error` is the error
+    of the system with which writing failed, None if it did not.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Link(ConnectionDriver):
         self._events = Pump(conn, in_new_context(on_event))
         super().__init__(conn, self._events.run)
         self.conn = conn
+        self.write_error: OSError | None = None
         self._reader, self._writer = streams
         self.reading = self.loop.create_task(self._read())
         self._writing = self.loop.create_task(self._write())
@@ -107,3 +109,5 @@ class Link(ConnectionDriver):
             if self._writer.transport.get_write_buffer_size():
                 self._writer.transport.abort()
         await asyncio.wait(ends, timeout=FLUSH_TIMEOUT)
+        error = closed.result()[0] if closed.done() else None  # `drain` raises another one
+        self.write_error = error if isinstance(error, OSError) else None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core import Connection, Role
+from mcp_core import Connection, ConnectionLost, Role
 from mcp_core.runtime import Service
 
 from ._link import FLUSH_TIMEOUT, Link
@@ -53,8 +53,11 @@ async def serve_streams(
 
 async def serve_connection(
     server: Server, streams: Streams, lifespan: Any, grace: float = 1.0
-) -> None:
-    """Serve one client, as `serve_streams`. `lifespan` is the value of the entered lifespan."""
+) -> OSError | None:
+    """Serve one client, as `serve_streams`. `lifespan` is the value of the entered lifespan.
+
+    Return the error of the system with which writing failed, None if it did not.
+    """
     conn = Connection(Role.SERVER, server.config())
 
     def on_event(event: Event) -> None:
@@ -72,6 +75,7 @@ async def serve_connection(
     finally:
         await link.aclose(max(flush_until - link.loop.time(), FLUSH_TIMEOUT))
         await link.wait_until(lambda: not link.tasks)
+    return link.write_error
 
 
 async def serve_stdio(server: Server) -> None:
@@ -84,10 +88,13 @@ async def serve_stdio(server: Server) -> None:
 
     Raises:
         ConnectFailed: stdin or stdout is not open, or is a regular file.
+        ConnectionLost: stdout cannot be written, although the client has not closed it.
     """
     check_asyncio()
-    async with standard_streams() as streams:
-        await serve_streams(server, *streams)
+    async with standard_streams() as streams, server.lifespan() as value:
+        error = await serve_connection(server, streams, value)
+    if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
+        raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
 
 
 def run(server: Server) -> None:
@@ -97,7 +104,8 @@ def run(server: Server) -> None:
     one ends the process at once. Like every asyncio program it ends only when its threads have.
 
     Raises:
-        SystemExit: with 130 or 143 after a signal.
+        SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
+            if stdout cannot be written.
         ConnectFailed: stdin or stdout is not open, or is a regular file.
     """
     caught: list[int] = []
@@ -117,7 +125,11 @@ def run(server: Server) -> None:
                 undo.callback(signal.signal, each, signal.signal(each, on_signal))
             await serving
 
-    with suppress(asyncio.CancelledError):
+    try:
         asyncio.run(main())
+    except ConnectionLost as exc:
+        raise SystemExit(f"{server.info.name}: {exc}") from None
+    except asyncio.CancelledError:
+        pass  # by a signal
     if caught:
         raise SystemExit(128 + caught[0])

@@ -4,8 +4,8 @@
    else in the process can then read or write the pipes.
 2. O_NONBLOCK belongs to an open file, which other processes may share. It is set on a file that is
    opened anew, or else restored at the end.
-3. A child is ended with its process group. What it leaves running when it ends by itself is not
-   signalled.
+3. A child is ended with its process group, and on Linux with all processes that it has started.
+   Elsewhere, what it leaves running when it ends by itself is not signalled.
 4. A child shares our stderr, unless that is a terminal: then its output is copied, with control
    characters escaped. They could move the cursor or imitate output of this program.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import stat
 import sys
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
@@ -23,10 +24,10 @@ from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import ConnectFailed
-from mcp_core.runtime import READ_SIZE, ByteEscaper
+from mcp_core.runtime import READ_SIZE, ByteEscaper, ProcessTree, child_environment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from ._link import Streams
 
@@ -36,6 +37,8 @@ __all__ = ["child_streams", "standard_streams"]
 _GRACE: Final = 2.0
 # Seconds to read the rest of its stderr after its end.
 _STDERR_TIMEOUT: Final = 0.2
+# Seconds between two searches of all processes, which take milliseconds.
+_SCAN_INTERVAL: Final = 0.05
 
 
 @asynccontextmanager
@@ -113,12 +116,22 @@ def _flush() -> None:
 
 
 @asynccontextmanager
-async def child_streams(argv: Sequence[str | os.PathLike[str]]) -> AsyncIterator[Streams]:
+async def child_streams(
+    argv: Sequence[str | os.PathLike[str]],
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    *,
+    inherit_env: bool,
+) -> AsyncIterator[Streams]:
     """Yield the stdout and stdin of a new process, which is ended at the end.
+
+    Its stderr is that of this process. The arguments are those of `connect`.
 
     Raises:
         ConnectFailed: the program cannot be started.
     """
+    mark = secrets.token_hex(8)
+    environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
     child_stdin, sink = os.pipe()
     source, child_stdout = os.pipe()
     async with _open_pipes(source, sink) as (reader, writer), _child_stderr() as child_stderr:
@@ -128,6 +141,8 @@ async def child_streams(argv: Sequence[str | os.PathLike[str]]) -> AsyncIterator
                 stdin=child_stdin,
                 stdout=child_stdout,
                 stderr=child_stderr,
+                cwd=cwd,
+                env=environ,
                 start_new_session=True,
             )
         except OSError as exc:
@@ -135,20 +150,27 @@ async def child_streams(argv: Sequence[str | os.PathLike[str]]) -> AsyncIterator
         finally:
             os.close(child_stdin)
             os.close(child_stdout)
+        child = _Child(process, mark)
         try:
             yield reader, writer
         finally:
+            child.find()  # to remember those that are found only while their parent runs
             writer.close()
             discarding = asyncio.create_task(_discard_output(reader))
+            ended = False
             try:
-                # 0 is no signal: the end of its stdin should be enough.
-                for number in (0, SIGTERM, SIGKILL):
-                    _signal_group(process, number)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_GRACE):  # the end of its stdin should be enough
+                        await process.wait()
+                for number in (SIGTERM, SIGKILL):
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_GRACE):
-                            await process.wait()
+                            await child.end(number)
+                            ended = True
+                            break
             finally:
-                _signal_group(process, SIGKILL)  # also if cancelled
+                if not ended:  # cancelled, or out of time
+                    child.signal(SIGKILL)
                 discarding.cancel()
 
 
@@ -189,15 +211,75 @@ async def _copy_escaped(reader: asyncio.StreamReader) -> None:
                 data = data[os.write(2, data) :]
 
 
+class _Child:
+    """A child process, with the processes that it has started.
+
+    `mark` is the one in its environment. The child leads a process group.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
+        self._process = process
+        self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
+        self._signals: dict[int, int] = {}  # the last signal that each process got
+
+    async def end(self, number: int) -> None:
+        """Signal all processes, and wait until none is left. Signal those that appear."""
+        while self.signal(number):
+            if self._process.returncode is None:
+                await self._process.wait()
+            else:
+                await asyncio.sleep(_SCAN_INTERVAL)
+        for pid in self._signals:  # as process 1 we have to reap them
+            if pid != self._process.pid:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
+
+    def signal(self, number: int) -> bool:
+        """Signal each process once. Return False if there is none."""
+        leader = self._process.pid
+        running = self.find()
+        found = self._process.returncode is None
+        # Once the child was waited for, the number of its group may be another one's.
+        if found and self._signals.get(leader) != number:
+            elsewhere = self._tree.find(leader_exists=True, in_group=False)
+            self._signals |= dict.fromkeys({leader, *running}.difference(elsewhere), number)
+            with suppress(OSError):
+                os.killpg(leader, number)
+        for pid in running:
+            try:
+                if self._signals.get(pid) != number:
+                    self._signals[pid] = number
+                    os.kill(pid, number)
+            except ProcessLookupError:
+                pass  # it has ended meanwhile, and may have started another one
+            except PermissionError:
+                continue  # it has become another user's
+            found = True
+        return found
+
+    def find(self) -> list[int]:
+        """Return the running processes that it has started, as far as they are found."""
+        return self._tree.find(leader_exists=self._process.returncode is None)
+
+
+def _list_processes() -> list[str]:
+    try:
+        return os.listdir("/proc")  # noqa: PTH208  only names are needed
+    except OSError:
+        return []  # a system without this directory
+
+
+def _read_process_file(path: str) -> bytes:
+    # A search reads one file of each process. This takes half the time of `Path.read_bytes`.
+    fd = os.open(f"/proc/{path}", os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 65_536), b""))
+    finally:
+        os.close(fd)
+
+
 async def _discard_output(reader: asyncio.StreamReader) -> None:
     """Read until the end. A child that blocks in a write would not end."""
     with suppress(OSError):
         while await reader.read(READ_SIZE):
             pass
-
-
-def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
-    """Signal the process group of a child that has not been waited for."""
-    if process.returncode is None:
-        with suppress(OSError):
-            os.killpg(process.pid, number)

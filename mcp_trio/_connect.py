@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import trio
 
-from mcp_core import ConnectFailed, escape_text
+from mcp_core import ConnectFailed
 from mcp_core.registry import Server
 from mcp_core.runtime import (
     NETWORK_INITIALIZE_TIMEOUT,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
-    from mcp_trio.streams._child import ChildProcess, Stderr
+    from mcp_trio.streams._child import Stderr
     from mcp_trio.streams._trace import Trace
 
     from ._client import ClientTransport
@@ -156,6 +156,7 @@ async def connect_stdio(
     argv: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
@@ -168,16 +169,20 @@ async def connect_stdio(
 
     Args:
         argv: program and arguments; no shell is involved.
-        env: variables added to the inherited environment.
+        env: variables that it gets beside the few that are inherited: `HOME`, `LOGNAME`, `PATH`,
+            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`.
+        inherit_env: whether it inherits the whole environment instead, with any secrets in it.
         cwd: its working directory.
         stderr: `"forward"` to ours, `"discard"`, or a callable that gets each line.
         grace: seconds that the child gets to exit.
         options: see `ClientOptions`.
 
     *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit,
-    its process group gets SIGTERM and then SIGKILL.
+    its process group gets SIGTERM and then SIGKILL. On Linux, so do other processes that it has
+    started and that still run.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
-    exits, every pending call raises `ConnectionLost`.
+    exits, every pending call raises `ConnectionLost`. Its text, and that of `RemoteProtocolError`,
+    has the last five lines of the child's stderr, and the exit status.
 
     Raises:
         ConnectFailed: the program could not be started, or the negotiation failed. The message has
@@ -187,10 +192,13 @@ async def connect_stdio(
     while True:
         config = client_config(options, ClientOptions)
         async with (
-            spawn(argv, env=env, cwd=cwd, stderr=stderr, grace=grace) as child,
+            spawn(
+                argv, env=env, inherit_env=inherit_env, cwd=cwd, stderr=stderr, grace=grace
+            ) as child,
             open_quiet_nursery() as nursery,
         ):
-            client = Client(config, options, _stream_transport_factory(child.stream, options))
+            make_transport = _stream_transport_factory(child.stream, options, child.describe)
+            client = Client(config, options, make_transport)
             try:
                 try:
                     await client.open(nursery)
@@ -199,7 +207,7 @@ async def connect_stdio(
                     if not versions:
                         await client.aclose()
                         await child.aclose()
-                        raise ConnectFailed(f"{exc}{_child_ended_text(child)}") from exc
+                        raise ConnectFailed(f"{exc}{child.describe()}") from exc
                     options["versions"] = versions
                     continue
                 yield client
@@ -389,16 +397,16 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
 
 
 def _stream_transport_factory(
-    stream: trio.abc.Stream, options: ClientOptions
+    stream: trio.abc.Stream,
+    options: ClientOptions,
+    describe_peer: Callable[[], str] | None = None,
 ) -> Callable[[Connection, Callable[[Event], None]], ClientTransport]:
     """Return the function with which a `Client` makes its transport on `stream`."""
     trace = options.get("trace")
     traced = stream if trace is None else TracedStream(stream, trace)
-    return lambda conn, on_event: StreamTransport(conn, traced, on_event)
 
+    def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
+        conn.describe_peer = describe_peer
+        return StreamTransport(conn, traced, on_event)
 
-def _child_ended_text(child: ChildProcess) -> str:
-    lines = child.stderr_tail.decode(errors="replace").strip().splitlines()[-5:]
-    ended = f" (exit status {child.returncode})" if child.returncode is not None else ""
-    # Escaped: the message of an exception is often printed to a terminal.
-    return ended + "".join(f"\n  its stderr: {escape_text(line, joiners=True)}" for line in lines)
+    return make_transport

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from mcp_core import Connection, Role
+from mcp_core import Connection, ConnectionLost, Role
 from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
@@ -77,13 +77,17 @@ async def serve_stdio(
 
     Raises:
         ConnectFailed: stdin or stdout is not open, or this is not a POSIX system.
+        ConnectionLost: stdout cannot be written, although the client may be there: it is a file on
+            a full disk, for example.
     """
     check_trio()
     with standard_streams() as stream:
         async with stream, server.lifespan() as value:
-            await serve_conversation(
+            error = await serve_conversation(
                 server, stream, value, stop, grace, min(grace, _GRACE_AFTER_STDIN)
             )
+    if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
+        raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
 
 
 async def serve_listeners(
@@ -141,10 +145,11 @@ async def serve_conversation(
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     grace_after_end: float = SHUTDOWN_GRACE,
-) -> None:
+) -> OSError | None:
     """Serve one conversation on `stream`, and leave the stream open.
 
     Handlers get `grace` seconds after `stop`, and `grace_after_end` after the end of the input.
+    Return the error of the system with which writing failed, None if it did not.
     """
     read_scope = trio.CancelScope()
     async with open_quiet_nursery() as nursery:
@@ -170,6 +175,7 @@ async def serve_conversation(
             await link.flush()
         link.conn.close()
         link.pump()
+    return link.write_error
 
 
 async def _shut_down(
@@ -192,10 +198,14 @@ def run(server: Server, *, grace: float = SHUTDOWN_GRACE) -> None:
     kills the process.
 
     Raises:
-        SystemExit: with 130 or 143 after a signal.
+        SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
+            if stdout cannot be written.
         ConnectFailed: stdin or stdout is not open.
     """
-    exit_code = trio.run(_main, server, grace)
+    try:
+        exit_code = trio.run(_main, server, grace)
+    except ConnectionLost as exc:
+        raise SystemExit(f"{server.info.name}: {exc}") from None
     if exit_code:
         raise SystemExit(exit_code)
 

@@ -19,6 +19,7 @@ import trio
 from hypothesis import settings
 
 from mcp_trio.testing._leaks import children
+from tests.children import inherit_python_path
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -32,6 +33,7 @@ CONFORMANCE = ROOT / "tests" / "conformance"
 
 # Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+inherit_python_path()
 
 # A shared machine stalls now and then, so an example has no deadline. A failure prints how to
 # repeat it. `.ci/long` asks for `--hypothesis-profile=thorough`.

@@ -127,7 +127,7 @@ class PendingCall(PendingRequest, Generic[T]):
     `id` is the id of the last request, None before the first. `done` is true once the call is over.
     `deadline` is the time at which the call times out unless something happens, or None.
     `pause_count` counts the input requests that our side is answering: while there are any,
-    `timeout` is paused.
+    `timeout` is paused. `describe_silence` returns a clause to append to the text of a timeout.
 
     Raises:
         TypeError: an option is unknown.
@@ -143,6 +143,7 @@ class PendingCall(PendingRequest, Generic[T]):
     # Set by a client that can run an `async def`; None without a `progress` option.
     progress_callbacks: ProgressCallbacks | None = None
     _response: tuple[Any, BaseException | None] | None = None  # waits for `progress_callbacks`
+    describe_silence: Callable[[], str] | None = None
     _total_deadline: float | None = None  # when `max_timeout` is over; infinite for no limit
     _total_applies = False  # `deadline` is the total deadline, not that of `timeout`
     pause_count = 0
@@ -257,7 +258,8 @@ class PendingCall(PendingRequest, Generic[T]):
             BaseException: the error with which the call ended.
         """
         if not self.done:
-            raise CallTimeout(self._timeout_text())
+            silence = self.describe_silence
+            raise CallTimeout(self._timeout_text() + ("" if silence is None else silence()))
         if self._error is not None:
             raise self._error
         found: T = self._result

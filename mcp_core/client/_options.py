@@ -22,6 +22,7 @@ from mcp_core.revisions._dialects import ALL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mcp_core._limits import Limits
     from mcp_core.messages._events import Peer
 
 __all__ = [
@@ -122,6 +123,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
             be an `async def`, and exceptions are handled, as for `on_log`.
         log_level: the least severe log message to receive; `AbstractClient.set_log_level` changes
             it. Default "info" if there is an `on_log`, else no level is sent.
+        limits: upper bounds on what the server can use; default `CLIENT_LIMITS`, with messages of
+            at most 32 MiB.
         cache: True (the default) to reuse results for as long as the server declares them fresh
             (2026-07-28).
         max_listing: bytes of memory that all pages of one listing may take, estimated; default
@@ -138,6 +141,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     on_log: Callable[[t.LoggingMessageParams], object] | None
     on_elicitation_complete: Callable[[t.ElicitationCompleteParams], object] | None
     log_level: t.LoggingLevel | None
+    limits: Limits
     cache: bool
     max_listing: int
 
@@ -162,7 +166,8 @@ def client_config(
     level = options.get("log_level")
     if level is not None:
         check_level(level)
-    max_listing = options.get("max_listing", CLIENT_LIMITS.listing)
+    limits = options.get("limits", CLIENT_LIMITS)
+    max_listing = options.get("max_listing", limits.listing)
     if max_listing < 0:
         raise ValueError(f"max_listing is a number of bytes, not {max_listing!r}")
     return Config(
@@ -172,7 +177,7 @@ def client_config(
         probe_timeout=options.get("probe_timeout", PROBE_TIMEOUT),
         initialize_timeout=options.get("initialize_timeout"),
         keep_alive=options.get("keep_alive"),
-        limits=replace(CLIENT_LIMITS, listing=max_listing),
+        limits=replace(limits, listing=max_listing),
     )
 
 

@@ -21,7 +21,6 @@ from mcp_core._errors import (
     ConnectionLost,
     Fault,
     LocalProtocolError,
-    PeerError,
     RemoteProtocolError,
 )
 from mcp_core._limits import Bucket
@@ -30,7 +29,6 @@ from mcp_core.jsonrpc._codec import (
     BadMessage,
     InvalidPayload,
     encode_notification,
-    encode_request,
     encode_result,
 )
 from mcp_core.messages._events import (
@@ -46,15 +44,10 @@ from mcp_core.messages._events import (
     RequestReceived,
 )
 from mcp_core.messages._incoming import IncomingMessages, MessageContext
-from mcp_core.messages._outbox import (
-    UNREAD_RESPONSES,
-    MessageKind,
-    Outbox,
-    Outgoing,
-    error_response,
-)
+from mcp_core.messages._outbox import UNREAD_RESPONSES, MessageKind, Outbox, Outgoing
 from mcp_core.messages._rejection import (
     RequestRejected,
+    error_response,
     rate_limited,
     response_to_bad_message,
     response_to_rejected,
@@ -76,6 +69,7 @@ from ._requests import (
     OutgoingRequests,
 )
 from ._state import ENDING_STATES, RequestPhase, State, Stats, next_state
+from ._unreadable import UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,6 +84,8 @@ if TYPE_CHECKING:
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.subscriptions._server import Change
     from mcp_core.types import ErrorData, LoggingLevel, RequestId
+
+    from ._unreadable import Failure
 
 __all__ = ["Connection"]
 
@@ -142,8 +138,10 @@ class Connection:
         "_outgoing",
         "_publisher",
         "_rejected_count",
+        "_unreadable",
         "check_headers",
         "config",
+        "describe_peer",
         "has_capacity",
         "negotiation",
         "peer",
@@ -161,7 +159,10 @@ class Connection:
         # Set by transports: to check the headers of a call, and to bound change notifications.
         self.check_headers: Callable[[Mapping[str, str]], None] | None = None
         self.has_capacity: Callable[[RequestId | None], bool] | None = None
+        # Set by a transport that knows more of the peer: a text to append to errors about it.
+        self.describe_peer: Callable[[], str] | None = None
         self.negotiation: VersionNegotiation | None = None
+        self._unreadable: UnreadableInput | None = None
         self._max_queued = config.limits.queued
         self._input = IncomingMessages(config.limits)
         self._outbox = Outbox()
@@ -219,6 +220,10 @@ class Connection:
     def has_outgoing(self, id: RequestId) -> bool:
         """Return True if our request `id` has no response yet and was not cancelled."""
         return id in self._outgoing.table
+
+    def describe_unreadable(self) -> str:
+        """Return a clause about what the server wrote since its last message, or ""."""
+        return "" if self._unreadable is None else self._unreadable.describe("the server")
 
     def stats(self) -> Stats:
         """Return the current sizes and totals of this connection."""
@@ -284,10 +289,10 @@ class Connection:
         self._incoming.end_pause_if_due(now)
         negotiation = self.negotiation
         if negotiation is not None and negotiation.is_due(now):
-            timed_out = negotiation.time_out()
-            assert timed_out is not None
-            del self._outgoing.table[timed_out]
+            del self._outgoing.table[negotiation.time_out()]
             self._advance_negotiation(OpeningReply())
+        if self._unreadable is not None:
+            self._fail_requests(self._unreadable.time_out(now))
         self._check_keep_alive(now)
 
     # -- What we want to send ----------------------------------------------------------------------
@@ -357,14 +362,8 @@ class Connection:
         id = self._outgoing.next_id
         config = self.config.dialect_configs[self.role][dialect]
         encoded = encode_request_params(config, params, meta, id if progress else None)
-        data = encode_request(id, method, encoded)
-        self._outgoing.add(OutgoingRequest(method, row, dialect, token, related, progress))
-        self._outbox.put(
-            Outgoing(
-                data, MessageKind.REQUEST, id, related, method, dialect, params, headers=headers
-            )
-        )
-        return id
+        call = OutgoingRequest(method, row, dialect, token, related, progress)
+        return self._outgoing.send(call, encoded, params, headers)
 
     def send_notification(
         self,
@@ -440,7 +439,7 @@ class Connection:
         """Send the result of the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled. A `Raw` result is an encoded
-        object without `_meta`, in the revision of the peer.
+        object without `_meta`, in the revision of the peer. A `Raw` inside a result is not checked.
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
@@ -539,10 +538,11 @@ class Connection:
             if self.negotiation is not None
             else self._incoming.pause_deadline
         )
-        keep_alive = self._keep_alive.deadline
-        if keep_alive is None:
-            return deadline
-        return keep_alive if deadline is None else min(deadline, keep_alive)
+        in_doubt = None if self._unreadable is None else self._unreadable.deadline
+        for other in (self._keep_alive.deadline, in_doubt):
+            if other is not None and (deadline is None or other < deadline):
+                deadline = other
+        return deadline
 
     def next_event(self) -> Event | NeedData | Paused:
         """Return the next event, `NEED_DATA` if there is none, or `PAUSED`.
@@ -576,6 +576,7 @@ class Connection:
                 self._on_eof()
             elif isinstance(message, BadMessage):
                 self._handle_bad_message(message)
+                continue
             elif message.method is UNSET:
                 self._handle_response(message)
             elif message.id is UNSET:
@@ -583,6 +584,8 @@ class Connection:
             else:
                 assert message.id is not None
                 self._handle_request(message.id, message.method, message.params)
+            if self._unreadable is not None:
+                self._unreadable.message_received()
 
     # -- Incoming messages -------------------------------------------------------------------------
 
@@ -660,9 +663,9 @@ class Connection:
         id = None if envelope.id is UNSET else envelope.id
         if id is None:
             assert envelope.error is not UNSET
-            self._emit_rejected(
-                f"the peer could not parse our message: {decode_error(envelope.error)}"
-            )
+            error = decode_error(envelope.error)
+            self._emit_rejected(f"the peer could not parse our message: {error}")
+            self._fail_requests(self._unreadable_input().receive_error(error, self._now))
             return
         if self.negotiation is not None and self.negotiation.accept_late_response(
             id, envelope.result
@@ -670,7 +673,8 @@ class Connection:
             return
         call = self._outgoing.table.pop(id, None)
         if call is None:
-            return  # cancelled or answered before: both are legal races
+            self._unreadable_input().receive_unknown_id(id, self._now)
+            return
         if call.token is NEGOTIATION:
             self._advance_negotiation(reply_from(envelope, self._input.context.status))
         elif call.token is not KEEP_ALIVE_PING:
@@ -734,10 +738,8 @@ class Connection:
         if due is KeepAliveAction.SEND_PING and self.peer is not None and self.state is State.READY:
             self.send_request(self.peer.dialect.ping, token=KEEP_ALIVE_PING)
         elif due is KeepAliveAction.CLOSE:
-            reason = (
-                f"the {self.role.other.value} was silent for {self._keep_alive.idle_seconds:g} s"
-            )
-            self._close_with(ConnectionLost(reason))
+            text = f"the {self.role.other.value} was silent for {self._keep_alive.idle_seconds:g} s"
+            self._close_with(ConnectionLost(text))
 
     # -- Version negotiation -----------------------------------------------------------------------
 
@@ -754,16 +756,10 @@ class Connection:
         if isinstance(outcome, Peer):
             self._on_negotiated(outcome)
             return
-        method = outcome.method
-        dialect = outcome.dialect
-        config = self.config.dialect_configs[self.role][dialect]
+        config = self.config.dialect_configs[self.role][outcome.dialect]
         params = encode_request_params(config, opening_params(outcome, self.config), None, None)
-        id = self._outgoing.add(OutgoingRequest(method, None, dialect, NEGOTIATION))
-        self._outbox.put(
-            Outgoing(
-                encode_request(id, method, params), MessageKind.REQUEST, id, None, method, dialect
-            )
-        )
+        call = OutgoingRequest(outcome.method, None, outcome.dialect, NEGOTIATION)
+        self._outgoing.send(call, params)
 
     def _on_negotiated(self, peer: Peer) -> None:
         self._set_peer(peer)
@@ -788,6 +784,7 @@ class Connection:
     def _on_eof(self) -> None:
         if self._input.has_partial_line:
             self._emit_rejected("the input ended in the middle of a message")
+            self._unreadable_input().add_line(*self._input.unfinished)
         if self.state is State.OPENING and self.role is _CLIENT:
             self._close_with(ConnectFailed("the server ended the connection before it was open"))
         elif self.role is _SERVER and self._incoming.table:
@@ -815,6 +812,7 @@ class Connection:
             self.negotiation.deadline = None
         self._keep_alive.deadline = None
         reason = "the conversation is being closed" if error is None else None
+        error = self._unreadable_input().explain(error)
         self._events.append(ConnectionClosed(self._outgoing.fail_all(reason), error))
 
     # -- Helpers -----------------------------------------------------------------------------------
@@ -835,8 +833,9 @@ class Connection:
     def _send_response(self, response: Outgoing, id: RequestId) -> None:
         """Queue the response to the request `id` of the peer, and remove the request."""
         if self._outgoing.table:
+            response.remove_newlines()  # raises if it is not JSON, before anything was cancelled
             self._outgoing.cancel_related(id)
-        self._outbox.put(response)  # raises if it is not JSON: the request then stays in the table
+        self._outbox.put(response)  # raises likewise: the request then stays in the table
         del self._incoming.table[id]
 
     def _reject_request(self, id: RequestId, rejected: RequestRejected) -> None:
@@ -848,19 +847,27 @@ class Connection:
     def _handle_bad_message(self, bad: BadMessage) -> None:
         """Report an invalid message, and send an error response if it may be a request.
 
-        If it looks like a response to one of our requests, fail that request instead.
+        If it is a response to one of our requests, or may be, fail that request instead.
         """
-        self._emit_rejected(bad.message, bad.fault, bad.id)
-        if bad.id is not None and bad.apparent_kind in ("response", "neither"):
-            call = self._outgoing.table.pop(bad.id, None)
-            if call is not None:
-                problem = f"the response to {call.method} is invalid: {bad.message}"
-                reply = OpeningReply(error=PeerError(0, problem))
-                self._fail_request(bad.id, call, RemoteProtocolError(problem), reply)
-                return
-        response = response_to_bad_message(bad, self.role, self.config, self._dialect)
-        if response is not None:
-            self._outbox.put(error_response(bad.id, *response))
+        if bad.excerpt is None or not bad.excerpt.is_rest:
+            self._emit_rejected(bad.message, bad.fault, bad.id)
+        failures = self._unreadable_input().receive(bad, self._input.context, self._now)
+        self._fail_requests(failures)
+        if not failures:
+            response = response_to_bad_message(bad, self.role, self.config, self._dialect)
+            if response is not None:
+                self._outbox.put(error_response(bad.id, *response))
+
+    def _unreadable_input(self) -> UnreadableInput:
+        if self._unreadable is None:  # created on first use, because most input can be read
+            self._unreadable = UnreadableInput(
+                self.role, self.config.limits, self._outgoing, self.describe_peer
+            )
+        return self._unreadable
+
+    def _fail_requests(self, failures: list[Failure]) -> None:
+        for failure in failures:
+            self._fail_request(*failure)
 
     def _fail_request(
         self, id: RequestId, call: OutgoingRequest, error: McpTrioError, reply: OpeningReply

@@ -188,12 +188,13 @@ class VersionNegotiation:
         """Return True if the current request has timed out at `now`."""
         return self.deadline is not None and now >= self.deadline
 
-    def time_out(self) -> RequestId | None:
+    def time_out(self) -> RequestId:
         """Return the id of the current request, which has timed out.
 
         If it is the probe, `accept_late_response` accepts its result from now on. Call `advance`
         with an empty reply next.
         """
+        assert self._id is not None
         if self.probing:
             self._probe_id = self._id
         return self._id

@@ -18,13 +18,14 @@ from msgspec import Struct
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.jsonrpc._codec import encode_notification
+from mcp_core.jsonrpc._codec import encode_notification, encode_request
 from mcp_core.messages._events import ProgressReceived, ResultReceived
 from mcp_core.messages._outbox import MessageKind, Outgoing
 
 from ._state import RequestAction, RequestPhase, next_phase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from mcp_core._limits import Limits
@@ -267,6 +268,28 @@ class OutgoingRequests:
         self.next_id = id + 1
         self.table[id] = call
         return id
+
+    def send(
+        self,
+        call: OutgoingRequest,
+        encoded: bytes | None,
+        params: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> int:
+        """Queue a request with the params `encoded`, and add it. Return its id.
+
+        Raises:
+            ValueError: the params have a newline and are not JSON. Nothing was added then.
+        """
+        id = self.next_id
+        method = call.method
+        dialect = call.dialect
+        data = encode_request(id, method, encoded)
+        kind = MessageKind.REQUEST
+        self._outbox.put(
+            Outgoing(data, kind, id, call.related, method, dialect, params, headers=headers)
+        )
+        return self.add(call)
 
     def cancel(self, id: RequestId, reason: str | None) -> None:
         """Cancel the request `id`, and notify the peer. No event follows.

@@ -24,6 +24,7 @@ from ._codec import (
     is_batch,
     split_batch,
 )
+from ._excerpt import EXCERPT_SIZE, Excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,19 +116,23 @@ class ParsedBody(Struct, gc=False):
         self.decoded = [_decode_params(message, find_reader) for message in self.messages]
         return self.decoded
 
-    def as_message(self) -> ParsedBody:
-        """Return the body as a revision without batches reads it: an array is one bad message."""
+    def as_message(self, data: bytes = b"") -> ParsedBody:
+        """Return the body as a revision without batches reads it: an array is one bad message.
+
+        `data` is the encoded body, for an excerpt.
+        """
         if not self.is_array:
             return self
         bad = BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object, not an array")
-        return ParsedBody([bad], self.size)
+        return ParsedBody([bad.about(data)], self.size)
 
 
 def parse_body(data: bytes, limits: Limits) -> ParsedBody:
     """Decode a body: a JSON-RPC message, or a batch of 1 to `limits.batch` messages."""
     size = len(data)
     if size > limits.message:
-        return ParsedBody([too_long(limits)], size)
+        excerpt = Excerpt(data[:EXCERPT_SIZE], data[-EXCERPT_SIZE:], size, too_long=True)
+        return ParsedBody([too_long(limits, excerpt)], size)
     if not data.startswith(b"{"):
         if not data or data.isspace():
             return ParsedBody([], size)
@@ -136,12 +141,20 @@ def parse_body(data: bytes, limits: Limits) -> ParsedBody:
     try:
         return ParsedBody([decode(data, limits.method, limits.id)], size)
     except BadMessage as bad:
-        return ParsedBody([bad.with_traceback(None)], size)
+        return ParsedBody([bad.about(data)], size)
 
 
-def too_long(limits: Limits) -> BadMessage:
+def too_long(limits: Limits, excerpt: Excerpt) -> BadMessage:
     """Return what is wrong with a message that exceeds `limits.message`."""
-    return BadMessage(Fault.PARSE, f"the message is longer than {limits.message} bytes")
+    id, kind = excerpt.identify(limits.id)
+    bad = BadMessage(
+        Fault.PARSE,
+        f"the message is longer than {limits.message} bytes",
+        id,
+        apparent_kind="request" if kind == "unknown" else kind,
+    )
+    bad.excerpt = excerpt
+    return bad
 
 
 def _decode_params(
@@ -162,11 +175,11 @@ def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:
     try:
         members = split_batch(data)
     except BadMessage as bad:
-        return ParsedBody([bad.with_traceback(None)], len(data), is_array=True)
+        return ParsedBody([bad.about(data)], len(data), is_array=True)
     count, limit = len(members), limits.batch
     if not 0 < count <= limit:
         problem = f"a batch has between 1 and {limit} messages, this one has {count}"
-        whole = BadMessage(Fault.INVALID_REQUEST, problem)
+        whole = BadMessage(Fault.INVALID_REQUEST, problem).about(data)
         return ParsedBody([whole], len(data), is_array=True)
     messages: list[Envelope | BadMessage] = []
     for member in members:
@@ -174,5 +187,5 @@ def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:
             messages.append(decode(member, limits.method, limits.id))
         except BadMessage as bad:
             # Its traceback refers to this frame, and so to the list: a cycle that lives too long.
-            messages.append(bad.with_traceback(None))
+            messages.append(bad.about(member))
     return ParsedBody(messages, len(data), is_array=True, is_batch=True)

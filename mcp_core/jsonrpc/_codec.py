@@ -20,6 +20,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcp_core._errors import Fault
 
+from ._excerpt import EXCERPT_SIZE, Excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,6 +32,7 @@ __all__ = [
     "BadMessage",
     "Envelope",
     "InvalidPayload",
+    "check_object",
     "decode",
     "encode",
     "encode_error",
@@ -69,8 +72,11 @@ class BadMessage(Exception):
 
     `id` is the id of the message, or None if it has none that is usable. `apparent_kind` is
     the kind of message that its members suggest: a "request" or "neither" gets an error response,
-    and a "response" fails the request with its id.
+    and a "response" fails the request with its id. `excerpt` is a part of a message that is too
+    long, or whose id could not be decoded.
     """
+
+    excerpt: Excerpt | None = None
 
     def __init__(
         self,
@@ -85,6 +91,12 @@ class BadMessage(Exception):
         self.message = message
         self.id = id
         self.apparent_kind = apparent_kind
+
+    def about(self, data: bytes) -> BadMessage:
+        """Add an excerpt of `data`, the message, if its id is not known. Return self."""
+        if self.id is None:
+            self.excerpt = Excerpt(data[:EXCERPT_SIZE], data[-EXCERPT_SIZE:], len(data))
+        return self.with_traceback(None)
 
 
 class InvalidPayload(Exception):
@@ -262,6 +274,20 @@ def encode_error(id: RequestId | None, error: bytes, *, null_id: bool = False) -
     if null_id:
         return b'{"jsonrpc":"2.0","id":null,"error":%b}' % error
     return b'{"jsonrpc":"2.0","error":%b}' % error
+
+
+def check_object(data: bytes) -> dict[str, Raw]:
+    """Return the members of an encoded object, which stay encoded.
+
+    Raises:
+        ValueError: `data` is not JSON, not UTF-8, or JSON of another type.
+    """
+    try:
+        if not data.isascii():
+            str(data, "utf-8")
+        return _read_members(data)
+    except (InvalidPayload, UnicodeDecodeError) as exc:
+        raise ValueError(f"not a JSON object: {_reason(exc)}") from None
 
 
 def strip_white_space(data: bytes) -> bytes:

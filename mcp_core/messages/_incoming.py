@@ -14,7 +14,8 @@ from msgspec import UNSET, Struct
 from mcp_core._errors import Fault
 from mcp_core.jsonrpc._body import ParsedBody, parse_body, too_long
 from mcp_core.jsonrpc._codec import NO_PARAMS, BadMessage
-from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
+from mcp_core.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
+from mcp_core.jsonrpc._framing import LineBuffer
 
 if TYPE_CHECKING:
     from msgspec import Raw, UnsetType
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ._events import GrantLike
 
 __all__ = [
+    "NO_CONTEXT",
     "HeaderValidator",
     "IncomingMessages",
     "MessageContext",
@@ -50,7 +52,7 @@ class MessageContext(Struct, frozen=True, gc=False):
     grant: GrantLike | None = None
 
 
-_NO_CONTEXT = MessageContext()
+NO_CONTEXT = MessageContext()  # of lines, and of messages of which nothing is known
 
 
 class IncomingMessages:
@@ -90,7 +92,7 @@ class IncomingMessages:
         self.batches = False
         self.has_input = False
         self.received = 0
-        self.context = _NO_CONTEXT
+        self.context = NO_CONTEXT
         self.decoded: DecodedParams | None = None
 
     def __len__(self) -> int:
@@ -108,6 +110,12 @@ class IncomingMessages:
         """True if a line has begun and its newline has not arrived."""
         return self._lines is not None and self._lines.has_partial_line
 
+    @property
+    def unfinished(self) -> tuple[bytes, int]:
+        """The first bytes of the line whose newline has not arrived, and its size so far."""
+        line = self._lines.unfinished if self._lines is not None else b""
+        return bytes(line[:EXCERPT_SIZE]), len(line)
+
     def feed(self, data: bytes) -> None:
         """Add bytes of a stream of lines, in chunks of any size."""
         self.received += len(data)
@@ -120,7 +128,7 @@ class IncomingMessages:
         """Add one complete message, from a transport with message boundaries."""
         self.received += len(message)
         self.has_input = True
-        self._bodies.append((message, context or _NO_CONTEXT))
+        self._bodies.append((message, context or NO_CONTEXT))
 
     def add_parsed(self, body: ParsedBody, context: MessageContext) -> None:
         """Add one body that `parse_body` has parsed."""
@@ -142,22 +150,25 @@ class IncomingMessages:
                 message, self.decoded = self._batch.pop()
                 return message
             self.decoded = None
+            data = b""
             body: bytes | ParsedBody
             if self._bodies:
                 body, self.context = self._bodies.pop(0)
                 if not isinstance(body, ParsedBody):
-                    body = parse_body(body, self._limits)
+                    data = body
+                    body = parse_body(data, self._limits)
             else:
-                self.context = _NO_CONTEXT
+                self.context = NO_CONTEXT
                 line = self._lines.next_line() if self._lines is not None else None
                 if line is None:
                     self.has_input = False
                     return None
-                if line is LINE_TOO_LONG:
-                    return too_long(self._limits)
-                body = parse_body(line, self._limits)
+                if isinstance(line, Excerpt):
+                    return too_long(self._limits, line)
+                data = line
+                body = parse_body(data, self._limits)
             if body.is_array and not self.batches:
-                body = body.as_message()
+                body = body.as_message(data)
             if body.is_batch:
                 all_decoded = body.decoded or [None] * len(body.messages)
                 members = zip(body.messages, all_decoded, strict=True)

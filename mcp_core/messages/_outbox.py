@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from mcp_core.jsonrpc._codec import encode, encode_error, strip_white_space
+from mcp_core.jsonrpc._codec import strip_white_space
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.revisions._dialects import Dialect
-    from mcp_core.types import ErrorData, RequestId
+    from mcp_core.types import RequestId
 
-__all__ = ["UNREAD_RESPONSES", "MessageKind", "Outbox", "Outgoing", "error_response"]
+__all__ = ["UNREAD_RESPONSES", "MessageKind", "Outbox", "Outgoing"]
 
 # Why a client closes a connection whose queue grows, over any transport.
 UNREAD_RESPONSES: Final = "the server sends requests but does not read the responses"
@@ -70,18 +70,17 @@ class Outgoing(Struct, gc=False):
         """
         return self.id if self.kind is MessageKind.RESPONSE else self.related
 
+    def remove_newlines(self) -> None:
+        """Make `data` one line. Our own encoder writes no newlines, but a `Raw` may have them.
 
-def error_response(id: RequestId | None, error: ErrorData, null_id: bool = False) -> Outgoing:
-    """Encode an error response. `null_id` writes an `id` of None as null, instead of no id.
-
-    Raises:
-        TypeError, ValueError: the `data` of `error` cannot be encoded as JSON.
-    """
-    data = encode_error(id, encode(error), null_id=null_id)
-    return Outgoing(data, MessageKind.RESPONSE, id, error=error.code)
+        Raises:
+            ValueError: `data` has a newline and is not JSON.
+        """
+        if _NEWLINE in self.data:
+            self.data = strip_white_space(self.data)
 
 
-_NEWLINE: Final = 0x0A
+_NEWLINE: Final = 0x0A  # an int is found faster than b"\n"
 # Queued responses of a client that reads and answers large requests for input are fewer.
 _MANY_RESPONSES: Final = 64
 _RESPONSE = MessageKind.RESPONSE  # looking up a member of an enum costs more than the comparison
@@ -115,10 +114,8 @@ class Outbox:
         Raises:
             ValueError: its data has a newline and is not JSON.
         """
-        # An int is found faster than b"\n". Our own encoder writes no newlines, but a `Raw` result
-        # may have them.
         if _NEWLINE in message.data:
-            message.data = strip_white_space(message.data)
+            message.remove_newlines()
         size = len(message.data)
         self.queued += size
         if message.kind is _RESPONSE:

@@ -13,21 +13,32 @@ from msgspec import UNSET
 
 from mcp_core import types as t
 from mcp_core._errors import Fault
+from mcp_core.jsonrpc._codec import encode, encode_error
 from mcp_core.revisions._methods import Role
+
+from ._outbox import MessageKind, Outgoing
 
 if TYPE_CHECKING:
     from mcp_core.jsonrpc._codec import BadMessage
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
+    from mcp_core.types import RequestId
 
 __all__ = [
     "RequestRejected",
+    "error_response",
     "rate_limited",
     "response_to_bad_message",
     "response_to_rejected",
 ]
 
 _CLIENT = Role.CLIENT
+
+
+def error_response(id: RequestId | None, error: t.ErrorData, null_id: bool = False) -> Outgoing:
+    """Return the error response to the request `id`; see `encode_error` for None."""
+    data = encode_error(id, encode(error), null_id=null_id)
+    return Outgoing(data, MessageKind.RESPONSE, id, error=error.code)
 
 
 def response_to_rejected(
@@ -56,6 +67,8 @@ def response_to_bad_message(
     """
     if bad.apparent_kind not in ("request", "neither"):
         return None
+    if bad.excerpt is not None and bad.excerpt.is_rest:
+        return None  # it was answered when its beginning was reported
     # A client does not answer a message without an id, because it may be no request. In a stateless
     # revision a client receives no requests at all.
     if role is _CLIENT and (bad.id is None or dialect is None or not dialect.stateful):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.jsonrpc._codec import encode, strip_white_space
+from mcp_core.jsonrpc._codec import check_object, encode, strip_white_space
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +96,9 @@ def encode_result_parts(
     Return it and the members to insert before its own, each with its comma: the arguments `result`
     and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is already encoded, without
     `_meta`.
+
+    Raises:
+        ValueError: a `Raw` result is no JSON object, or has a member that is inserted.
     """
     if isinstance(result, t.Result):
         fitted = (
@@ -111,6 +114,13 @@ def encode_result_parts(
         return encode(fitted), config.result_type_member if fitted.result_type is None else b""
     if isinstance(result, Raw):
         encoded = bytes(result)
+        found = check_object(encoded)
+        for name, inserted in (
+            ("resultType", config.result_type_member),
+            ("_meta", config.result_meta_member),
+        ):
+            if inserted and name in found:
+                raise ValueError(f"a Raw result has no {name}: the connection writes that member")
         # Remove white space around the opening brace. `encode_result` replaces the first byte, and
         # takes only `{}` for an empty object.
         if encoded[1:2] not in (b'"', b"}"):

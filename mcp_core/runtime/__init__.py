@@ -18,11 +18,13 @@ from mcp_core.client._calls import CallOptions as CallOptions
 from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
 from mcp_core.client._calls import PendingCall as PendingCall
+from mcp_core.client._child_environment import child_environment as child_environment
 from mcp_core.client._options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
 from mcp_core.client._options import CallbackOptions as CallbackOptions
 from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
 from mcp_core.client._options import answer_form as answer_form
 from mcp_core.client._options import client_config as client_config
+from mcp_core.client._process_tree import ProcessTree as ProcessTree
 from mcp_core.client._status import ConnectionStatus as ConnectionStatus
 from mcp_core.messages._pending import PendingRequest as PendingRequest
 from mcp_core.messages._pending import deliver as deliver
@@ -87,6 +89,7 @@ __all__ = [
     "PendingCall",
     "PendingRequest",
     "PooledConnection",
+    "ProcessTree",
     "RequestJob",
     "Runtime",
     "Service",
@@ -96,6 +99,7 @@ __all__ = [
     "answer_form",
     "check_keywords",
     "check_keywords_of",
+    "child_environment",
     "client_config",
     "client_context",
     "deliver",

@@ -202,6 +202,7 @@ class AbstractClient(abc.ABC):
         if call not in self._pending:
             self._pending[call] = None
             call.pause_count += self._pause_count
+            call.describe_silence = self._conn.describe_unreadable
             if progress is not None and call.progress_callbacks is None:
                 call.progress_callbacks = CallbackQueue(
                     progress, self._start_job, call.progress_failed, call.progress_idle

@@ -488,6 +488,23 @@ def _server_parser(
         help="send tokens and other credentials to another machine although URL is not encrypted",
     )
     parser.add_argument(
+        "--env",
+        metavar="NAME[=VALUE]",
+        type=_variable,
+        action="append",
+        default=[],
+        help="give COMMAND this environment variable; without =VALUE with the value that it has"
+        " here (may be repeated). Otherwise COMMAND gets a few only, such as PATH and HOME",
+    )
+    parser.add_argument(
+        "--inherit-env",
+        action="store_true",
+        help="give COMMAND the whole environment, with any secrets in it",
+    )
+    parser.add_argument(
+        "--cwd", metavar="DIRECTORY", type=_existing_path, help="start COMMAND in this directory"
+    )
+    parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
@@ -564,9 +581,39 @@ def _headers(
     if headers and not isinstance(server, str):
         raise CliError(
             "--header and --token-env need a server at a URL; one that is started gets its"
-            " secrets from the environment"
+            " secrets from the environment: --env NAME"
         )
     return tuple(headers)
+
+
+def _variable(text: str) -> tuple[str, str | None]:
+    """Parse `NAME[=VALUE]`. The value is None if there is none."""
+    name, equals, value = text.partition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text} is not a variable; write NAME=VALUE, or NAME")
+    return name, value if equals else None
+
+
+def _environment(
+    found: argparse.Namespace, server: str | tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Return the variables that the command which starts the server gets."""
+    if isinstance(server, str):
+        for option in "env", "inherit_env", "cwd":
+            if getattr(found, option):
+                raise CliError(
+                    f"--{option.replace('_', '-')} is for a server that is started: give its"
+                    " command after `--`, in place of the URL"
+                )
+    variables: list[tuple[str, str]] = []
+    for name, value in found.env:
+        if value is None and name not in os.environ:
+            raise CliError(
+                f"--env {name}: that environment variable is not set; set it, or write"
+                f" --env {name}=VALUE"
+            )
+        variables.append((name, os.environ[name] if value is None else value))
+    return tuple(variables)
 
 
 def _existing_path(text: str) -> Path:
@@ -665,6 +712,9 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,
         allow_cleartext=allow_cleartext,
+        env=_environment(found, server),
+        inherit_env=found.inherit_env,
+        cwd=found.cwd,
     )
 
 

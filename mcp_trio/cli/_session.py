@@ -108,7 +108,9 @@ class Target:
 
     Args:
         server: the URL, or the words of the command that starts the server.
-        cwd: the working directory of that command; the current one by default.
+        env: variables that this command gets beside the few that are inherited.
+        inherit_env: whether it inherits the whole environment instead.
+        cwd: its working directory; the current one by default.
         versions: the revisions to offer.
         timeout: seconds, for connecting and for each request.
         log_level: the lowest level of the server's log messages that are shown; None shows none.
@@ -122,6 +124,8 @@ class Target:
     """
 
     server: str | tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    inherit_env: bool = False
     cwd: Path | None = None
     versions: tuple[str, ...] = ALL
     timeout: float = DEFAULT_TIMEOUT
@@ -168,7 +172,12 @@ class Target:
                 **self.client_options,
             )
         return connect_stdio(
-            self.server, cwd=self.cwd, stderr=self._child_stderr, **self.client_options
+            self.server,
+            env=dict(self.env),
+            inherit_env=self.inherit_env,
+            cwd=self.cwd,
+            stderr=self._child_stderr,
+            **self.client_options,
         )
 
     @property
@@ -379,12 +388,14 @@ def _explain_errors(target: Target) -> Iterator[None]:
     except CallTimeout as exc:
         raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONNECTION) from exc
     except ConnectionLost as exc:
-        raise CliError(f"{exc} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
+        cause, _, _ = str(exc).partition("\n")
+        raise CliError(f"{cause} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
     except PeerError as exc:
         raise CliError(describe_error(exc), SERVER_ERROR) from exc
     except LocalProtocolError as exc:
         raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
     except RemoteProtocolError as exc:
+        cause, _, _ = str(exc).partition("\n")
         raise CliError(
-            f"the server broke the protocol: {exc}. --trace shows the messages", NO_CONNECTION
+            f"the server broke the protocol: {cause}. --trace shows the messages", NO_CONNECTION
         ) from exc

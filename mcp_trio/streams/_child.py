@@ -2,7 +2,7 @@
 
 1. **A child is its process group**, which is also signalled after its leader has exited. One task
    reaps the leader and signals the group in the same step: later the number may be another
-   process's.
+   process's. On Linux, processes that left the group are signalled, too (`ProcessTree`).
 2. **A child is stopped by one shielded task**, with a timeout on every wait. Other tasks only
    request the stop and wait for it.
 3. **stderr is always read**, even if its bytes are discarded: a child must not block on writing it.
@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import select
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -25,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import trio
 from trio.abc import ReceiveStream
 
-from mcp_core import ConnectFailed
-from mcp_core.runtime import ByteEscaper
+from mcp_core import ConnectFailed, escape_text
+from mcp_core.runtime import ByteEscaper, ProcessTree, child_environment
 
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
@@ -38,11 +40,16 @@ __all__ = ["ChildProcess", "Grace", "Stderr", "spawn"]
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
 _STDERR_TAIL = 64 * 1024  # bytes of stderr that are kept, and at which a longer line is split
+_LINES_SHOWN, _LINE_SHOWN = 5, 300  # lines of stderr in an error, and characters of each
 _STALL_TIMEOUT = 1.0  # seconds that our blocked stderr may hold up the child's, once
 _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means stuck in a device
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
 _STDERR_TIMEOUT = 0.2
+# Seconds that the reader of stdout waits at its end, for the exit and the rest of stderr, which
+# explain it. Only for a program that closes stdout and goes on does it take so long.
+_END_TIMEOUT = 0.05
 _POLL_INTERVAL = 0.02  # seconds between two checks of a state that has no event
+_SCAN_INTERVAL = 0.05  # the same between two searches of all processes, which take milliseconds
 
 _log = logging.getLogger("mcp_trio")
 
@@ -62,6 +69,7 @@ async def spawn(
     argv: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
@@ -74,7 +82,9 @@ async def spawn(
 
     Args:
         argv: the program and its arguments.
-        env: variables added to the inherited environment.
+        env: variables that it gets beside the few that are inherited: `HOME`, `LOGNAME`, `PATH`,
+            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`.
+        inherit_env: whether it inherits the whole environment instead, with any secrets in it.
         cwd: its working directory; a relative program path starts there.
         stderr: `"forward"` copies its bytes to our stderr, `"discard"` drops them, and a callable
             gets each line as text (UTF-8, errors replaced). A callable that raises is logged and
@@ -84,7 +94,8 @@ async def spawn(
         grace: seconds that the child gets to exit.
 
     *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
-    times of `grace` and 1.2 s.
+    times of `grace` and 1.2 s. It includes the processes of the child's group, and on Linux all
+    others that the child has started.
     *Error handling*: an exception of the block propagates unchanged, not in a group.
 
     Raises:
@@ -99,7 +110,8 @@ async def spawn(
             f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}"
         )
     pipe = subprocess.PIPE
-    environ = {**os.environ, **(env or {})}
+    mark = secrets.token_hex(8)
+    environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
     try:
         process = await trio.lowlevel.open_process(
             argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
@@ -108,7 +120,7 @@ async def spawn(
         raise ConnectFailed(
             f"cannot start {argv[0]!s}: {_cause(error, argv[0], cwd, environ)}"
         ) from error
-    child = ChildProcess(process, stderr, grace or Grace())
+    child = ChildProcess(process, mark, stderr, grace or Grace())
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(child._run)
@@ -147,7 +159,7 @@ def _cause(
 
 
 class ChildProcess:
-    """A running program, connected by pipes. Made by `spawn`.
+    """A running program, connected by pipes. Made by `spawn`, which put `mark` in its environment.
 
     `stream` writes to its stdin and reads its stdout. Reading returns `b""` when the program has
     exited and its last bytes were read, even if a daemon that it left behind still holds the pipe,
@@ -155,7 +167,7 @@ class ChildProcess:
     it has exited.
     """
 
-    def __init__(self, process: trio.Process, stderr: Stderr, grace: Grace) -> None:
+    def __init__(self, process: trio.Process, mark: str, stderr: Stderr, grace: Grace) -> None:
         self.pid = process.pid
         self.returncode: int | None = None
         self._process = process
@@ -164,7 +176,7 @@ class ChildProcess:
         assert isinstance(process.stdout, trio.lowlevel.FdStream)
         assert isinstance(process.stderr, trio.lowlevel.FdStream)
         self._stdin = process.stdin
-        self._stdout = _StdoutStream(process.stdout)
+        self._stdout = _StdoutStream(process.stdout, self._wait_for_end)
         self._stderr = process.stderr
         # stdout must still be read after the owner of `stream` has closed it.
         self._stdout_duplicate = trio.lowlevel.FdStream(os.dup(process.stdout.fileno()))
@@ -175,6 +187,10 @@ class ChildProcess:
         else:
             self._stderr_sink = _StderrLines(None if stderr == "discard" else stderr)
         self._stderr_tail = bytearray()
+        self._stderr_unwritten: deque[bytes] = deque()  # read, and not passed to the sink yet
+        self._stderr_wait = trio.CancelScope()  # around the read that the reader waits in
+        self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
+        self._tree_signals: dict[int, int] = {}  # the last signal that each process of it got
         self._sigterm_sent = False
         self._close_requested = trio.Event()
         self._stopping = trio.Event()  # the child has exited, or `_close_requested` is set
@@ -186,6 +202,15 @@ class ChildProcess:
         state = "running" if self.returncode is None else f"exited {self.returncode}"
         return f"<ChildProcess {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
 
+    def describe(self) -> str:
+        """Return its exit status and the last lines of its stderr, to append to an error, or ""."""
+        self._take_stderr()
+        lines = self.stderr_tail.decode(errors="replace").strip().splitlines()[-_LINES_SHOWN:]
+        status = "" if self.returncode is None else f" (exit status {self.returncode})"
+        # Escaped: the message of an exception is often printed to a terminal.
+        shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
+        return status + "".join(f"\n  its stderr: {line}" for line in shown)
+
     @property
     def stderr_tail(self) -> bytes:
         """The last 64 KiB of its stderr; complete after `aclose`."""
@@ -194,9 +219,10 @@ class ChildProcess:
     async def aclose(self) -> None:
         """Stop it: close stdin, wait, SIGTERM to the group, wait, SIGKILL to the group.
 
-        Any task may call this, any number of times. Meanwhile the child's stdout is read and
-        discarded, so that the child cannot block on a full pipe. Cancelling this call only ends the
-        waiting. If the program has exited on its own, its group was already sent SIGTERM.
+        On Linux, other processes that it has started get the signals, too. Any task may call this,
+        any number of times. Meanwhile the child's stdout is read and discarded, so that the child
+        cannot block on a full pipe. Cancelling this call only ends the waiting. If the program has
+        exited on its own, its group was already sent SIGTERM.
         """
         self._close_requested.set()
         self._stopping.set()
@@ -213,16 +239,21 @@ class ChildProcess:
                     nursery.start_soon(self._end_stdout)
                 else:
                     nursery.start_soon(self._discard_stdout)
+                    # Those that no mark connects to the tree are found only while their parent
+                    # runs, and remembered.
+                    self._tree.find(leader_exists=self.returncode is None)
                     self._stdin.close()
                     with trio.move_on_after(self._grace.stdin):
                         await self._exited.wait()
-                    self._terminate()
+                    if not self._exited.is_set():
+                        self._terminate()
+                        self._signal_tree(signal.SIGTERM)
                 with trio.move_on_after(self._grace.terminate) as terminate_timeout:
-                    await self._group_gone()
+                    await self._all_gone(signal.SIGTERM)
                 if terminate_timeout.cancelled_caught:
                     self._signal(signal.SIGKILL)
                     with trio.move_on_after(_KILL_TIMEOUT):
-                        await self._group_gone()
+                        await self._all_gone(signal.SIGKILL)
                 await self._close_requested.wait()
                 with trio.move_on_after(_STDERR_TIMEOUT):
                     await self._stderr_ended.wait()
@@ -254,9 +285,44 @@ class ChildProcess:
             return False
         return True
 
-    async def _group_gone(self) -> None:
-        """Wait until no process of the group runs."""
+    def _signal_tree(self, number: int) -> bool:
+        """Signal each process of the tree outside the group, once. Return False if there is none.
+
+        One that ends meanwhile counts, because it may have started another one.
+        """
+        found = False
+        for pid in self._tree.find(leader_exists=self.returncode is None, in_group=False):
+            try:
+                if self._tree_signals.get(pid) != number:
+                    self._tree_signals[pid] = number
+                    os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+            except PermissionError:
+                continue  # it has become another user's
+            found = True
+        return found
+
+    async def _all_gone(self, number: int) -> None:
+        """Wait until no process of the group and of the tree runs. Signal those outside the group.
+
+        The group was signalled before.
+        """
+        if number == signal.SIGTERM:
+            await self._exited.wait()
+        found = self._signal_tree(number)
+        if await self._group_gone() or found:
+            # They may have started others, which are found until none is left.
+            while self._signal_tree(number):  # noqa: ASYNC110  the system has no event for it
+                await trio.sleep(_SCAN_INTERVAL)
+        for pid in self._tree_signals:  # as process 1 we have to reap them, too
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
+
+    async def _group_gone(self) -> bool:
+        """Wait until no process of the group runs. Return False if none did."""
         await self._exited.wait()
+        found = False
         while self._signal(0):
             dead = _only_zombies(self.pid)
             # As process 1 of a container we inherit orphans and have to reap them.
@@ -264,8 +330,10 @@ class ChildProcess:
                 while os.waitpid(-self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222  does not wait
                     pass
             if dead:
-                return
+                break
+            found = True
             await trio.sleep(_POLL_INTERVAL)
+        return found
 
     async def _discard_stdout(self) -> None:
         self._stdout.end()
@@ -284,12 +352,53 @@ class ChildProcess:
             await trio.sleep(_POLL_INTERVAL)
         self._stdout.end()
 
+    async def _wait_for_end(self) -> None:
+        """Wait for the exit and the rest of stderr, which explain why stdout has ended."""
+        with trio.move_on_after(_END_TIMEOUT):
+            await self._exited.wait()
+            await self._stderr_ended.wait()
+
     async def _read_stderr(self) -> None:
-        while chunk := bytes(await self._stderr.receive_some()):
-            self._stderr_tail += chunk
-            del self._stderr_tail[:-_STDERR_TAIL]
-            await self._stderr_sink.write(chunk)
+        ended = False
+        while not ended:
+            with trio.CancelScope() as self._stderr_wait:
+                chunk = bytes(await self._stderr.receive_some())
+                self._keep_stderr(chunk)
+                ended = not chunk
+            while self._stderr_unwritten:
+                await self._stderr_sink.write(self._stderr_unwritten.popleft())
         self._stderr_ended.set()
+
+    def _take_stderr(self) -> None:
+        """Read what is in the pipe of stderr now, because its reader may not have run yet."""
+        if self._stderr_ended.is_set() or self._closed.is_set():
+            return
+        with suppress(BlockingIOError):
+            # A pipe has 64 KiB at most, unless the child is writing to it at this moment.
+            if chunk := os.read(self._stderr.fileno(), _STDERR_TAIL):
+                self._keep_stderr(chunk)
+                self._stderr_wait.cancel()  # the reader writes it to the sink
+
+    def _keep_stderr(self, chunk: bytes) -> None:
+        self._stderr_tail += chunk
+        del self._stderr_tail[:-_STDERR_TAIL]
+        self._stderr_unwritten.append(chunk)
+
+
+def _list_processes() -> list[str]:
+    try:
+        return os.listdir("/proc")  # noqa: PTH208  only names are needed
+    except OSError:
+        return []  # a system without this directory
+
+
+def _read_process_file(path: str) -> bytes:
+    # A search reads one file of each process. This takes half the time of `Path.read_bytes`.
+    fd = os.open(f"/proc/{path}", os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 65_536), b""))
+    finally:
+        os.close(fd)
 
 
 def _only_zombies(group: int) -> bool:
@@ -311,17 +420,21 @@ def _only_zombies(group: int) -> bool:
 class _StdoutStream(ReceiveStream):
     """A child's stdout that can be ended while a task reads it; that task gets an end of file."""
 
-    def __init__(self, pipe: FdStream) -> None:
+    def __init__(self, pipe: FdStream, wait_for_end: Callable[[], Awaitable[None]]) -> None:
         self._pipe = pipe
+        self._wait_for_end = wait_for_end
         self._ended = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         try:
-            return await self._pipe.receive_some(max_bytes)
+            data = await self._pipe.receive_some(max_bytes)
         except trio.ClosedResourceError:
             if self._ended:
                 return b""
             raise
+        if not data:
+            await self._wait_for_end()
+        return bytes(data)
 
     def end(self) -> None:
         self._ended = True

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -172,6 +173,18 @@ def test_one_socket_for_stdio_is_refused() -> None:
         assert server.process.returncode == 0
         assert its.getblocking()
         assert os.get_blocking(its.fileno())
+
+
+def test_stdout_that_cannot_be_written_ends_server_with_status_and_reason() -> None:
+    master, slave = os.openpty()
+    server = Started(stdout=slave)
+    os.close(slave)
+    server.tell(ping())
+    assert os.read(master, 1000)
+    os.close(master)  # the terminal is gone: writing to it fails with EIO
+    server.tell(ping())
+    assert server.end()[1] == "s: cannot write to standard output: Input/output error\n"
+    assert server.process.returncode == 1
 
 
 def test_flags_of_shared_pipe_are_restored() -> None:
@@ -355,13 +368,21 @@ STUBBORN = (
 import signal
 if "deaf" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL,
-    **({} if "holds" in sys.argv else {"stdout": 2}))
+options = {"stdin": subprocess.DEVNULL, "start_new_session": "session" in sys.argv}
+if "holds" not in sys.argv:
+    options["stdout"] = 2
+if "cleared" in sys.argv:
+    options["env"] = {}
+if "orphan" in sys.argv:
+    words = ["sh", "-c", "setsid sleep 1000 >&2 & echo $!"]
+    child = int(subprocess.run(words, stdout=subprocess.PIPE).stdout)
+else:
+    child = subprocess.Popen(["sleep", "1000"], **options).pid
 
 @server.tool
 def pids() -> list[int]:
     "Say which processes there are."
-    return [os.getpid(), child.pid]
+    return [os.getpid(), child]
 
 asyncio.run(mcp_asyncio_shim.serve_stdio(server))
 if "chatty" in sys.argv:
@@ -382,20 +403,22 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 @pytest.mark.parametrize(
-    ("words", "graces", "leaves"),
+    ("words", "graces"),
     [
-        (["term"], 1, False),
-        (["deaf"], 2, False),
-        (["deaf", "chatty", "holds"], 2, False),
-        (["leaves", "chatty"], 0, True),
-        (["leaves", "holds", "chatty"], 0, True),
+        (["term"], 1),
+        (["deaf"], 2),
+        (["deaf", "chatty", "holds"], 2),
+        (["leaves", "chatty"], 0),
+        (["leaves", "holds", "chatty"], 0),
+        (["leaves", "session"], 0),
+        (["leaves", "orphan"], 0),
+        (["term", "orphan"], 1),
+        (["term", "session", "cleared"], 1),
     ],
-    ids=["term", "deaf", "deaf chatty holding", "leaving chatty", "leaving holding chatty"],
 )
-def test_child_is_ended_with_its_process_group(
+def test_child_is_ended_with_all_that_it_started(
     words: list[str],
     graces: int,
-    leaves: bool,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -409,14 +432,61 @@ def test_child_is_ended_with_its_process_group(
         assert graces * 0.6 <= time.monotonic() - before < graces * 0.6 + 2
         return pids
 
-    leader, child = run(main())
-    assert not is_alive(leader)
-    if leaves:
-        os.kill(child, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while is_alive(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_alive(child)
+    for pid in run(main()):
+        assert not is_alive(pid)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_child_group_gets_each_signal_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A server such as ours would exit at once at a second SIGTERM."""
+    monkeypatch.setattr(_stdio, "_GRACE", 0.6)
+    member = dedent("""
+        import signal, sys, time
+        heard = []
+        signal.signal(15, lambda *_: heard.append(1))
+        print("up", file=sys.stderr, flush=True)
+        while not heard: time.sleep(0.01)
+        time.sleep(0.3)
+        print(len(heard), file=sys.stderr)
+    """)
+    program = SERVER + (
+        f"subprocess.Popen([sys.executable, '-c', {member!r}])\n"
+        "asyncio.run(mcp_asyncio_shim.serve_stdio(server))\ntime.sleep(1000)\n"
+    )
+    stderr = ""
+
+    async def main() -> None:
+        nonlocal stderr
+        async with connect(python(program)):
+            while "up" not in stderr:
+                await asyncio.sleep(0.01)
+                stderr += capfd.readouterr().err
+
+    run(main())
+    assert (stderr + capfd.readouterr().err).split() == ["up", "1"]
+
+
+@pytest.mark.parametrize("inherit_env", [False, True])
+def test_child_environment_is_short_unless_inherited(
+    inherit_env: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "secret")
+    program = SERVER + (
+        "@server.tool\ndef facts() -> list[str]:\n    'Facts.'\n"
+        "    return [os.environ.get('API_TOKEN', ''), os.environ['OURS'], os.getcwd()]\n"
+        "mcp_asyncio_shim.run(server)\n"
+    )
+
+    async def main() -> None:
+        async with connect(
+            python(program), env={"OURS": "a"}, inherit_env=inherit_env, cwd=tmp_path
+        ) as client:
+            facts = (await client.call_tool("facts")).structured_content
+            assert facts == ["secret" if inherit_env else "", "a", str(tmp_path)]
+
+    run(main())
 
 
 def test_connect_cancelled_ends_silent_child(monkeypatch: pytest.MonkeyPatch) -> None:

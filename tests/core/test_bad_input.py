@@ -119,7 +119,7 @@ ROWS: list[Any] = [
     bad_row("two with a CR between", lambda ask: encoded(ask(1, "tools/list")) + b"\r" + encoded(ask(2, "tools/list")), -32700),
     bad_row("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
     bad_row("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
-    bad_row("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, text="longer than 300000 bytes"),
+    bad_row("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, 1, text="longer than 300000 bytes"),
     # Not a JSON-RPC message
     bad_row("number", "1", -32600),
     bad_row("null", "null", -32600),

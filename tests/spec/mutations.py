@@ -516,8 +516,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("CXL-9", "CXL-10"),
         "mcp_core/connection/_connection.py",
-        "        if call is None:\n            return  #",
-        "        if call is None:\n            self._emit_rejected('unknown id')\n            return  #",
+        "        if call is None:\n            self._unreadable_input()",
+        "        if call is None:\n            self._emit_rejected('unknown id')\n            self._unreadable_input()",
     ),
     Mutation(
         ("CXL-11",),

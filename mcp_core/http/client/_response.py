@@ -22,6 +22,7 @@ from mcp_core.http.wire._media_types import JSON, is_event_stream, is_json, medi
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder
 from mcp_core.jsonrpc._codec import BadMessage, decode
+from mcp_core.jsonrpc._excerpt import show_bytes
 from mcp_core.messages._responses import decode_error
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "is_token_refused",
 ]
 
+_CURE: Final = " (the option limits=Limits(message=...) allows longer ones)"
 MAX_ERROR_BODY: Final = 64 * 1024  # bytes of an error response that are read
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
@@ -112,7 +114,7 @@ class Response:
             while (event := decoder.next_event()) is not None:
                 yield event
         except EventTooLong as exc:
-            raise RemoteProtocolError(str(exc)) from None
+            raise RemoteProtocolError(f"{exc}{_CURE}") from None
 
     def _keep(self, data: bytes) -> None:
         body = self._body
@@ -121,8 +123,10 @@ class Response:
         if len(body) + len(data) <= (self._limit if self.good else MAX_ERROR_BODY):
             body += data
         elif self.good:
+            beginning = show_bytes(body or data)
             raise RemoteProtocolError(
-                f"the body of the response is longer than {self._limit} bytes"
+                f"the body of the response is longer than {self._limit} bytes; it begins with"
+                f" {beginning}{_CURE}"
             )
         else:
             self._body = None

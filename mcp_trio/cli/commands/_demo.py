@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -80,6 +81,8 @@ def demo() -> int:
             # The directory from which this package was imported: `python -m` searches the current
             # directory first, and the user's may have modules with the same names.
             cwd=Path(mcp_trio.__file__).parents[1],
+            # What this package needs may be installed elsewhere.
+            env=tuple((name, os.environ[name]) for name in ("PYTHONPATH",) if name in os.environ),
             versions=(version,),
             timeout=_TIMEOUT,
             trace=story.message,

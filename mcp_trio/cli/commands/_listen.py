@@ -77,7 +77,8 @@ def listen(
                 f"the server sends no notifications about {' or '.join(requested)}"
             ) from exc
         except ConnectionLost as exc:
-            raise CliError(f"{exc}{target.stderr_hint}", NO_CONNECTION) from exc
+            cause, _, _ = str(exc).partition("\n")
+            raise CliError(f"{cause}{target.stderr_hint}", NO_CONNECTION) from exc
         target.stderr.write_line("mcp-trio: the server has ended the subscription")
         return 0
 

@@ -306,7 +306,7 @@ def test_message_size_limit_is_inclusive(more: int) -> None:
         receive()
         if more:
             assert_rejected(talk.events(), f"longer than {limit} bytes")
-            assert_error(single(talk.take_sent()), -32700, None)
+            assert_error(single(talk.take_sent()), -32700, 1)
         else:
             assert talk.events() == []
             assert talk.take_sent() == [result(1)]
@@ -456,15 +456,50 @@ def test_send_progress_infinite_or_nan_raises(number: float) -> None:
     assert talk.conn.send_progress(1, 1, 2)
 
 
-def test_raw_result_not_json_leaves_request_open() -> None:
+@pytest.mark.parametrize(
+    "raw",
+    [b'{"a":\n}', b'{"a":"b\nc"}', b'{"a":}', b'{"a":1', b'{"a":1}}', b"[1]", b'{"a":"\xff"}', b""],
+)
+def test_raw_result_malformed_leaves_request_and_nested_requests(raw: bytes) -> None:
+    talk = server()
+    talk.receive(request(1, "tools/call", {"name": "t"}))
+    nested = talk.conn.send_request("ping", related=1)
+    talk.take_sent()
+    with pytest.raises(ValueError, match="not a JSON object"):
+        talk.conn.send_result(1, Raw(raw))
+    assert talk.take_sent() == []
+    assert talk.conn.has_incoming(1)
+    assert talk.conn.has_outgoing(nested)
+    assert talk.conn.send_error(1, t.ErrorData(code=1, message="m"))
+    cancelled, said = talk.take_sent()
+    assert cancelled["params"]["requestId"] == nested
+    assert said["error"] == {"code": 1, "message": "m"}
+
+
+def test_nested_raw_with_newline_never_breaks_framing() -> None:
+    """A `Raw` inside a value is not checked, but it can neither add a line nor change the state."""
+    talk = opened(SERVER, D)
+    talk.receive(request(1, "tools/call", {"name": "t"}))
+    nested = talk.conn.send_request("ping", related=1)
+    talk.take_sent()
+    with pytest.raises(ValueError, match="not JSON"):
+        talk.conn.send_result(1, {"a": Raw(b'"b\nc"')})
+    with pytest.raises(ValueError, match="not JSON"):
+        talk.conn.send_request("ping", {"a": Raw(b'"b\nc"')})
+    assert talk.take_sent() == []
+    assert talk.conn.has_outgoing(nested)
+    assert talk.conn.stats().calls == 1
+    assert talk.conn.send_result(1, {"a": Raw(b"[\n1]")})
+    assert talk.conn.data_to_send().count(b"\n") == 2
+
+
+@pytest.mark.parametrize("member", ["_meta", "resultType"])
+def test_raw_result_with_member_of_the_connection_raises(member: str) -> None:
     talk = server()
     talk.receive(stateless_request(1, "tools/call", {"name": "t"}))
-    with pytest.raises(ValueError, match="not JSON"):
-        talk.conn.send_result(1, Raw(b'{"a":\n}'))
-    assert talk.take_sent() == []
-    assert talk.conn.send_error(1, t.ErrorData(code=1, message="m"))
-    (said,) = talk.take_sent()
-    assert said["error"] == {"code": 1, "message": "m"}
+    with pytest.raises(ValueError, match=f"has no {member}: the connection writes"):
+        talk.conn.send_result(1, Raw(b'{"%b":1}' % member.encode()))
+    assert talk.conn.has_incoming(1)
 
 
 @pytest.mark.requirement("LIFE-9")

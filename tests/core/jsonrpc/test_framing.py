@@ -9,12 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.jsonrpc._framing import LINE_TOO_LONG, LineBuffer
+from mcp_core.jsonrpc._excerpt import Excerpt
+from mcp_core.jsonrpc._framing import LineBuffer
 from tests.core.helpers import chunks
 
 LIMIT = 8
 
-# input, its lines (None for one over the limit), whether it ends inside a line
+
+def long(line: bytes, *, ended: bool = True) -> list[Excerpt]:
+    """Return the reports of a line over the limit: at the limit, and at its newline."""
+    beginning = line[: LIMIT + 1]
+    reports = [Excerpt(beginning, too_long=True)]
+    if ended:
+        end = line[-LIMIT - 1 :]
+        reports.append(Excerpt(beginning, end, len(line), too_long=True, is_rest=True))
+    return reports
+
+
+# input, its lines, whether it ends inside a line
 STREAMS: list[Any] = [
     pytest.param(b"", [], False, id="nothing"),
     pytest.param(b"a\n", [b"a"], False, id="a line"),
@@ -33,37 +45,47 @@ STREAMS: list[Any] = [
     pytest.param(b"\xff\x00\n", [b"\xff\x00"], False, id="any bytes"),
     pytest.param(b"12345678\n", [b"12345678"], False, id="as long as allowed"),
     pytest.param(b"12345678\r\n", [b"12345678"], False, id="as long as allowed, CRLF"),
-    pytest.param(b"123456789\n", [None], False, id="one too long"),
-    pytest.param(b"12345678\rx\n", [None], False, id="one too long, CR"),
-    pytest.param(b"123456789\r\n", [None], False, id="one too long, CRLF"),
-    pytest.param(b"x" * 100 + b"\na\n", [None, b"a"], False, id="much too long, and one behind"),
+    pytest.param(b"123456789\n", long(b"123456789"), False, id="one too long"),
+    pytest.param(b"12345678\rx\n", long(b"12345678\rx"), False, id="one too long, CR"),
+    pytest.param(b"123456789\r\n", long(b"123456789"), False, id="one too long, CRLF"),
     pytest.param(
-        b"a\n" + b"x" * 100 + b"\nb\n", [b"a", None, b"b"], False, id="much too long in the middle"
+        b"x" * 100 + b"\na\n", [*long(b"x" * 100), b"a"], False, id="much too long, and one behind"
     ),
-    pytest.param(b"x" * 100 + b"\n" + b"y" * 100 + b"\n", [None, None], False, id="two too long"),
+    pytest.param(
+        b"a\n" + b"x" * 100 + b"\nb\n",
+        [b"a", *long(b"x" * 100), b"b"],
+        False,
+        id="much too long in the middle",
+    ),
+    pytest.param(
+        b"x" * 100 + b"\n" + b"y" * 100 + b"\n",
+        [*long(b"x" * 100), *long(b"y" * 100)],
+        False,
+        id="two too long",
+    ),
+    pytest.param(b"a" + b"x" * 5000 + b"\n", long(b"a" + b"x" * 5000), False, id="two excerpts"),
     pytest.param(b"123456789", [], True, id="perhaps too long"),
-    pytest.param(b"1234567890", [None], True, id="too long, without an end"),
+    pytest.param(
+        b"1234567890", long(b"1234567890", ended=False), True, id="too long, without an end"
+    ),
 ]
 
 
-def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | None], bool]:
-    """Return the lines, None for one over the limit, and whether the input ends inside a line."""
+def lines_of(*pieces: bytes, limit: int = LIMIT) -> tuple[list[bytes | Excerpt], bool]:
+    """Return the lines, and whether the input ends inside a line."""
     buffer = LineBuffer(limit)
-    lines: list[bytes | None] = []
+    lines: list[bytes | Excerpt] = []
     for piece in pieces:
         buffer.feed(piece)
         while (line := buffer.next_line()) is not None:
-            if line is LINE_TOO_LONG:
-                lines.append(None)
-            else:
-                assert type(line) is bytes
-                lines.append(line)
+            assert type(line) in (bytes, Excerpt)
+            lines.append(line)
     return lines, buffer.has_partial_line
 
 
 @pytest.mark.requirement("STDIO-1", "STDIO-6", "STDIO-14")
 @pytest.mark.parametrize(("data", "lines", "in_line"), STREAMS)
-def test_line_buffer_splits_lines(data: bytes, lines: list[bytes | None], in_line: bool) -> None:
+def test_line_buffer_splits_lines(data: bytes, lines: list[bytes | Excerpt], in_line: bool) -> None:
     assert lines_of(data) == (lines, in_line)
     assert lines_of(*(data[i : i + 1] for i in range(len(data)))) == (lines, in_line)
 
@@ -73,13 +95,13 @@ def test_line_buffer_splits_lines(data: bytes, lines: list[bytes | None], in_lin
     st.lists(st.integers(0, 60)),
 )
 def test_line_buffer_chunking_does_not_matter(data: bytes, cuts: list[int]) -> None:
-    expected: list[bytes | None] = []
+    expected: list[bytes | Excerpt] = []
     *whole, rest = data.split(b"\n")
     for line in whole:
         line = line.removesuffix(b"\r")
-        expected.append(line if len(line) <= LIMIT else None)
+        expected += [line] if len(line) <= LIMIT else long(line)
     if len(rest) > LIMIT + 1:
-        expected.append(None)
+        expected += long(rest, ended=False)
     assert lines_of(*chunks(data, cuts)) == (expected, bool(rest))
 
 
@@ -91,8 +113,9 @@ def test_line_buffer_too_long_reported_once_without_memory() -> None:
         reported.append(buffer.next_line())
         assert len(buffer) == 0
         assert buffer.has_partial_line
-    assert reported == [LINE_TOO_LONG] + [None] * 999
+    assert reported == long(b"x" * 100, ended=False) + [None] * 999
     buffer.feed(b"x\nok\n")
+    assert buffer.next_line() == long(b"x" * 100_001)[1]
     assert buffer.next_line() == b"ok"
     assert not buffer.has_partial_line
 
@@ -102,7 +125,7 @@ def test_line_buffer_too_long_reported_before_newline() -> None:
     buffer.feed(b"x" * (LIMIT + 1))
     assert buffer.next_line() is None  # the last byte may be a CR, which does not count
     buffer.feed(b"x")
-    assert buffer.next_line() is LINE_TOO_LONG
+    assert [buffer.next_line()] == long(b"x" * 10, ended=False)
     assert buffer.next_line() is None
 
 
@@ -137,8 +160,7 @@ def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
         assert buffer.next_line() is None
     buffer.feed(b"\n")
     line = buffer.next_line()
-    assert line is not LINE_TOO_LONG
-    assert line is not None
+    assert isinstance(line, bytes)
     assert len(line) == size
     assert time.perf_counter() - started < 2  # repeated searches take half a minute
 
@@ -149,5 +171,5 @@ def test_line_buffer_repr() -> None:
     buffer.feed(b"abc")
     assert repr(buffer) == "<LineBuffer 3 of 8 bytes>"
     buffer.feed(b"x" * 100)
-    assert repr(buffer.next_line()) == "LINE_TOO_LONG"
+    buffer.next_line()
     assert repr(buffer) == "<LineBuffer 0 of 8 bytes, skipping>"

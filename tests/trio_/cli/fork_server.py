@@ -19,6 +19,7 @@ import sys
 
 import mcp_trio.__main__
 import mcp_trio.cli as command
+from tests.children import inherit_python_path
 
 
 def serve(control: socket.socket) -> None:
@@ -54,5 +55,6 @@ def serve(control: socket.socket) -> None:
 if __name__ == "__main__":
     for module in pkgutil.walk_packages(command.__path__, f"{command.__name__}."):
         importlib.import_module(module.name)
+    inherit_python_path()
     serve(socket.socket(fileno=int(sys.argv[1])))
     raise SystemExit(command.main())

@@ -49,6 +49,18 @@ MISUSED = [
     (("run", "a.py", "--json-response"), "--json-response needs --http"),
     (("run", "no.py", "--http", "[::1]:0"), "there is no file no.py"),
     (
+        ("inspect", "--env", "NOT_SET_HERE", *SILENT),
+        "--env NOT_SET_HERE: that environment variable is not set; set it, or write --env NOT_SET_",
+    ),
+    (("inspect", "--env", "=a", *SILENT), "=a is not a variable; write NAME=VALUE, or NAME"),
+    (
+        ("inspect", "--env", "A=1", "http://127.0.0.1:1/mcp"),
+        "--env is for a server that is started: give its command after `--`",
+    ),
+    (("inspect", "--inherit-env", "http://127.0.0.1:1/mcp"), "--inherit-env is for a server that"),
+    (("inspect", "--cwd", "/", "http://127.0.0.1:1/mcp"), "--cwd is for a server that is started"),
+    (("inspect", "--cwd", "/no/where", *SILENT), "/no/where: No such file or directory"),
+    (
         ("inspect",),
         (
             "no server: give its URL as the last word, or after `--` the command that starts it:"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import signal
 import socket
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -23,6 +25,9 @@ from tests.trio_.cli.program import (
     run,
     served,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ENDED = "(exit status 1). Is that an MCP server on stdin and stdout?"
 NO_CONVERSATION = [
@@ -57,6 +62,36 @@ def test_stderr_of_server_is_shown_once() -> None:
     assert complaint.startswith("mcp-trio: ")
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), ["", ""]),
+        (("--env", "API_TOKEN"), ["secret", ""]),
+        (("--env", "API_TOKEN=a=b", "--env", "OTHER="), ["a=b", ""]),
+        (("--inherit-env",), ["secret", "x"]),
+        (("--inherit-env", "--env", "OTHER=y"), ["secret", "y"]),
+    ],
+)
+def test_environment_of_server_has_what_is_given(
+    options: tuple[str, ...], expected: list[str], server: ServerFile, tmp_path: Path
+) -> None:
+    target = server("""
+        import os
+
+        app = mcp_trio.Server("facts")
+
+        @app.tool
+        def facts() -> list[str]:
+            "Facts."
+            return [os.environ.get(name, "") for name in ("API_TOKEN", "OTHER")] + [os.getcwd()]
+    """)
+    env = {"API_TOKEN": "secret", "OTHER": "x"}
+    words = ("call", "facts", "--json", *options, "--cwd", str(tmp_path), *target)
+    result = run(*words, env=env)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["structuredContent"] == [*expected, str(tmp_path)]
+
+
 def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
     target = server("""
         import os
@@ -87,8 +122,8 @@ def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
         assert (died.returncode, died.stderr) == (
             3,
             (
-                "mcp-trio: the server closed the connection before it answered; its stderr, if"
-                " any, is above\n"
+                "mcp-trio: the server closed the connection (exit status 7) before it answered; its"
+                " stderr, if any, is above\n"
             ),
         )
     slow = run("call", "sleep", "--timeout", "0.9", *target)

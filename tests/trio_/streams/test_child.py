@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from ast import literal_eval
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed
+from mcp_core.client._child_environment import INHERITED_VARIABLES, MARK_VARIABLE
 from mcp_trio.streams import _child
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 from tests.trio_.pipes import alive, line, python, rest, until
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 QUICK = Grace(stdin=0.15, terminate=0.3)
 PATIENT = Grace(stdin=20, terminate=20)  # no working test may need it
 LINUX = sys.platform == "linux"
+
+
+@pytest.fixture
+def without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no process be found in `/proc`, as on systems that have none."""
+    monkeypatch.setattr(_child, "_list_processes", list)
 
 
 @pytest.mark.requirement("STDIO-5", "STDIO-13")
@@ -61,6 +69,34 @@ async def test_child_gets_arguments_environment_and_directory(tmp_path: Path) ->
         assert await line(child.stream) == "['$(id);']"
         assert await line(child.stream) == "added:/changed"
         assert await line(child.stream) == str(tmp_path)
+
+
+SHOW_ENVIRONMENT = "say(sorted(os.environ)); say(os.environ.get('PATH'))"
+
+
+@pytest.mark.parametrize("env", [None, {}, {"OURS": "a"}, {"PATH": "/ours"}])
+async def test_child_inherits_few_variables(
+    env: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "secret")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("TERM", "() { echo a function; }")
+    async with spawn(python(SHOW_ENVIRONMENT), env=env, grace=QUICK) as child:
+        names = set(literal_eval(await line(child.stream)))
+        assert await line(child.stream) == (env or {}).get("PATH", os.environ["PATH"])
+    assert {"HOME", "PATH", "LC_ALL", *(env or {})} <= names | ({"HOME"} - os.environ.keys())
+    assert names <= {*INHERITED_VARIABLES, MARK_VARIABLE, *(env or {})} - {"TERM"}
+
+
+async def test_child_with_inherit_env_gets_all_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_TOKEN", "secret")
+    async with spawn(
+        python("say({**os.environ})"), env={"OURS": "a"}, inherit_env=True, grace=QUICK
+    ) as child:
+        environ = literal_eval(await line(child.stream))
+    mark = environ.pop(MARK_VARIABLE)
+    assert len(mark) == 16
+    assert environ == {**os.environ, "OURS": "a"}
 
 
 async def test_child_leads_its_own_session() -> None:
@@ -143,6 +179,7 @@ async def test_child_group_is_killed_with_it(parent: str) -> None:
 
 @pytest.mark.parametrize("source", ["time.sleep(60)", STUBBORN])
 @pytest.mark.parametrize("escaped", [False, True])
+@pytest.mark.usefixtures("without_proc")
 async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: bool) -> None:
     """A surviving process holds the pipe, but the reader gets an end of file quickly."""
     leader = GRANDCHILD + f"grandchild({source!r}, start_new_session={escaped}); time.sleep(60)"
@@ -163,6 +200,7 @@ async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: 
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.usefixtures("without_proc")
 async def test_child_output_is_read_after_its_exit() -> None:
     words = (
         GRANDCHILD
@@ -540,6 +578,7 @@ def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
     assert subprocess.run(closed, timeout=30, check=False).returncode == 0
 
 
+@pytest.mark.usefixtures("without_proc")
 async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
     leader = GRANDCHILD + (
         "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye');"

@@ -142,7 +142,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
         (200, EVENTS, "data: x", {"content_encoding": "br"}, RemoteProtocolError, "encoded (br)"),
         (200, JSON, "x" * 5000, {}, RemoteProtocolError, "longer than 4096 bytes"),
         (200, EVENTS, "data: " + "x" * 5000 + "\n\n", {}, RemoteProtocolError, "than 4096 bytes"),
-        (200, EVENTS, "data: {}\n\n", {}, RemoteProtocolError, "ended without the response"),
+        (200, EVENTS, "data: {}\n\n", {}, RemoteProtocolError, "missing required field `jsonrpc`"),
         (200, EVENTS, "", {}, RemoteProtocolError, "ended without the response"),
         (200, EVENTS, 'data: {"jsonrpc":"2.0","id":2,"resu', {}, RemoteProtocolError,
             "ended without the response"),

@@ -34,8 +34,16 @@ def test_response_body_within_limit_is_kept(status: int, size: int) -> None:
 
 
 def test_response_body_over_limit_raises_or_is_discarded() -> None:
-    with pytest.raises(RemoteProtocolError, match="longer than 100 bytes"):
-        response(body=b"x" * 101)
+    for head in b"", b'{"jsonrpc":':
+        with pytest.raises(RemoteProtocolError) as caught:
+            list(response(body=head).feed(b"x" * 101))
+        shown = repr((head or b"x" * 80)[:80])
+        assert str(caught.value).startswith(
+            f"the body of the response is longer than 100 bytes; it begins with {shown}"
+        )
+        assert str(caught.value).endswith(
+            "(the option limits=Limits(message=...) allows longer ones)"
+        )
     # An error body has a limit of its own, above which it is discarded.
     refused = response(500, "text/plain", body=b"x" * 65536)
     assert len(refused.body) == 65536

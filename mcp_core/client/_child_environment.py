@@ -1,0 +1,66 @@
+"""The environment of a server that a client starts as a child process.
+
+1. A server gets a short list of variables and those that the caller names. Tokens and passwords
+   that the client's environment happens to have stay there.
+2. Each child has a random mark in one variable, which the processes that it starts inherit
+   (`_process_tree.py` finds them by it).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["INHERITED_VARIABLES", "MARK_VARIABLE", "child_environment"]
+
+# POSIX; children need it. The first six are what the official SDKs pass on. The others have no
+# secrets either: without them a server would read text files in the wrong encoding, show times in
+# the wrong zone, or put its temporary files where other users can see their names.
+INHERITED_VARIABLES: Final[tuple[str, ...]] = (
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+)
+MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
+
+
+def child_environment(
+    environ: Mapping[str, str],
+    env: Mapping[str, str] | None,
+    *,
+    inherit_env: bool,
+    mark: str,
+) -> dict[str, str]:
+    """Return the environment of a child.
+
+    Args:
+        environ: the environment of this process.
+        env: variables that the child gets as well; they replace those of the same name.
+        inherit_env: whether it gets all of `environ`, in place of `INHERITED_VARIABLES`.
+        mark: random text without a colon, for `MARK_VARIABLE`. If this process is itself such a
+            child, its own marks precede it.
+    """
+    if inherit_env:
+        found = dict(environ)
+    else:
+        # A value that begins with "()" is a function that a shell has exported. A shell that finds
+        # it would define, and old ones would run, what it says.
+        found = {
+            name: environ[name]
+            for name in INHERITED_VARIABLES
+            if not environ.get(name, "()").startswith("()")
+        }
+    found |= env or {}
+    marks = environ.get(MARK_VARIABLE)
+    found[MARK_VARIABLE] = f"{marks}:{mark}" if marks else mark
+    return found

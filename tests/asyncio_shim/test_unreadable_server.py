@@ -1,0 +1,38 @@
+"""A child process that responds with what cannot be read fails the call at once, on asyncio too."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mcp_asyncio_shim import _stdio, connect
+from mcp_core.connection import _unreadable
+from tests.asyncio_shim.loop import run
+from tests.unreadable import ROWS, options, unreadable_server
+
+
+@pytest.mark.parametrize(("plan", "error", "texts", "responds"), ROWS, ids=[row[0] for row in ROWS])
+def test_unreadable_response_of_child_fails_the_call_at_once(
+    plan: str,
+    error: type[Exception],
+    texts: tuple[str, ...],
+    responds: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(_unreadable, "_DOUBT", 0.05)
+    monkeypatch.setattr(_stdio, "_GRACE", 0.3)
+
+    async def main() -> None:
+        async with connect(unreadable_server(plan), **options()) as client:
+            with pytest.raises(error) as caught:
+                async with asyncio.timeout(5):
+                    await client.call_tool("x", timeout=None)
+            if responds:
+                await client.ping()
+        for text in texts:
+            assert text in str(caught.value)
+
+    run(main())
+    assert capfd.readouterr().err == "about to respond\n"

@@ -1,0 +1,441 @@
+"""Input that cannot be read: which of our requests fail because of it, when, and with what text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core import (
+    CallTimeout,
+    Connection,
+    ConnectionClosed,
+    ConnectionLost,
+    ErrorReceived,
+    Limits,
+    MessageRejected,
+    RemoteProtocolError,
+    ResultReceived,
+)
+from mcp_core.connection import _unreadable
+from mcp_core.messages._incoming import MessageContext
+from tests.core.connection_setup import CLIENT, SERVER
+from tests.core.helpers import (
+    D,
+    E,
+    Message,
+    Talk,
+    assert_error,
+    assert_rejected,
+    cancelled,
+    client_config,
+    encoded,
+    error,
+    notification,
+    only_event,
+    opened,
+    ping,
+    request,
+    result,
+    server_config,
+    single,
+    type_names,
+)
+
+LIMIT = 2000
+BIG: Message = {"content": [{"type": "text", "text": "x" * (2 * LIMIT)}]}
+
+
+def client(version: str = D) -> Talk:
+    talk = opened(CLIENT, version, client_config(version, limits=Limits(message=LIMIT)))
+    talk.now = 10.0
+    return talk
+
+
+def waiting_client(count: int, version: str = D) -> tuple[Talk, list[Any]]:
+    """Return a client with requests that wait for their responses, and the ids of these."""
+    talk = client(version)
+    ids: list[Any] = [talk.conn.send_request("tools/list", token=n) for n in range(count)]
+    talk.take_sent()
+    return talk, ids
+
+
+def failures(events: list[Any]) -> dict[Any, str]:
+    """Return the texts of the errors, by id. All have to be errors of the protocol."""
+    found = {}
+    for event in events:
+        assert isinstance(event, ErrorReceived | MessageRejected), event
+        if isinstance(event, ErrorReceived):
+            assert isinstance(event.error, RemoteProtocolError)
+            found[event.id] = str(event.error)
+    return found
+
+
+def still_answers(talk: Talk, id: Any) -> bool:
+    event = only_event(talk.receive(result(id, {"tools": []})), ResultReceived)
+    return bool(event.id == id)
+
+
+# -- Lines over the limit --------------------------------------------------------------------------
+
+
+def big_response(id: Any, *, id_first: bool) -> bytes:
+    head = {"jsonrpc": "2.0", "id": id}
+    return encoded({**head, "result": BIG} if id_first else {"result": BIG, **head})
+
+
+@pytest.mark.parametrize("chunk", [1, 700, 10**6])
+@pytest.mark.parametrize("id_first", [True, False])
+def test_response_over_limit_fails_its_own_request(id_first: bool, chunk: int) -> None:
+    talk, (first, second, third) = waiting_client(3)
+    data = big_response(second, id_first=id_first) + b"\n"
+    events: list[Any] = []
+    for start in range(0, len(data), chunk):
+        events += talk.receive_bytes(data[start : start + chunk])
+    assert type_names(events) == ["MessageRejected", "ErrorReceived"]
+    (text,) = failures(events).values()
+    assert list(failures(events)) == [second]
+    assert text.startswith(
+        f"the response to tools/list is invalid: the message is longer than {LIMIT} bytes;"
+        " it begins with b'{"
+    )
+    assert text.endswith("... (the option limits=Limits(message=...) allows longer ones)")
+    assert talk.take_sent() == []  # nothing to cancel: the server is done with it
+    assert talk.conn.next_deadline() is None
+    assert still_answers(talk, first)
+    assert still_answers(talk, third)
+
+
+def test_response_over_limit_fails_as_soon_as_the_limit_is_passed() -> None:
+    """Its end may never come."""
+    talk, (first, second) = waiting_client(2)
+    data = big_response(second, id_first=True)
+    assert failures(talk.receive_bytes(data[: LIMIT + 2])).keys() == {second}
+    assert talk.receive_bytes(data[LIMIT + 2 :]) == []
+    assert talk.receive_bytes(b"\n") == []
+    assert still_answers(talk, first)
+
+
+def test_only_waiting_request_fails_without_the_id() -> None:
+    talk, (only,) = waiting_client(1)
+    data = big_response(only, id_first=False)
+    assert failures(talk.receive_bytes(data[: LIMIT + 2])).keys() == {only}
+    assert talk.receive_bytes(data[LIMIT + 2 :] + b"\n") == []
+
+
+def test_line_over_limit_without_an_end_fails_all_that_wait_after_a_second() -> None:
+    talk, (first, second, third) = waiting_client(3)
+    assert failures(talk.receive_bytes(b'{"result":{"a":"' + b"x" * LIMIT)) == {}
+    assert talk.conn.next_deadline() == talk.now + 1
+    later: Any = talk.conn.send_request("tools/list")
+    talk.conn.send_cancel(third)
+    talk.take_sent()
+    assert talk.advance_time(0.99) == []
+    found = failures(talk.advance_time(0.01))
+    assert found.keys() == {first, second}
+    for text in found.values():
+        assert (
+            "the response to tools/list may be one that is invalid: the message is longer" in text
+        )
+    assert [said["params"]["requestId"] for said in talk.take_sent()] == [first, second]
+    assert talk.conn.next_deadline() is None
+    assert talk.receive_bytes(b"x" * LIMIT + b"\n") == []
+    assert still_answers(talk, later)
+
+
+@pytest.mark.parametrize("start", [b'{"result":{"a":"', b"[", b'[{"id":1},', b"junk", b"{"])
+def test_line_over_limit_without_an_id_fails_all_that_wait_at_its_end(start: bytes) -> None:
+    talk, ids = waiting_client(2)
+    events = talk.receive_bytes(start + b"x" * LIMIT + b"\n")
+    assert failures(events).keys() == set(ids)
+    assert [said["params"]["requestId"] for said in talk.take_sent()] == ids
+    assert talk.response_to(ping()) == result("ping")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"params": {"a": "x" * LIMIT}, "jsonrpc": "2.0", "method": "odd"},
+        {"params": {"a": "x" * LIMIT}, "jsonrpc": "2.0", "id": 1, "method": "ping"},
+        {"result": BIG, "jsonrpc": "2.0", "id": 99},
+    ],
+    ids=["notification", "request", "response to a cancelled request"],
+)
+def test_line_over_limit_that_answers_nothing_fails_nothing(message: Message) -> None:
+    talk, ids = waiting_client(2)
+    data = encoded(message)
+    assert failures(talk.receive_bytes(data[: LIMIT + 2])) == {}
+    assert failures(talk.receive_bytes(data[LIMIT + 2 :] + b"\n")) == {}
+    assert talk.advance_time(5) == []
+    for id in ids:
+        assert still_answers(talk, id)
+
+
+def test_request_over_limit_at_client_gets_an_error_response() -> None:
+    talk, (id,) = waiting_client(1)
+    big = request("r", "roots/list", {"a": "x" * LIMIT})
+    assert_error(talk.error_response_to(big), -32700, "r", f"longer than {LIMIT} bytes")
+    assert still_answers(talk, id)
+
+
+def test_request_over_limit_at_server_fails_at_its_client() -> None:
+    """The error response has the id, although the message was not read."""
+    server = opened(SERVER, D, server_config(limits=Limits(message=LIMIT)))
+    talk, ids = waiting_client(2)
+    id: Any = talk.conn.send_request("tools/call", {"name": "t", "arguments": {"a": "x" * LIMIT}})
+    (asked,) = talk.take_sent()
+    event = only_event(talk.receive(server.error_response_to(asked)), ErrorReceived)
+    assert event.id == id
+    assert f"the message is longer than {LIMIT} bytes" in str(event.error)
+    for each in ids:
+        assert still_answers(talk, each)
+
+
+@pytest.mark.parametrize("id_first", [True, False])
+def test_response_over_limit_at_server_fails_the_nested_request(id_first: bool) -> None:
+    talk = opened(SERVER, D, server_config(limits=Limits(message=LIMIT)))
+    talk.receive(request(1, "tools/call", {"name": "t"}))
+    nested = talk.conn.send_request("ping", related=1)
+    other = talk.conn.send_request("ping", related=1)
+    talk.take_sent()
+    events = talk.receive(big_response(nested, id_first=id_first).decode())
+    assert failures(events).keys() == {nested}
+    assert talk.conn.has_outgoing(other)
+    assert talk.take_sent() == []
+
+
+def test_subscription_does_not_wait_for_a_response() -> None:
+    talk = client(E)
+    listening = talk.conn.send_request("subscriptions/listen", {"notifications": {}})
+    id = talk.conn.send_request("tools/list")
+    talk.take_sent()
+    assert failures(talk.receive_bytes(b"[" * LIMIT + b"[[\n")).keys() == {id}
+    assert talk.conn.has_outgoing(listening)
+
+
+# -- Responses that are not valid ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('{"jsonrpc":"2.0","id":%d,"result":{"a":NaN}}', "the message is not JSON: JSON is malf"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{"a":1}', "the message is not JSON: it ends too early"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{}}{}', "the message is not JSON: JSON is malformed"),
+        ('{"result":{"a":NaN},"jsonrpc":"2.0","id":%d}', "the message is not JSON"),
+        (b'{"jsonrpc":"2.0","id":%d,"result":{"a":"\xff"}}', "not UTF-8 at byte"),
+        ('{"id":%d,"result":{}}', "missing required field `jsonrpc`"),
+        ('{"jsonrpc":"2.0","id":%d}', "neither a method nor a result nor an error"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{},"error":{}}', "a result or an error, not both"),
+    ],
+)
+def test_response_that_is_not_valid_fails_its_request_at_once(line: Any, text: str) -> None:
+    talk, (first, second) = waiting_client(2)
+    events = talk.receive(line % second)
+    assert type_names(events) == ["MessageRejected", "ErrorReceived"]
+    assert failures(events).keys() == {second}
+    assert "the response to tools/list is invalid: " in failures(events)[second]
+    assert text in failures(events)[second]
+    assert talk.take_sent() == []
+    assert still_answers(talk, first)
+
+
+IN_DOUBT = [
+    'Loading model...{"jsonrpc":"2.0","id":%d,"result":{}}',
+    'DEBUG sending {"jsonrpc": "2.0", "id": %d, "result": {"tools": []}}',
+    {"jsonrpc": "2.0", "id": "%d", "result": {}},
+]
+
+
+@pytest.mark.parametrize("line", IN_DOUBT)
+def test_likely_response_gives_a_second_for_the_real_one(line: Any) -> None:
+    """A server may print what it sends next."""
+    talk, (first, second) = waiting_client(2)
+    text = line if isinstance(line, str) else encoded(line).decode()
+    assert failures(talk.receive(text % second)) == {}
+    assert talk.conn.next_deadline() == talk.now + 1
+    assert still_answers(talk, second)
+    assert talk.conn.next_deadline() is None
+    assert talk.advance_time(5) == []
+    assert still_answers(talk, first)
+
+
+@pytest.mark.parametrize("line", IN_DOUBT)
+def test_likely_response_fails_its_request_after_a_second(line: Any) -> None:
+    talk, (first, second) = waiting_client(2)
+    text = line if isinstance(line, str) else encoded(line).decode()
+    talk.receive(text % second)
+    assert failures(talk.advance_time(1)).keys() == {second}
+    assert talk.take_sent() == [cancelled(second, "its response could not be read")]
+    assert still_answers(talk, first)
+
+
+def test_parse_error_without_id_fails_the_only_request() -> None:
+    talk, (id,) = waiting_client(1)
+    events = talk.receive(error(None, -32700, "too large"))
+    assert "the peer could not read one of our messages: too large (-32700)" in failures(events)[id]
+
+
+def test_parse_error_without_id_fails_all_requests_after_a_second() -> None:
+    talk, (first, second) = waiting_client(2)
+    assert failures(talk.receive(error(None, -32700))) == {}
+    assert still_answers(talk, first)
+    assert failures(talk.advance_time(1)).keys() == {second}
+
+
+@pytest.mark.parametrize("code", [-32600, -32601, -32603])
+def test_other_error_without_id_fails_nothing(code: int) -> None:
+    """Some servers send one in response to a notification."""
+    talk, (id,) = waiting_client(1)
+    assert type_names(talk.receive(error(None, code))) == ["MessageRejected"]
+    assert talk.conn.next_deadline() is None
+    assert still_answers(talk, id)
+
+
+# -- Other output ----------------------------------------------------------------------------------
+
+BANNER = ["Server v1.0 ready", "\x1b[32mlistening\x1b[0m", "[]", "3", '"x"', "{'a': 1}", "null"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_stray_lines_fail_nothing(count: int) -> None:
+    talk, ids = waiting_client(count)
+    events = talk.receive(*BANNER)
+    assert {type(event) for event in events} == {MessageRejected}
+    assert len(events) == len(BANNER)
+    assert talk.conn.next_deadline() is None
+    assert talk.take_sent() == []
+    for id in ids:
+        assert still_answers(talk, id)
+
+
+def test_stray_lines_are_in_the_error_when_the_server_exits() -> None:
+    talk, _ = waiting_client(1)
+    talk.receive("forgotten", notification("odd"), "Traceback:", "KeyError: 3")
+    *_, closed = talk.receive_eof()
+    assert isinstance(closed, ConnectionClosed)
+    assert str(closed.error) == (
+        "the server closed the connection; it wrote 2 lines that are not MCP messages, the first"
+        " b'Traceback:', the last b'KeyError: 3'"
+    )
+    assert type(closed.error) is ConnectionLost
+
+
+def test_unfinished_line_is_in_the_error_when_the_server_exits() -> None:
+    talk, _ = waiting_client(1)
+    talk.receive_bytes(b'{"jsonrpc":"2.0","id":')
+    *_, closed = talk.receive_eof()
+    assert isinstance(closed, ConnectionClosed)
+    assert str(closed.error) == (
+        "the server closed the connection; it wrote a line that is not an MCP message:"
+        ' b\'{"jsonrpc":"2.0","id":\''
+    )
+
+
+def test_stray_lines_are_in_the_error_of_a_failed_opening() -> None:
+    talk = Talk(Connection(CLIENT, client_config(D)))
+    talk.conn.open(0.0)
+    talk.receive("usage: server FILE")
+    *_, closed = talk.receive_eof()
+    assert isinstance(closed, ConnectionClosed)
+    assert str(closed.error) == (
+        "the server ended the connection before it was open; it wrote a line that is not an MCP"
+        " message: b'usage: server FILE'"
+    )
+
+
+def test_stray_lines_are_described_until_the_next_message() -> None:
+    talk, _ = waiting_client(1)
+    assert talk.conn.describe_unreadable() == ""
+    talk.receive("done")
+    assert talk.conn.describe_unreadable() == (
+        "; the server wrote a line that is not an MCP message: b'done'"
+    )
+    talk.receive(notification("odd"))
+    assert talk.conn.describe_unreadable() == ""
+
+
+@pytest.mark.parametrize("by", ["lines", "bytes"])
+def test_flood_of_lines_fails_all_that_wait(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by == "lines":
+        monkeypatch.setattr(_unreadable, "_MAX_LINES", 50)
+    line = "y" if by == "lines" else "y" * (LIMIT // 50)
+    talk, ids = waiting_client(2)
+    assert failures(talk.receive(*[line] * 50)) == {}
+    found = failures(talk.receive(line))
+    assert found.keys() == set(ids)
+    assert "the server wrote 51 lines that are not MCP messages, the first b'y" in found[ids[0]]
+    assert len(talk.take_sent()) == 2
+    assert failures(talk.receive(*[line] * 50)) == {}  # and counted anew
+    assert talk.response_to(ping()) == result("ping")
+
+
+def test_lines_between_messages_are_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_unreadable, "_MAX_LINES", 5)
+    talk, (id,) = waiting_client(1)
+    for _ in range(10):
+        assert failures(talk.receive(*["log"] * 5)) == {}
+        talk.receive(notification("odd"))
+    assert still_answers(talk, id)
+
+
+def test_stray_lines_at_server_get_error_responses_only() -> None:
+    talk = opened(SERVER, D)
+    talk.receive(request(1, "tools/call", {"name": "t"}))
+    talk.conn.send_request("ping", related=1)
+    talk.take_sent()
+    for line in BANNER:
+        assert_rejected(talk.receive(line))
+        single(talk.take_sent())
+    assert talk.conn.next_deadline() is None
+    assert talk.conn.describe_unreadable() == ""
+
+
+# -- Transports that know more ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"done", b'{"jsonrpc":"2.0","result":NaN}', b"[]"])
+def test_unreadable_message_on_the_stream_of_a_request_fails_it(data: bytes) -> None:
+    talk, (first, second) = waiting_client(2)
+    talk.conn.receive_message(data, talk.now, MessageContext(related=second))
+    assert failures(talk.events()).keys() == {second}
+    assert still_answers(talk, first)
+
+
+def test_unreadable_message_with_boundaries_is_no_line() -> None:
+    talk, _ = waiting_client(2)
+    talk.conn.receive_message(b"done", talk.now, MessageContext())
+    assert failures(talk.events()) == {}
+    assert talk.conn.describe_unreadable() == ""
+
+
+def test_description_of_the_peer_is_in_errors() -> None:
+    talk, (first, _) = waiting_client(2)
+    talk.conn.describe_peer = lambda: " (exit status 3)"
+    found = failures(talk.receive(f'{{"jsonrpc":"2.0","id":{first},"result":NaN}}'))
+    assert found[first].endswith(" (exit status 3)")
+    *_, closed = talk.receive_eof()
+    assert isinstance(closed, ConnectionClosed)
+    assert str(closed.error) == "the server closed the connection (exit status 3)"
+
+
+def test_close_keeps_the_cause_and_other_errors() -> None:
+    for failure in (CallTimeout("slow"), ConnectionLost("lost")):
+        talk, _ = waiting_client(1)
+        talk.receive("done")
+        failure.__cause__ = OSError("why")
+        talk.conn.close(failure)
+        (closed,) = talk.events()
+        assert isinstance(closed, ConnectionClosed)
+        assert type(closed.error) is type(failure)
+        assert closed.error.__cause__ is failure.__cause__
+        assert ("b'done'" in str(closed.error)) == isinstance(failure, ConnectionLost)
+
+
+def test_unreadable_probe_response_falls_back_to_the_handshake() -> None:
+    talk = Talk(Connection(CLIENT, client_config(D, E)))
+    talk.conn.open(0.0)
+    (probe,) = talk.take_sent()
+    assert_rejected(talk.receive(f'{{"jsonrpc":"2.0","id":{probe["id"]},"result":NaN}}'))
+    (asked,) = talk.take_sent()
+    assert asked["method"] == "initialize"
