@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from mcp_core import ALL
 from mcp_trio import Context, Server
-from tests.interop.official import C, D, E, error_of, load, served, unfinished_streams
+from tests.interop.official import C, D, E, error_of, everything, served, unfinished_streams
 from tests.interop.wire import Line, line_to
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ async def status_of(url: str, verb: str, **headers: str) -> int:
 
 @pytest.mark.requirement("SHL-11", "SHL-20", "SHL-24")
 async def test_sdk_client_session_exists_until_deleted() -> None:
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         async with recorded(where.url, "legacy") as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
             await record.until("GET")
@@ -151,7 +151,7 @@ async def test_sdk_client_session_exists_until_deleted() -> None:
 @pytest.mark.requirement("SHL-24")
 async def test_sdk_client_ended_session_is_an_error() -> None:
     async with (
-        served(load("our_server.py")) as where,
+        served(everything()) as where,
         recorded(where.url, "legacy") as (client, record),
     ):
         assert await status_of(where.url, "DELETE", **{SESSION_ID: record.session}) == 204
@@ -160,7 +160,7 @@ async def test_sdk_client_ended_session_is_an_error() -> None:
 
 async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
     begun: list[str] = []
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         with trio.fail_after(20):
             async with Client(
                 sse_client(where.url, on_session_created=begun.append), mode="legacy"
@@ -174,10 +174,10 @@ async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "over"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")]
+    ("mode", "transport"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")]
 )
-async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, over: str) -> None:
-    async with served(load("our_server.py"), over) as where:
+async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, transport: str) -> None:
+    async with served(everything(), transport) as where:
         async with recorded(where.url, mode) as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
         assert {each.session for each in record.exchanges} == {None}
@@ -186,7 +186,7 @@ async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, over: 
 
 
 async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         async with recorded(where.url, "auto") as (client, record):
             await client.list_tools()
             await text_of(client, "weather", city="Rome")
@@ -199,7 +199,7 @@ async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
 
 @pytest.mark.parametrize("mode", [E, "legacy"])
 @pytest.mark.parametrize(
-    ("over", "kinds"),
+    ("transport", "kinds"),
     [
         ("http", {"echo": "application/json", "count": EVENTS}),
         ("http-sse", {"echo": EVENTS, "count": EVENTS}),
@@ -207,13 +207,13 @@ async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
     ],
 )
 async def test_sdk_client_response_content_types(
-    mode: str, over: str, kinds: dict[str, str]
+    mode: str, transport: str, kinds: dict[str, str]
 ) -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         pass
 
     async with (
-        served(load("our_server.py"), over) as where,
+        served(everything(), transport) as where,
         recorded(where.url, mode) as (client, record),
     ):
         for tool, arguments in ("echo", {"text": "x" * 300_000}), ("count", {"to": 3}):
@@ -233,13 +233,13 @@ async def test_sdk_client_without_session_input_request_is_an_error() -> None:
         f"{what}_callback": never for what in ("elicitation", "sampling", "list_roots")
     }
     async with (
-        served(load("our_input_server.py"), "http-stateless") as where,
+        served(everything(), "http-stateless") as where,
         recorded(where.url, "legacy", **callbacks) as (client, _),
     ):
         for tool, arguments in (
             ("book", {"flight": "KL 1234"}),
-            ("say", {"text": "Hello"}),
-            ("where", {}),
+            ("test_sampling", {"prompt": "Hello"}),
+            ("test_input_required_result_list_roots", {}),
         ):
             code, _ = await error_of(client.call_tool(tool, arguments))
             assert (tool, code) == (tool, -32601)
@@ -389,7 +389,7 @@ async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
 @pytest.mark.requirement("SHL-9", "SHL-14")
 async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
     told, hearing = trio.open_memory_channel[Any](10)
-    server = load("our_server.py")
+    server = everything()
     async with (
         served(server) as where,
         line_to(where.url) as line,
@@ -413,7 +413,7 @@ async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
 async def test_sdk_client_http_listen_at_server_shutdown_ends_in_order() -> None:
     """A subscription without an orderly end would raise `SubscriptionLost`."""
     async with (
-        served(load("our_server.py")) as where,
+        served(everything()) as where,
         recorded(where.url, E) as (client, _),
         client.listen(tools_list_changed=True) as changes,
     ):
@@ -486,7 +486,7 @@ async def test_sdk_client_over_tls(authority: trustme.CA, certificate: ssl.SSLCo
 
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    async with served(load("our_server.py"), tls=certificate) as where:
+    async with served(everything(), tls=certificate) as where:
         assert where.url.startswith("https:")
         with trio.fail_after(20):
             async with Recorded(verify=trusting) as record:

@@ -29,7 +29,7 @@ from mcp_trio import (
     serve_http,
 )
 from tests.core.http.site import D, E, initialize, request
-from tests.interop.official import load, served
+from tests.interop.official import everything, served
 from tests.interop.test_asgi import under_hypercorn
 from tests.interop.test_http_server_node import toured
 
@@ -261,7 +261,7 @@ async def test_websocket_node_sdk_client_tours(
     ws: Callable[..., list[str]], node_modules: Path
 ) -> None:
     script = str(SCRIPT.with_name("ts_client.mjs"))
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         url = where.url.replace("http", "ws", 1)
         with trio.fail_after(30):
             argv = ["node", script, str(node_modules), url, "ws", "tour"]
