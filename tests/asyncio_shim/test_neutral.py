@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conformance import everything_server
 from tests.core.helpers import (
     INITIALIZED,
     STATEFUL,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-SERVER = Path(__file__).with_name("everything.py")
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,21 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("tools/call", {"name": "echo", "arguments": {"text": 1}}),
     ("tools/call", {"name": "echo", "arguments": {"text": "x", "more": 1}}),
     ("tools/call", {"name": "weather", "arguments": {"city": "Rome"}}),
-    ("tools/call", {"name": "picture"}),
+    ("tools/call", {"name": "test_image_content"}),
     ("tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": "p"}}),
     ("tools/call", {"name": "count", "arguments": {"to": 3}}),
     ("tools/call", {"name": "block", "arguments": {"to": 3}, "_meta": {"progressToken": 7}}),
     ("tools/call", {"name": "fail", "arguments": {"how": "reason"}}),
     ("tools/call", {"name": "fail", "arguments": {"how": "error"}}),
     ("tools/call", {"name": "fail", "arguments": {"how": "accident"}}),
+    ("tools/call", {"name": "fail", "arguments": {"how": "exit"}}),
     ("tools/call", {"name": "meta", "_meta": {"com.example/word": "hello"}}),
     ("tools/call", {"name": "nobody"}),
     ("tools/call", {"arguments": {}}),
-    ("resources/read", {"uri": "memo://today"}),
-    ("resources/read", {"uri": "memo://logo"}),
-    ("resources/read", {"uri": "memo://may-1/notes"}),
-    ("resources/read", {"uri": "memo://../notes"}),
+    ("resources/read", {"uri": "test://static-text"}),
+    ("resources/read", {"uri": "test://static-binary"}),
+    ("resources/read", {"uri": "test://template/1/data"}),
+    ("resources/read", {"uri": "test://template/../data"}),
     ("prompts/get", {"name": "review", "arguments": {"code": "x = 1"}}),
     ("prompts/get", {"name": "review"}),
     ("acme/reindex", {"shelf": "A"}),
@@ -131,7 +132,7 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
 def transcript(runtime: str, version: str) -> tuple[bytes, str]:
     """Return what the server writes to stdout and to stderr for the recorded stream."""
     process = subprocess.Popen(
-        [sys.executable, str(SERVER), runtime],
+        [sys.executable, everything_server.__file__, "--stdio", "--runtime", runtime],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -21,13 +21,13 @@ from mcp_asyncio_shim import _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import run
+from tests.conformance import everything_server
 from tests.core.helpers import INITIALIZED, VERSIONS, D, Message, initialize, line, ping, request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
-EVERYTHING = Path(__file__).with_name("everything.py")
 
 SERVER = '''
 import asyncio, os, subprocess, sys, time
@@ -268,8 +268,10 @@ def test_greeter_example_on_trio() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_trio_server_on_stdio(version: str) -> None:
+    argv = [sys.executable, everything_server.__file__, "--stdio"]
+
     async def main() -> None:
-        async with connect([sys.executable, EVERYTHING, "trio"], versions=[version]) as client:
+        async with connect(argv, versions=[version]) as client:
             assert client.peer.dialect.version == version
             told: list[float] = []
             counted = await client.call_tool(

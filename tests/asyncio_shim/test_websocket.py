@@ -29,9 +29,9 @@ from mcp_core import (
 from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
 from tests.asgi import Neutral, serve_app
-from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import run
 from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
+from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, D, E, request, stateless_request
 from tests.core.http.site import initialize
 from tests.core.http.test_guarded import guard
@@ -355,7 +355,7 @@ def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
     """Our client and application with authorization, and both WebSocket libraries of uvicorn."""
 
     async def main() -> None:
-        app = asgi(everything(), auth=guard())
+        app = asgi(everything("asyncio"), auth=guard())
         config = uvicorn.Config(
             app, port=0, log_level="warning", ws=library, timeout_graceful_shutdown=1
         )
