@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 20.0
 STREAM: Final = b"text/event-stream"
+ACCEPT: Final = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
 
 
 class Call:
@@ -227,6 +228,13 @@ class Host:
         ]
         return self.post(request(id, "tools/call", params), *headers, **options)
 
+    def websocket(self, *headers: tuple[bytes, bytes], **more: Any) -> Call:
+        """Start a WebSocket handshake."""
+        scope = {"path": "/mcp", "subprotocols": ["mcp"], "headers": [HOST, *headers], **more}
+        call = self.call(type="websocket", **scope)
+        call.tell({"type": "websocket.connect"})
+        return call
+
     async def session(self, **capabilities: Any) -> Session:
         """Open a session of 2025-11-25."""
         opened = await self.post(initialize(D, **capabilities)).end()
@@ -366,6 +374,16 @@ class Lived:
             self.seen.append("out")
             if "out" in self.fails:
                 raise self.fails["out"]
+
+
+def text_frame(message: Any) -> dict[str, Any]:
+    """Return what the server reports for a text message on a WebSocket."""
+    return {"type": "websocket.receive", "text": json.dumps(message)}
+
+
+def frames_of(call: Call) -> list[Any]:
+    """Return what the application has sent on a WebSocket, with the texts decoded."""
+    return [json.loads(each["text"]) if "text" in each else each for each in call.said]
 
 
 def text_of(call: Call) -> str:

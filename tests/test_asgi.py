@@ -7,6 +7,7 @@ Conversations are in `asgi.py`, and byte for byte the same. What only one driver
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
@@ -20,11 +21,25 @@ from starlette.routing import Mount, Route
 
 import mcp_asyncio_shim
 import mcp_trio
+from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.registry import Server
-from tests.asgi import SCENARIOS, Call, Lived, Neutral, serve_app, text_of, transcript
+from tests.asgi import (
+    ACCEPT,
+    SCENARIOS,
+    Call,
+    Lived,
+    Neutral,
+    frames_of,
+    serve_app,
+    text_frame,
+    text_of,
+    transcript,
+)
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.core.http.site import GET, HOST
+from tests.core.helpers import stateless_request
+from tests.core.http.site import GET, HOST, D, initialize, request
+from tests.core.http.test_guarded import guard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -210,6 +225,27 @@ def test_asgi_start_failure_is_retried(driver: Driver, caplog: pytest.LogCapture
     assert [record.getMessage() for record in caplog.records] == ["the lifespan failed"]
 
 
+@pytest.mark.parametrize(
+    "error", [OSError("no disk"), BaseExceptionGroup("", [SystemExit(3), OSError("no disk")])]
+)
+def test_asgi_lifespan_failure_at_the_end_is_logged(
+    driver: Driver, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    lived = Lived()
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with serve_app(app, lifespan=False) as host:
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
+        lived.fails["out"] = error
+
+    driver.run_to_the_end(main)
+    [record] = caplog.records
+    assert record.getMessage() == "the lifespan failed"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
 def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
     lived = Lived()
     app = driver.asgi(Neutral(lifespan=lived).server)
@@ -259,6 +295,32 @@ def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
     driver.run(main)
 
 
+def test_asgi_silent_stream_gets_comments_and_idle_session_expires(driver: Driver) -> None:
+    options = HttpOptions(
+        host_origin_policy=HostOriginPolicy(None),
+        comment_interval=0.01,
+        limits=HttpLimits(idle=0.05),
+    )
+
+    async def main() -> None:
+        neutral = Neutral()
+        app = import_module(driver.package).AsgiApp(neutral.server, "/mcp", options)
+        async with serve_app(app) as host:
+            session = await host.session()
+            call = session.calling(1, "wait")
+            await call.until(lambda: call.raw.count(b":\n\n") >= 3)
+            neutral.go.set()
+            assert text_of(await call.end()) == "went on"
+            stream = session.get()
+            # Each call restarts the timeout.
+            while (again := await session.calling(2, "echo").end()).status != 404:
+                stream.disconnect()
+                await anyio.sleep(0.1)
+            assert again.status == 404
+
+    driver.run(main)
+
+
 def test_asgi_errors_of_the_server_propagate(driver: Driver) -> None:
     async def main() -> None:
         neutral = Neutral()
@@ -285,6 +347,117 @@ def test_asgi_unknown_scope_type_raises(driver: Driver) -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             with pytest.raises(ValueError, match="knows no 'telephone'"):
                 await host.call(type="telephone").end()
+
+    driver.run(main)
+
+
+# -- WebSockets ------------------------------------------------------------------------------------
+
+
+def test_asgi_websocket_carries_a_connection_until_a_binary_message(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            call.tell(text_frame(initialize(D)))
+            await call.until(lambda: len(call.said) == 2)
+            accepted, answer = frames_of(call)
+            assert accepted == ACCEPT
+            assert answer["result"]["protocolVersion"] == D
+            call.tell({"type": "websocket.receive", "bytes": b"{}"})
+            await call.end()
+            assert frames_of(call)[2]["code"] == 1003
+
+    driver.run(main)
+
+
+def test_asgi_websocket_with_bad_origin_is_rejected(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            refused = await host.websocket((b"origin", b"http://evil.example")).end()
+            assert refused.said == [{"type": "websocket.close"}]
+
+    driver.run(main)
+
+
+def test_asgi_websocket_authorizes_before_accepting(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server, auth=guard())) as host:
+            refused = await host.websocket(extensions={"websocket.http.response": {}}).end()
+            assert refused.said[0]["status"] == 401
+            call = host.websocket((b"authorization", b"Bearer ann"))
+            await call.until(lambda: call.said)
+            assert call.said == [ACCEPT]
+            call.tell({"type": "websocket.disconnect"})
+            await call.end()
+
+    driver.run(main)
+
+
+def test_asgi_websocket_disconnect_ends_the_call(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.said)
+            call.tell({"type": "websocket.disconnect", "code": 1001})
+            await call.end()
+            assert call.said == [ACCEPT]
+
+    driver.run(main)
+
+
+def test_asgi_websocket_closes_at_shutdown(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.said)
+        assert call.said == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
+
+    driver.run(main)
+
+
+def test_asgi_websocket_with_unread_output_pauses_receiving(driver: Driver) -> None:
+    server = Server("loud")
+
+    @server.tool
+    def shout() -> str:
+        """Return a long text."""
+        return "x" * 100_000
+
+    async def main() -> None:
+        async with serve_app(driver.asgi(server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.said)
+            call.taking = anyio.Event()
+            params = {"name": "shout", "arguments": {}}
+            for id in range(40):
+                call.tell(text_frame(stateless_request(id, "tools/call", params)))
+            await anyio.sleep(0.05)
+            assert len(call._told) > 10
+            call.taking.set()
+            await call.until(lambda: len(call.said) == 41)
+            assert {answer["id"] for answer in frames_of(call)[1:]} == set(range(40))
+            call.tell(text_frame(request(99, "ping")), {"type": "websocket.disconnect"})
+            await call.end()
+
+    driver.run(main)
+
+
+def test_asgi_websocket_after_disconnect_sends_nothing(driver: Driver) -> None:
+    """Some servers raise an exception then, and log it."""
+
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.said)
+            call.taking = anyio.Event()
+            call.tell(*(text_frame(request(id, "ping")) for id in range(3)))
+            await anyio.sleep(0.01)
+            call.tell({"type": "websocket.disconnect"})
+            await anyio.sleep(0.01)
+            call.taking.set()
+            await call.end()
+            # On asyncio a message that is being sent cannot be withdrawn.
+            assert len(call.said) <= 2
 
     driver.run(main)
 

@@ -26,16 +26,12 @@ from mcp_core import (
     Pump,
     Role,
 )
-from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
-from tests.asgi import Neutral, serve_app
 from tests.asyncio_shim.loop import run
 from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
 from tests.conformance.everything_server import everything
-from tests.core.helpers import VERSIONS, D, E, request, stateless_request
-from tests.core.http.site import initialize
+from tests.core.helpers import VERSIONS, D, E
 from tests.core.http.test_guarded import guard
-from tests.trio_.http_server.test_asgi_socket import ACCEPT, heard, socket, text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -280,73 +276,6 @@ def test_trio_server_over_websocket(version: str) -> None:
 
 
 # -- Our application -------------------------------------------------------------------------------
-
-
-def test_asgi_websocket_carries_connection() -> None:
-    async def main() -> None:
-        async with serve_app(asgi(Neutral().server)) as host:
-            call = socket(host)
-            call.tell(text(initialize(D)))
-            await call.until(lambda: len(call.said) == 2)
-            accepted, said = heard(call)
-            assert accepted == ACCEPT
-            assert said["result"]["protocolVersion"] == D
-            call.tell({"type": "websocket.disconnect", "code": 1000})
-            await call.end()
-            refused = await socket(host, (b"origin", b"http://evil.example")).end()
-            assert refused.said == [{"type": "websocket.close"}]
-            last = socket(host)
-            await last.until(lambda: last.said)
-        assert last.said == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
-
-    run(main())
-
-
-def test_asgi_websocket_not_writable_stops_receiving() -> None:
-    server = Server("loud")
-
-    @server.tool
-    def shout() -> str:
-        """Much."""
-        return "x" * 100_000
-
-    async def main() -> None:
-        async with serve_app(asgi(server)) as host:
-            call = socket(host)
-            await call.until(lambda: call.said)
-            call.taking = type(call.taking)()
-            for id in range(40):
-                call.tell(
-                    text(stateless_request(id, "tools/call", {"name": "shout", "arguments": {}}))
-                )
-            await asyncio.sleep(0.05)
-            assert len(call._told) > 10
-            call.taking.set()
-            await call.until(lambda: len(call.said) == 41)
-            assert {said["id"] for said in heard(call)[1:]} == set(range(40))
-            call.tell({"type": "websocket.disconnect"})
-            await call.end()
-
-    run(main())
-
-
-def test_asgi_websocket_disconnected_sends_nothing() -> None:
-    """Some servers raise an exception then, and log it."""
-
-    async def main() -> None:
-        async with serve_app(asgi(Neutral().server)) as host:
-            call = socket(host)
-            await call.until(lambda: call.said)
-            call.taking = type(call.taking)()
-            call.tell(*(text(request(id, "ping")) for id in range(3)))
-            await asyncio.sleep(0.01)
-            call.tell({"type": "websocket.disconnect"})
-            await asyncio.sleep(0.01)
-            call.taking.set()
-            await call.end()
-            assert len(call.said) == 2, "what was on its way, and no more"
-
-    run(main())
 
 
 @pytest.mark.parametrize("library", ["websockets-sansio", "wsproto"])
