@@ -28,10 +28,10 @@ from mcp_core import (
 )
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
 from tests.asyncio_shim.loop import run
-from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
+from tests.asyncio_shim.test_http_transport import DISCOVERED, DONE, on_trio
 from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, D, E
-from tests.core.http.test_guarded import guard
+from tests.core.http.server.test_auth import guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

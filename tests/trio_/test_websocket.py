@@ -39,8 +39,8 @@ from tests.core.http.frames import (
     message,
     upgrade,
 )
+from tests.core.http.server.test_auth import guard
 from tests.core.http.sockets import PROOF
-from tests.core.http.test_guarded import guard
 from tests.trio_.frames import FrameWire
 from tests.trio_.http_talk import MemoryListener, served_over_http
 
@@ -232,7 +232,7 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
 
     async def later(text: str) -> Any:
         await trio.sleep(5)
-        from tests.core.http.test_guarded import GRANTS
+        from tests.core.http.server.test_auth import GRANTS
 
         return GRANTS.get(text)
 

@@ -34,7 +34,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.messages._incoming import MessageContext
-from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
+from tests.core.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
 from tests.core.helpers import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,

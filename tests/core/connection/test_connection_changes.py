@@ -17,7 +17,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.subscriptions._server import Change
-from tests.core.connection_setup import (
+from tests.core.connection.connection_setup import (
     PROMPTS,
     RESOURCE,
     RESOURCES,

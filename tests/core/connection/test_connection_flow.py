@@ -22,7 +22,7 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core import types as t
-from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER
+from tests.core.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER
 from tests.core.helpers import (
     VERSIONS,
     B,

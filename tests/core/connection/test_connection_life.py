@@ -28,7 +28,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.connection_setup import (
+from tests.core.connection.connection_setup import (
     CLIENT,
     DISCOVER_RESULT,
     EMPTY,

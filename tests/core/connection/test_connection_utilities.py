@@ -18,7 +18,12 @@ from mcp_core import (
     Stats,
 )
 from mcp_core import types as t
-from tests.core.connection_setup import BUSY_CODES, EMPTY, keep_alive_connection, log_at_all_levels
+from tests.core.connection.connection_setup import (
+    BUSY_CODES,
+    EMPTY,
+    keep_alive_connection,
+    log_at_all_levels,
+)
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,

@@ -1,7 +1,7 @@
 """The client over HTTP against a server that the test plays: calls, connections, errors, the end.
 
 The wire format is tested in `tests/core/http`, with the machine. Sockets are in
-`test_http_sockets.py`.
+`test_transport_sockets.py`.
 """
 
 from __future__ import annotations

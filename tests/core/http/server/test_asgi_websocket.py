@@ -9,10 +9,10 @@ from msgspec import json
 
 from mcp_core.auth import Await
 from mcp_core.http import AsgiHttpExchange, AsgiWebSocket, asgi_exchange
+from tests.core.http.server.test_auth import GRANTS, guard
 from tests.core.http.server.test_websocket_session import GuardedSockets
 from tests.core.http.site import GET, HOST, D, initialize, request
 from tests.core.http.sockets import SocketTalk
-from tests.core.http.test_guarded import GRANTS, guard
 
 CONNECT = {"type": "websocket.connect"}
 ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}

@@ -11,9 +11,9 @@ from mcp_core.auth import Grant
 from mcp_core.http import Close, EndpointAuth, HostOriginPolicy, HttpLimits, PlainResponse
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
+from tests.core.http.server.test_auth import READ, Gatehouse, guard
 from tests.core.http.site import HOST, D, initialize, meta, request
 from tests.core.http.sockets import UPGRADE, Played, SocketTalk, upgrade
-from tests.core.http.test_guarded import READ, Gatehouse, guard
 
 REFUSED: list[tuple[dict[str, bytes | None], int]] = [
     # what is different, the status

@@ -32,7 +32,7 @@ from tests.core.http.h2_frames import (
     post,
 )
 from tests.trio_.h2_wire import H2Answer, H2Wire, window
-from tests.trio_.http_server.test_guarded_server import Slow, guard, house
+from tests.trio_.http_server.test_auth import Slow, guard, house
 from tests.trio_.http_site import HttpWire, get
 from tests.trio_.http_talk import events_in, served_over_http
 from tests.trio_.wire import PATIENCE

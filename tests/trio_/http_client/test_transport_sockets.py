@@ -321,7 +321,7 @@ def test_http_socket_prior_knowledge_for_other_targets_raises(target: Any) -> No
 def test_http_socket_http_1_1_does_not_import_http2() -> None:
     program = f"""
 import sys
-sys.path[:] = {[str(Path(__file__).parents[2]), *sys.path]!r}
+sys.path[:] = {[str(Path(__file__).parents[3]), *sys.path]!r}
 import trio
 from mcp_trio import Server, connect, serve_http
 
