@@ -8,7 +8,9 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw
 
+from mcp_core import ToolError
 from mcp_core import types as t
+from mcp_core.types import CallToolResult, ContentBlock, ImageContent, TextContent
 from tests.core.types.wire import refused, says
 
 
@@ -108,3 +110,38 @@ def test_tool_display_name_order(title: str | None, annotated: str | None, shown
     assert (
         t.Tool(name="name", input_schema={}, annotations=t.ToolAnnotations()).display_name == "name"
     )
+
+
+# -- Errors and texts of a result ------------------------------------------------------------------
+
+
+def test_raise_for_error_success_returns_result() -> None:
+    result = CallToolResult(content=[TextContent("fine")])
+    assert result.raise_for_error() is result
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ([TextContent("no such city")], "no such city"),
+        ([TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")], "one\ntwo"),
+        ([ImageContent("aGk=", "image/png")], "the tool failed and did not say why"),
+        ([], "the tool failed and did not say why"),
+    ],
+)
+def test_raise_for_error_failure_raises_tool_error(
+    content: list[TextContent | ImageContent], says: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        CallToolResult(content=[*content], is_error=True).raise_for_error()
+    assert str(caught.value) == says
+
+
+def test_call_tool_result_text_joins_text_blocks() -> None:
+    blocks: list[ContentBlock] = [
+        TextContent("one"),
+        ImageContent("aGk=", "image/png"),
+        TextContent("two"),
+    ]
+    assert CallToolResult(content=blocks).text == "one\ntwo"
+    assert CallToolResult(content=[]).text == ""

@@ -15,6 +15,7 @@ from mcp_core.auth.client._callback import (
     authorization_url,
     code_challenge,
     new_authorization_request,
+    new_secret,
     read_callback,
 )
 from tests.core.auth.play import AS, MCP, REDIRECT, Entropy, authority
@@ -243,3 +244,17 @@ def test_callback_any_text_raises_authorization_failed_only(callback: str) -> No
     is_callback_for(BROWSE, callback)
     with pytest.raises(AuthorizationFailed):
         read_callback(callback, PENDING, iss_required=True)
+
+
+# -- PKCE ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AF-1", "AF-2")
+def test_code_challenge_example_of_rfc_7636() -> None:
+    verifier = Secret("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+    assert code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+
+def test_new_secret_has_256_bits() -> None:
+    secret = new_secret(lambda size: b"\xfb" * size)
+    assert secret.reveal() == "-_v7" * 10 + "-_s"
