@@ -22,7 +22,7 @@ import anyio.lowlevel
 from mcp_core import Limits
 from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.registry import Context, Server
-from tests.core.http.site import GET, HOST, POST, D, E, initialize, meta, request
+from tests.core.http.router_harness import GET, HOST, POST, D, E, initialize, meta, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping

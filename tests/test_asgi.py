@@ -38,8 +38,8 @@ from tests.asgi import (
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.helpers import stateless_request
+from tests.core.http.router_harness import GET, HOST, D, initialize, request
 from tests.core.http.server.test_auth import guard
-from tests.core.http.site import GET, HOST, D, initialize, request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

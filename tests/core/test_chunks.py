@@ -38,10 +38,10 @@ from tests.core.helpers import (
     INITIALIZED,
     VERSIONS,
     B,
+    ConnectionHarness,
     ConnectionPair,
     D,
     Message,
-    Talk,
     call,
     chunks,
     client_config,
@@ -216,33 +216,33 @@ class Replay:
         config = (server_config if stream.role is SERVER else client_config)(
             *stream.versions, limits=stream.limits
         )
-        self.talk = Talk(Connection(stream.role, config))
+        self.harness = ConnectionHarness(Connection(stream.role, config))
         self.asked = stream.asked
         self.told: list[Any] = []
         self.said: list[Message] = []
         if stream.role is CLIENT:
-            self.talk.conn.open(0.0)
+            self.harness.conn.open(0.0)
 
     def hears(self, *pieces: bytes) -> Replay:
         for piece in pieces:
-            self.talk.conn.receive_data(piece, 0.0)
+            self.harness.conn.receive_data(piece, 0.0)
             self.look()
         return self
 
     def ends(self) -> list[Event]:
-        self.talk.conn.receive_data(b"", 0.0)
+        self.harness.conn.receive_data(b"", 0.0)
         return self.look()
 
     def look(self) -> list[Event]:
         """Process the events one by one: the response to a request may be in the same chunk."""
         seen = []
-        while isinstance(event := self.talk.conn.next_event(), Struct):
+        while isinstance(event := self.harness.conn.next_event(), Struct):
             seen.append(event)
             self.told.append(comparable(event))
             if isinstance(event, PeerReady):
                 for message in self.asked:
-                    send_own(self.talk.conn, message)
-        self.said += self.talk.take_sent()
+                    send_own(self.harness.conn, message)
+        self.said += self.harness.take_sent()
         return seen
 
 
@@ -363,7 +363,7 @@ def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
     """This is the way of transports with message boundaries."""
     replay = Replay(stream(version, role))
     for said in stream(version, role).heard.split(b"\n")[:-1]:
-        replay.talk.conn.receive_message(said, 0.0)
+        replay.harness.conn.receive_message(said, 0.0)
         replay.look()
     assert (replay.told, replay.said) == replayed_at_once(version, role)
 

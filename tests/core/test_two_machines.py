@@ -33,10 +33,10 @@ from tests.core.helpers import (
     VERSIONS,
     A,
     C,
+    ConnectionHarness,
     ConnectionPair,
     D,
     E,
-    Talk,
     assert_closed,
     cancelled,
     client_config,
@@ -171,14 +171,14 @@ def test_pair_stateless_server_request_raises(
 
 @pytest.mark.requirement("RPC-27", "RPC-28", "RPC-29", "STDIO-8")
 def test_pair_stateless_server_request_gets_no_response() -> None:
-    talk = opened(CLIENT, E)
-    (rejected,) = talk.receive(request(1, "roots/list"))
+    harness = opened(CLIENT, E)
+    (rejected,) = harness.receive(request(1, "roots/list"))
     assert "does not send requests in revision 2026-07-28" in str(rejected)
     assert (
-        type_names(talk.receive(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}'))
+        type_names(harness.receive(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}'))
         == ["MessageRejected"] * 2
     )
-    assert talk.take_sent() == []
+    assert harness.take_sent() == []
 
 
 def test_pair_request_gets_error(pair: ConnectionPair) -> None:
@@ -534,7 +534,7 @@ def test_pair_close_by_one_side_ends_both(pair: ConnectionPair, closer: Role) ->
     asked = pair.request("tools/call", CALL, token="t")
     pair[closer].close()
     closed = pair.deliver_all()[closer]
-    other = Talk(pair[closer.other])
+    other = ConnectionHarness(pair[closer.other])
     if closer is CLIENT:
         assert closed == [ConnectionClosed(["t"], None)]
         assert_closed(other.receive_eof(), error=ConnectionLost)

@@ -28,7 +28,7 @@ from starlette.routing import Mount
 import mcp_asyncio_shim
 import mcp_trio
 from tests.asgi import Neutral
-from tests.core.http.site import GET, POST, initialize, meta, request
+from tests.core.http.router_harness import GET, POST, initialize, meta, request
 from tests.interop.official import D, E
 
 if TYPE_CHECKING:

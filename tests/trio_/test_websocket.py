@@ -40,7 +40,7 @@ from tests.core.http.frames import (
     upgrade,
 )
 from tests.core.http.server.test_auth import guard
-from tests.core.http.sockets import PROOF
+from tests.core.http.websocket_harness import PROOF
 from tests.trio_.frames import FrameWire
 from tests.trio_.http_talk import MemoryListener, served_over_http
 
@@ -404,7 +404,7 @@ async def test_websocket_disconnect_cancels_all_handlers(
 ) -> None:
     server = house()
 
-    async def visit() -> None:
+    async def converse() -> None:
         async with client_of(listener) as opened, trio.open_nursery() as nursery:
             nursery.start_soon(opened.call_tool, "wait")
             await server.started.wait()  # type: ignore[attr-defined]
@@ -417,10 +417,10 @@ async def test_websocket_disconnect_cancels_all_handlers(
 
     async with served_over_http(server) as listener:
         if how == "leaves":
-            await visit()
+            await converse()
         else:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(visit)
+                nursery.start_soon(converse)
                 await server.started.wait()  # type: ignore[attr-defined]
                 nursery.cancel_scope.cancel()
         await server.ended.wait()  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ class Wire:
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda _: None,
         )
-        self.site = Router({"/mcp": self.endpoint})
+        self.router = Router({"/mcp": self.endpoint})
         self.conn = Connection(Role.CLIENT, client_config(*versions))
         self.client = HttpClient(self.conn, URL)
         self.now = 0.0
@@ -113,21 +113,21 @@ class Wire:
             self.calls.append(call)
             self.bodies[key] = b""
             self._left[key] = self.cut(len(self.calls))
-            exchange = self._live[key] = self.site.begin(call.head, self.now, token=key)
+            exchange = self._live[key] = self.router.begin(call.head, self.now, token=key)
             if call.body:
-                self.site.receive_data(exchange, call.body, self.now)
-            self.site.receive_data(exchange, b"", self.now)
+                self.router.receive_data(exchange, call.body, self.now)
+            self.router.receive_data(exchange, b"", self.now)
         for key in self.client.calls_to_drop():
             work = True
             if key in self._live:
-                self.site.disconnected(self._live.pop(key), self.now)
-        while isinstance(found := self.site.next_event(), tuple):
+                self.router.disconnected(self._live.pop(key), self.now)
+        while isinstance(found := self.router.next_event(), tuple):
             work = True
             self.asked.append(found)
             self.serve(*found)
             found[0].mark_dirty()
-        for exchange in self.site.ready():
-            for action in self.site.actions_to_send(exchange):
+        for exchange in self.router.ready():
+            for action in self.router.actions_to_send(exchange):
                 work = True
                 self._carry(exchange, action)
         while (event := self.client.next_event()) is not NEED_DATA:
@@ -167,7 +167,7 @@ class Wire:
     def breaks(self, key: int) -> None:
         exchange = self._live.pop(key)
         if self.noticed:
-            self.site.disconnected(exchange, self.now)
+            self.router.disconnected(exchange, self.now)
         self.client.response_ended(key, self.now, error="the connection was reset")
 
     def waits(self, seconds: float) -> None:
@@ -175,14 +175,14 @@ class Wire:
         while True:
             dues = [
                 due
-                for due in (self.client.next_deadline(), self.site.next_deadline())
+                for due in (self.client.next_deadline(), self.router.next_deadline())
                 if due is not None
             ]
             if not dues or min(dues) > until:
                 break
             self.now = max(self.now, min(dues))
             self.client.handle_timeout(self.now)
-            self.site.handle_timeout(self.now)
+            self.router.handle_timeout(self.now)
             self.pump()
         self.now = until
 

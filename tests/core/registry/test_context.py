@@ -121,7 +121,7 @@ MODERN = (
 )
 
 
-class Talk:
+class ContextHarness:
     """A request that is not answered, and the context of its handler."""
 
     def __init__(self, meta: str = '"progressToken":"t"', *, logging: bool = True) -> None:
@@ -148,77 +148,80 @@ LOGGED = '"io.modelcontextprotocol/logLevel":"warning"'
 
 
 def test_context_progress_sends_then_drains() -> None:
-    talk = Talk()
-    run(talk.context.progress(1, 2, "half"))
-    assert talk.said() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
-    run(talk.context.progress(1))
-    assert talk.said() == []
-    assert talk.runtime.asked == ["pump", "drain", "drain"]
+    harness = ContextHarness()
+    run(harness.context.progress(1, 2, "half"))
+    assert harness.said() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
+    run(harness.context.progress(1))
+    assert harness.said() == []
+    assert harness.runtime.asked == ["pump", "drain", "drain"]
 
 
 def test_context_log_sends_then_drains() -> None:
-    talk = Talk(LOGGED)
-    run(talk.context.log("error", {"a": [1]}, logger="db"))
-    run(talk.context.log("info", "not heard"))
-    assert talk.said() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
-    assert talk.runtime.asked == ["pump", "drain", "drain"]
+    harness = ContextHarness(LOGGED)
+    run(harness.context.log("error", {"a": [1]}, logger="db"))
+    run(harness.context.log("info", "not heard"))
+    assert harness.said() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
+    assert harness.runtime.asked == ["pump", "drain", "drain"]
 
 
 def test_context_nowait_sends_without_draining() -> None:
-    talk = Talk(f'"progressToken":"t",{LOGGED}')
-    talk.context.progress_nowait(1)
-    talk.context.log_nowait("alert", "x")
-    assert talk.said() == [{"progressToken": "t", "progress": 1}, {"level": "alert", "data": "x"}]
-    assert talk.runtime.asked == ["pump", "pump"]
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
+    harness.context.progress_nowait(1)
+    harness.context.log_nowait("alert", "x")
+    assert harness.said() == [
+        {"progressToken": "t", "progress": 1},
+        {"level": "alert", "data": "x"},
+    ]
+    assert harness.runtime.asked == ["pump", "pump"]
 
 
 def test_context_nowait_drops_while_the_queue_is_full() -> None:
-    talk = Talk(f'"progressToken":"t",{LOGGED}')
-    talk.runtime.is_full = True
-    talk.context.progress_nowait(1)
-    talk.context.log_nowait("alert", "x")
-    assert talk.said() == []
-    assert talk.runtime.asked == []
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
+    harness.runtime.is_full = True
+    harness.context.progress_nowait(1)
+    harness.context.log_nowait("alert", "x")
+    assert harness.said() == []
+    assert harness.runtime.asked == []
 
 
 def test_context_nowait_in_a_worker_thread_blocks() -> None:
-    talk = Talk(LOGGED)
-    talk.runtime.is_full = True
-    talk.runtime.thread = True
-    talk.context.log_nowait("alert", "x")
-    assert talk.said() == [{"level": "alert", "data": "x"}]
-    assert talk.runtime.asked == ["from thread", "pump", "drain"]
+    harness = ContextHarness(LOGGED)
+    harness.runtime.is_full = True
+    harness.runtime.thread = True
+    harness.context.log_nowait("alert", "x")
+    assert harness.said() == [{"level": "alert", "data": "x"}]
+    assert harness.runtime.asked == ["from thread", "pump", "drain"]
 
 
 def test_context_progress_and_log_in_a_worker_thread_raise() -> None:
-    talk = Talk()
-    talk.runtime.thread = True
+    harness = ContextHarness()
+    harness.runtime.thread = True
     with pytest.raises(RuntimeError, match="_nowait"):
-        _ = talk.context.progress(1)
+        _ = harness.context.progress(1)
     with pytest.raises(RuntimeError, match="_nowait"):
-        _ = talk.context.log("info", "x")
+        _ = harness.context.log("info", "x")
 
 
 @pytest.mark.requirement("LOG-1", "LOG-5")
 def test_context_log_invalid_message_raises() -> None:
-    talk = Talk(LOGGED)
+    harness = ContextHarness(LOGGED)
     with pytest.raises(LocalProtocolError, match="no log level 'loud'; there are debug, info"):
-        _ = talk.context.log("loud", "x")  # type: ignore[arg-type]
+        _ = harness.context.log("loud", "x")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        talk.context.log_nowait("error", object())
+        harness.context.log_nowait("error", object())
     with pytest.raises(LocalProtocolError, match="capability logging, which we did not declare"):
-        _ = Talk(LOGGED, logging=False).context.log("error", "x")
-    assert talk.said() == []
+        _ = ContextHarness(LOGGED, logging=False).context.log("error", "x")
+    assert harness.said() == []
 
 
 def test_context_sends_nothing_for_a_cancelled_request() -> None:
-    talk = Talk(f'"progressToken":"t",{LOGGED}')
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
-    talk.conn.receive_data(cancel, 0.0)
-    talk.conn.next_event()
-    run(talk.context.progress(1))
-    run(talk.context.log("error", "x"))
-    assert talk.said() == []
+    harness.conn.receive_data(cancel, 0.0)
+    harness.conn.next_event()
+    run(harness.context.progress(1))
+    run(harness.context.log("error", "x"))
+    assert harness.said() == []
 
 
 def test_context_runtime_without_waiting_raises() -> None:

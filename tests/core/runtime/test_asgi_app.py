@@ -12,7 +12,7 @@ import pytest
 from mcp_core.http import HttpOptions, RequestHead
 from mcp_core.registry import Server
 from mcp_core.runtime import AsgiApplication
-from tests.core.http.site import HOST
+from tests.core.http.router_harness import HOST
 from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
@@ -179,11 +179,11 @@ def test_lifespan_start_cancelled_is_retried() -> None:
 
 def test_application_serves_endpoint_at_root_and_path() -> None:
     app = App()
-    site = app._router(bytes, lambda: 0.0, "token")
-    (endpoint,) = site.endpoints
+    router = app._router(bytes, lambda: 0.0, "token")
+    (endpoint,) = router.endpoints
     assert endpoint.token == "token"
     found = [
-        site.actions_to_send(site.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
+        router.actions_to_send(router.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
         for path in (b"/", b"/mcp", b"/no")
     ]
     assert [head.status for head in found] == [405, 405, 404]  # type: ignore[union-attr]

@@ -33,10 +33,10 @@ from tests.core.helpers import (
     A,
     B,
     C,
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     error,
     notification,
     result,
@@ -88,7 +88,7 @@ class Played(AbstractClient):
         self.reports: list[tuple[str, BaseException]] = []
         told: ClientConfigOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
         super().__init__(client_config(told), told, lambda: self.now, Sleep)
-        self.talk = Talk(self._conn)
+        self.harness = ConnectionHarness(self._conn)
         self.work: list[Job] = []  # what a driver would run in tasks
 
     async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
@@ -119,20 +119,20 @@ class Played(AbstractClient):
         return slept
 
     def _pump(self) -> None:
-        for event in self.talk.events():
+        for event in self.harness.events():
             self._handle_event(event)
 
     def _log_error(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
 
     def hears(self, *messages: Message) -> None:
-        for event in self.talk.receive(*messages):
+        for event in self.harness.receive(*messages):
             self._handle_event(event)
 
     def open(self, offers: Message) -> None:
         self._open()
         version = self._conn.config.versions[0]
-        asked = single(self.talk.take_sent())
+        asked = single(self.harness.take_sent())
         opened: Message = {"capabilities": offers}
         if DIALECTS[version].stateful:
             opened |= {"protocolVersion": version, "serverInfo": {"name": "s", "version": "1"}}
@@ -144,7 +144,7 @@ class Played(AbstractClient):
 def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
     client = Played(version, **options)
     client.open(offers)
-    client.talk.take_sent()
+    client.harness.take_sent()
     return client
 
 
@@ -158,7 +158,7 @@ def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]
     try:
         while True:
             call.send(None)
-            request = single(client.talk.take_sent())
+            request = single(client.harness.take_sent())
             asked.append(request)
             answer = left.pop(0)
             client.hears(
@@ -167,7 +167,7 @@ def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]
                 else result(request["id"], answer)
             )
     except StopIteration as end:
-        assert (left, client.talk.take_sent()) == ([], [])
+        assert (left, client.harness.take_sent()) == ([], [])
         return end.value, asked
 
 
@@ -276,7 +276,7 @@ def test_ping_uses_method_of_revision(version: str) -> None:
 def test_call_options_are_sent_with_request() -> None:
     client = opened(D)
     assert client.peer.dialect.version == D
-    assert repr(client) == f"<Played of {client.talk.conn!r}>"
+    assert repr(client) == f"<Played of {client.harness.conn!r}>"
     options: CallOptions = {"progress": lambda *_: None, "meta": {"com.example/word": "x"}}
     _, [asked] = told(client, client.call_tool("t", **options), CONTENT)
     assert asked["params"]["_meta"] == {"com.example/word": "x", "progressToken": asked["id"]}
@@ -289,11 +289,11 @@ def test_call_that_cannot_be_sent_raises() -> None:
     with pytest.raises(ValueError, match="timeout is a number of seconds"):
         value(client, client.list_tools(timeout=-1))
     client._conn.close()
-    for event in client.talk.events():
+    for event in client.harness.events():
         client._handle_event(event)
     with pytest.raises(ConnectionLost, match="the client was closed"):
         value(client, client.ping())
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 def test_call_ended_early_cancels_request() -> None:
@@ -303,15 +303,15 @@ def test_call_ended_early_cancels_request() -> None:
     )
     client._end_call(waiter)  # before anything was asked
     waiter.begin()
-    asked = single(client.talk.take_sent())
+    asked = single(client.harness.take_sent())
     client._end_call(waiter)
-    cancelled = single(client.talk.take_sent())
+    cancelled = single(client.harness.take_sent())
     assert (cancelled["method"], cancelled["params"]["requestId"]) == (
         "notifications/cancelled",
         asked["id"],
     )
     client._end_call(waiter)
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 # -- Lists -----------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_list_other_error_raises(answers: list[Message]) -> None:
     client = opened(D)
     with pytest.raises((PeerError, RemoteProtocolError)):
         value(client, client.list_tools(), *answers)
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 # -- Cache -----------------------------------------------------------------------------------------
@@ -436,7 +436,7 @@ def test_cached_result_fresh_sends_nothing(call: Callable[[Played], Call], answe
     client.now += LONG / 1000 - 0.001
     assert value(client, call(client)) == first
     client.now += 0.001
-    assert client.talk.take_sent() == []  # time alone asks nothing
+    assert client.harness.take_sent() == []  # time alone asks nothing
     assert value(client, call(client), answer) == first
 
 
@@ -484,12 +484,12 @@ def test_cached_list_after_change_is_requested_again(when: str) -> None:
     changed = notification("notifications/tools/list_changed")
     call = client.list_tools()
     call.send(None)
-    asked = single(client.talk.take_sent())
+    asked = single(client.harness.take_sent())
     if when == "before the answer":
         client.hears(changed)
     if when == "between two pages":
         client.hears(result(asked["id"], page("o", cursor="1", ttl=LONG)))
-        asked = single(client.talk.take_sent())
+        asked = single(client.harness.take_sent())
         client.hears(changed)
     client.hears(result(asked["id"], page("a", ttl=LONG)))
     value(client, call)
@@ -692,7 +692,7 @@ def test_on_log_raising_is_reported_only() -> None:
     client = opened(D, on_log=fail)
     call = client.call_tool("t")
     call.send(None)
-    asked = single(client.talk.take_sent())
+    asked = single(client.harness.take_sent())
     client.hears(message(), message(), result(asked["id"], CONTENT))
     assert client.reports == [("on_log failed", raised)] * 2
     assert value(client, call).text == "x"
@@ -709,7 +709,7 @@ def test_on_log_raising_base_exception_propagates() -> None:
 
 def levels_said(client: Played) -> list[Message]:
     """Return the log levels that were sent as requests of their own."""
-    return [said for said in client.talk.take_sent() if said["method"] == "logging/setLevel"]
+    return [said for said in client.harness.take_sent() if said["method"] == "logging/setLevel"]
 
 
 @pytest.mark.requirement("LOG-3")
@@ -733,7 +733,7 @@ def test_log_level_is_sent_as_revision_defines(
     said = levels_said(client)
     call = client.call_tool("t")
     call.send(None)
-    meta = single(client.talk.take_sent())["params"].get("_meta", {})
+    meta = single(client.harness.take_sent())["params"].get("_meta", {})
     if version in STATEFUL:
         assert [each["params"] for each in said] == ([{"level": level}] if level else [])
         assert LEVEL not in meta
@@ -785,7 +785,7 @@ def test_set_log_level_unknown_raises(level: Any) -> None:
     client = opened(D)
     with pytest.raises(ValueError, match="there are debug, info"):
         value(client, client.set_log_level(level))
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize(
@@ -815,9 +815,9 @@ def test_open_with_known_peer_sends_no_probe() -> None:
     first = opened(E, {"tools": {}, "logging": {}})
     second = Played(E, known_peer=first.peer, log_level="debug")
     second._open()
-    for event in second.talk.events():
+    for event in second.harness.events():
         second._handle_event(event)
-    assert second.talk.take_sent() == []
+    assert second.harness.take_sent() == []
     _, [asked] = told(second, second.call_tool("t"), CONTENT)
     assert asked["params"]["_meta"][LEVEL] == "debug"
 
@@ -827,7 +827,7 @@ def test_versions_without_probe_after_failed_probe() -> None:
     client = Played(D, **options)
     client._open()
     client._conn.receive_data(b"", 0.0)
-    for event in client.talk.events():
+    for event in client.harness.events():
         client._handle_event(event)
     assert client.versions_without_probe == [D, C]
 
@@ -921,14 +921,14 @@ def test_new_session_gets_log_level(version: str, changed: bool) -> None:
     if changed:
         value(client, client.set_log_level("debug"), {})
     client._conn.reinitialize(client.now)
-    handshake = single(client.talk.take_sent())
+    handshake = single(client.harness.take_sent())
     offers = {
         "protocolVersion": version,
         "capabilities": OFFERS,
         "serverInfo": {"name": "s", "version": "1"},
     }
     client.hears(result(handshake["id"], offers))
-    _, level = client.talk.take_sent()
+    _, level = client.harness.take_sent()
     assert (level["method"], level["params"]) == (
         "logging/setLevel",
         {"level": "debug" if changed else "error"},
@@ -944,8 +944,8 @@ def test_new_session_forgets_output_schemas() -> None:
         "capabilities": OFFERS,
         "serverInfo": {"name": "s", "version": "1"},
     }
-    client.hears(result(single(client.talk.take_sent())["id"], offers))
-    client.talk.take_sent()
+    client.hears(result(single(client.harness.take_sent())["id"], offers))
+    client.harness.take_sent()
     # What it gives is not held against what the tool of the same name gave before.
     other = value(
         client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}}

@@ -19,9 +19,9 @@ from tests.core.helpers import (
     STATEFUL,
     A,
     B,
+    ConnectionHarness,
     D,
     Message,
-    Talk,
     client_config,
     opened,
     request,
@@ -318,12 +318,12 @@ class Asked:
         told: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
         self.callbacks = ClientCallbacks(told)
         config = client_config(version, capabilities=callback_capabilities(told))
-        self.talk: Talk = opened(Role.CLIENT, version, config)
+        self.harness: ConnectionHarness = opened(Role.CLIENT, version, config)
         self.work: list[CallbackJob] = []
         self.held: list[int] = []
         self.reports: list[tuple[str, BaseException]] = []
         self.requests = ServerInitiatedRequests(
-            self.talk.conn,
+            self.harness.conn,
             self.callbacks,
             self.work.append,
             self.held.append,
@@ -331,7 +331,7 @@ class Asked:
         )
 
     def hears(self, *messages: Message) -> None:
-        for event in self.talk.receive(*messages):
+        for event in self.harness.receive(*messages):
             if isinstance(event, RequestReceived):
                 self.requests.handle_request(event)
 
@@ -348,7 +348,7 @@ class Asked:
     def answer(self, message: Message) -> Message:
         self.hears(message)
         self.works()
-        return single(self.talk.take_sent())
+        return single(self.harness.take_sent())
 
 
 REQUESTS: list[tuple[Message, Any, Message]] = [
@@ -370,14 +370,14 @@ def test_server_request_gets_response(
 ) -> None:
     asked = Asked(version, given)
     if asks is ELICIT and version in (A, B):
-        assert asked.talk.error_response_to(asks)["error"]["code"] == -32601
+        assert asked.harness.error_response_to(asks)["error"]["code"] == -32601
         return
     asked.hears(asks)
-    assert repr(asked.requests) == f"<ServerInitiatedRequests: 1 on {asked.talk.conn!r}>"
-    assert (asked.talk.take_sent(), asked.held) == ([], [1])
+    assert repr(asked.requests) == f"<ServerInitiatedRequests: 1 on {asked.harness.conn!r}>"
+    assert (asked.harness.take_sent(), asked.held) == ([], [1])
     asked.works()
-    assert single(asked.talk.take_sent()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
-    assert (asked.held, asked.reports, asked.talk.conn.in_flight) == ([1, -1], [], 0)
+    assert single(asked.harness.take_sent()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
+    assert (asked.held, asked.reports, asked.harness.conn.in_flight) == ([1, -1], [], 0)
 
 
 @pytest.mark.requirement("SAMP-12", "ROOT-5")
@@ -422,7 +422,7 @@ def test_server_request_callback_failing_is_logged_as_internal_error(
     [(problem, error)] = asked.reports
     assert problem == f"{asks['method']} could not be answered"
     assert isinstance(error, reported)
-    assert (asked.held, asked.talk.conn.in_flight) == ([1, -1], 0)
+    assert (asked.held, asked.harness.conn.in_flight) == ([1, -1], 0)
 
 
 def test_server_request_response_unknown_to_revision_is_internal_error() -> None:
@@ -448,7 +448,7 @@ def test_server_request_undeclared_is_rejected(changes: Message, code: int, word
     error = asked.answer(asks | {"params": asks["params"] | changes})["error"]
     assert error["code"] == code
     assert words in error["message"]
-    assert (asked.work, asked.held, asked.reports, asked.talk.conn.in_flight) == ([], [], [], 0)
+    assert (asked.work, asked.held, asked.reports, asked.harness.conn.in_flight) == ([], [], [], 0)
 
 
 @pytest.mark.requirement("SAMP-7", "SAMP-11")
@@ -480,11 +480,11 @@ def test_server_request_cancelled_stops_callback() -> None:
     asked.requests.cancel("t")
     asked.requests.cancel("s")
     assert stopped == ["s"]
-    asked.talk.receive(
+    asked.harness.receive(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}}
     )
     job.dropped()
-    assert (asked.talk.take_sent(), asked.held, asked.talk.conn.in_flight, asked.reports) == (
+    assert (asked.harness.take_sent(), asked.held, asked.harness.conn.in_flight, asked.reports) == (
         [],
         [1, -1],
         0,
@@ -497,7 +497,7 @@ def test_server_request_callback_cancelled_gets_error() -> None:
     asked = Asked(D, {"name": "Alice"})
     asked.hears(ELICIT)
     asked.work[0].dropped()
-    assert single(asked.talk.take_sent())["error"] == {
+    assert single(asked.harness.take_sent())["error"] == {
         "code": -32603,
         "message": "the callback was cancelled",
     }

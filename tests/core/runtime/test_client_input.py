@@ -81,7 +81,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
         while True:
             call.send(None)
             client.works()
-            for sent in client.talk.take_sent():
+            for sent in client.harness.take_sent():
                 asked.append(sent)
                 answer = left.pop(0)
                 known = (
@@ -89,7 +89,7 @@ def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message
                 )
                 client.hears(known)
     except StopIteration as end:
-        assert (left, client.talk.take_sent()) == ([], [])
+        assert (left, client.harness.take_sent()) == ([], [])
         return end.value, asked
 
 
@@ -140,10 +140,10 @@ def test_retry_repeats_params_meta_and_progress() -> None:
         "t", progress=lambda done, *_: heard.append(done), meta={"com.example/x": 1}
     )
     call.send(None)
-    first = single(client.talk.take_sent())
+    first = single(client.harness.take_sent())
     client.hears(result(first["id"], asks("s", who=ASK_NAME)))
     client.works()
-    again = single(client.talk.take_sent())
+    again = single(client.harness.take_sent())
     for each in first, again:
         meta = each["params"]["_meta"]
         assert meta["progressToken"] == each["id"]
@@ -161,15 +161,16 @@ def test_concurrent_calls_keep_their_request_state() -> None:
     calls = [client.call_tool("a"), client.call_tool("b")]
     for call in calls:
         call.send(None)
-    asked = {each["params"]["name"]: each["id"] for each in client.talk.take_sent()}
+    asked = {each["params"]["name"]: each["id"] for each in client.harness.take_sent()}
     client.hears(result(asked["a"], asks("sa", who=ASK_NAME)))
     third = client.call_tool("c")
     third.send(None)
-    assert set(params(single(client.talk.take_sent()))) == {"name"}
+    assert set(params(single(client.harness.take_sent()))) == {"name"}
     client.hears(result(asked["b"], asks("sb")))
     assert client.works() == [0.1]
     states = {
-        each["params"]["name"]: params(each).get("requestState") for each in client.talk.take_sent()
+        each["params"]["name"]: params(each).get("requestState")
+        for each in client.harness.take_sent()
     }
     assert states == {"a": "sa", "b": "sb"}
     for call in (*calls, third):
@@ -183,12 +184,12 @@ def test_state_without_requests_is_retried_after_pause() -> None:
     slept: list[float] = []
     for _ in range(3):
         call.send(None)
-        client.hears(result(single(client.talk.take_sent())["id"], asks("later")))
-        assert client.talk.take_sent() == []
+        client.hears(result(single(client.harness.take_sent())["id"], asks("later")))
+        assert client.harness.take_sent() == []
         slept += client.works()
     assert slept == [0.1, 0.2, 0.4]
     call.send(None)
-    client.hears(result(single(client.talk.take_sent())["id"], CONTENT))
+    client.hears(result(single(client.harness.take_sent())["id"], CONTENT))
     assert value(client, call).text == "x"
 
 
@@ -225,7 +226,7 @@ def test_input_request_undeclared_raises(options: Any, answer: Message, words: s
     call = client.call_tool("t")
     with pytest.raises(RemoteProtocolError, match=words):
         worked(client, call, answer)
-    assert (client.work, client.reports, client.talk.take_sent()) == ([], [], [])
+    assert (client.work, client.reports, client.harness.take_sent()) == ([], [], [])
 
 
 def test_request_without_input_support_asked_for_input_raises() -> None:
@@ -263,7 +264,7 @@ def test_callback_failing_ends_call_with_its_exception(
     client = answering(**options)
     with pytest.raises(raised):
         worked(client, client.call_tool("t"), asks("s", it=question, where=ASK_ROOTS))
-    assert (client.talk.take_sent(), client.reports) == ([], [])
+    assert (client.harness.take_sent(), client.reports) == ([], [])
     assert worked(client, client.call_tool("t"), CONTENT)[0].text == "x"
 
 
@@ -300,7 +301,7 @@ def test_timeout_is_paused_during_callback() -> None:
     start = client.now
     assert waiter.deadline == start + 60
     client.now += 10
-    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME)))
+    client.hears(result(single(client.harness.take_sent())["id"], asks(who=ASK_NAME)))
     assert (waiter.deadline, waiter.pause_count) == (start + 300, 1)
     client.now += 200
     client.works()
@@ -319,7 +320,9 @@ def waiting(client: Played) -> Any:
 def test_call_ended_early_stops_callbacks(how: str) -> None:
     client = answering()
     waiter = waiting(client)
-    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME, where=ASK_ROOTS)))
+    client.hears(
+        result(single(client.harness.take_sent())["id"], asks(who=ASK_NAME, where=ASK_ROOTS))
+    )
     stopped: list[int] = []
     for number, each in enumerate(client.work):
         each.stop = lambda number=number: stopped.append(number)  # type: ignore[misc]
@@ -329,14 +332,14 @@ def test_call_ended_early_stops_callbacks(how: str) -> None:
         with pytest.raises(CallTimeout, match="max_timeout"):
             waiter.result()
     client.works()
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize("why", [None, ConnectionLost("the connection broke")])
 def test_connection_closed_ends_call_during_callback(why: Any) -> None:
     client = answering()
     waiter = waiting(client)
-    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME)))
+    client.hears(result(single(client.harness.take_sent())["id"], asks(who=ASK_NAME)))
     stopped: list[bool] = []
     client.work[0].stop = lambda: stopped.append(True)
     client._conn.close(why)
@@ -376,7 +379,7 @@ def test_pause_counts_call_of_several_requests_once() -> None:
     client.hears(request("s1", "roots/list"))
     waiter: Any = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
     waiter.begin()
-    client.hears(result(single(client.talk.take_sent())["id"], {"tools": [], "nextCursor": "1"}))
+    client.hears(result(single(client.harness.take_sent())["id"], {"tools": [], "nextCursor": "1"}))
     assert waiter.pause_count == 1
     client.works()
     assert waiter.pause_count == 0
@@ -391,7 +394,7 @@ def test_client_responds_to_server_request_and_cancellation() -> None:
     client.hears(cancelled("s2"), cancelled("s3"))
     assert stopped == ["s2"]
     client.works()
-    assert client.talk.take_sent() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
+    assert client.harness.take_sent() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
 
 
 def test_connection_closed_stops_callbacks_of_server_requests() -> None:
@@ -403,13 +406,13 @@ def test_connection_closed_stops_callbacks_of_server_requests() -> None:
     client.hears()
     assert stopped == [True]
     client.works()
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 def test_server_request_in_2026_is_rejected() -> None:
     client = answering(E)
     client.hears(request("s1", "roots/list"))
-    assert (client.work, client.talk.take_sent()) == ([], [])
+    assert (client.work, client.harness.take_sent()) == ([], [])
 
 
 # -- Changes of roots ------------------------------------------------------------------------------
@@ -421,7 +424,7 @@ def test_roots_changed_notifies_stateful_server(version: str) -> None:
     client = answering(version)
     client.roots_changed()
     changed = notification("notifications/roots/list_changed")
-    assert client.talk.take_sent() == ([changed] if version in STATEFUL else [])
+    assert client.harness.take_sent() == ([changed] if version in STATEFUL else [])
     client._conn.close()
     client.hears()
     with pytest.raises(ConnectionLost):

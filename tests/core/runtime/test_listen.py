@@ -74,7 +74,7 @@ def listening(version: str = E, **wishes: Any) -> tuple[Played, Any, Changes]:
     client = opened(version, ALL_OFFERS)
     block = client.listen(**(wishes or {"tools": True, "uris": ["x:1"]}))
     entering = Waits(block.__aenter__())
-    for asked in client.talk.take_sent():
+    for asked in client.harness.take_sent():
         if version == E:
             assert asked["method"] == "subscriptions/listen"
             client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
@@ -95,7 +95,7 @@ def test_subscription_gives_changes_until_block_ends(version: str) -> None:
     client.hears(updated("x:1", id))
     assert waits.wakes() == ONE
     assert Waits(block.__aexit__(None, None, None)).done
-    said = single(client.talk.take_sent())
+    said = single(client.harness.take_sent())
     if version == E:
         assert (said["method"], said["params"]["requestId"]) == ("notifications/cancelled", id)
     else:
@@ -128,7 +128,7 @@ def test_subscription_gives_changes_until_block_ends(version: str) -> None:
 def test_listen_arguments_become_filter(wishes: Any, asked: Message) -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(**wishes).__aenter__())
-    sent = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     assert (sent["method"], params(sent)) == ("subscriptions/listen", {"notifications": asked})
     entering.is_cancelled()
 
@@ -152,10 +152,10 @@ def test_listen_arguments_invalid_raise(wishes: Any, raised: type[Exception], wo
 def test_subscription_refused_raises(version: str) -> None:
     client = opened(version, ALL_OFFERS)
     entering = Waits(client.listen(uris=["x:1"]).__aenter__())
-    client.hears(error(single(client.talk.take_sent())["id"], -32602, "no such thing"))
+    client.hears(error(single(client.harness.take_sent())["id"], -32602, "no such thing"))
     with pytest.raises(PeerError, match="no such thing"):
         entering.wakes()
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize(("version", "cancels"), [(D, []), (E, ["notifications/cancelled"])])
@@ -163,10 +163,10 @@ def test_subscription_honouring_nothing_raises(version: str, cancels: list[str])
     client = opened(version, {"tools": {}})
     entering = Waits(client.listen(tools=True).__aenter__()) if version == E else None
     if entering is not None:
-        client.hears(acknowledged(single(client.talk.take_sent())["id"]))
+        client.hears(acknowledged(single(client.harness.take_sent())["id"]))
     with pytest.raises(LocalProtocolError, match="announces no changes"):
         entering.wakes() if entering is not None else Waits(client.listen(tools=True).__aenter__())
-    assert [said["method"] for said in client.talk.take_sent()] == cancels
+    assert [said["method"] for said in client.harness.take_sent()] == cancels
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -174,13 +174,13 @@ def test_subscription_cancelled_during_opening_is_closed(version: str) -> None:
     client = opened(version, ALL_OFFERS)
     entering = Waits(client.listen(tools=True, uris=["x:1"]).__aenter__())
     assert not entering.done
-    sent = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     entering.is_cancelled()
     if version == E:
-        assert single(client.talk.take_sent())["params"]["requestId"] == sent["id"]
+        assert single(client.harness.take_sent())["params"]["requestId"] == sent["id"]
     else:
         client.hears(result(sent["id"]))
-        undone = single(client.talk.take_sent())
+        undone = single(client.harness.take_sent())
         assert undone["method"] == "resources/unsubscribe"
         client.hears(result(undone["id"]))
     assert "0 watches" in repr(client._subscriptions)
@@ -189,7 +189,7 @@ def test_subscription_cancelled_during_opening_is_closed(version: str) -> None:
 def test_change_before_acknowledgement_does_not_open_subscription() -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(tools=True).__aenter__())
-    sent = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     client.hears(tools_changed(sent["id"]))
     entering.wakes()
     assert not entering.done
@@ -206,7 +206,7 @@ def test_listen_uri_not_encodable_raises() -> None:
     modern = opened(E, ALL_OFFERS)
     with pytest.raises(LocalProtocolError, match="surrogates"):
         value(modern, modern.read_resource("x:\ud800"))
-    assert (client.talk.take_sent(), modern.talk.take_sent()) == ([], [])
+    assert (client.harness.take_sent(), modern.harness.take_sent()) == ([], [])
 
 
 def test_subscription_entered_twice_raises() -> None:
@@ -247,7 +247,7 @@ def test_two_loops_share_changes() -> None:
 def test_several_subscriptions_at_once() -> None:
     client, _, first = listening(tools=True)
     entering = Waits(client.listen(uris=["x:1"]).__aenter__())
-    sent = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     client.hears(acknowledged(sent["id"], resourceSubscriptions=["x:1"]))
     second = entering.wakes()
     client.hears(updated("x:1", sent["id"]), tools_changed(2))
@@ -263,7 +263,7 @@ def test_server_ending_subscription_ends_loop() -> None:
     with pytest.raises(StopAsyncIteration):
         waits.wakes()
     Waits(block.__aexit__(None, None, None))
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.requirement("SUB-13")
@@ -351,9 +351,9 @@ def test_lost_subscription_is_reopened(make: Callable[[], McpTrioError]) -> None
     waits = Waits(changes.__anext__())
     loses(client, make())
     assert waits.wakes() is None
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
     assert client.works() == [1.0]
-    asked = single(client.talk.take_sent())
+    asked = single(client.harness.take_sent())
     assert asked["method"] == "subscriptions/listen"
     client.hears(tools_changed(2))  # of the stream that was lost
     assert waits.wakes() is None
@@ -363,7 +363,7 @@ def test_lost_subscription_is_reopened(make: Callable[[], McpTrioError]) -> None
     client.hears(tools_changed(asked["id"]))
     assert Waits(changes.__anext__()).value == TOOLS
     Waits(block.__aexit__(None, None, None))
-    assert single(client.talk.take_sent())["params"]["requestId"] == asked["id"]
+    assert single(client.harness.take_sent())["params"]["requestId"] == asked["id"]
 
 
 def test_lost_subscription_after_max_attempts_raises() -> None:
@@ -373,7 +373,7 @@ def test_lost_subscription_after_max_attempts_raises() -> None:
     for _ in range(5):
         loses(client, ConnectionLost("no way"))
         slept += client.works()
-        assert single(client.talk.take_sent())["method"] == "subscriptions/listen"
+        assert single(client.harness.take_sent())["method"] == "subscriptions/listen"
     assert slept == [1, 2, 4, 8, 16]
     loses(client, ConnectionLost("no way"))
     assert client.works() == []
@@ -386,7 +386,7 @@ def test_reopened_subscription_resets_attempts() -> None:
     for _ in range(12):
         loses(client, ConnectionLost("now and then"))
         assert client.works() == [1]
-        asked = single(client.talk.take_sent())
+        asked = single(client.harness.take_sent())
         client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
 
 
@@ -402,7 +402,7 @@ def test_subscription_ending_with_other_error_is_not_reopened(error: McpTrioErro
 def test_subscription_lost_before_open_is_not_reopened() -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(tools=True).__aenter__())
-    client.talk.take_sent()
+    client.harness.take_sent()
     loses(client, ConnectionLost("the stream broke"))
     with pytest.raises(ConnectionLost, match="the stream broke"):
         entering.wakes()
@@ -414,7 +414,7 @@ def test_subscription_closed_before_reopening_stays_closed() -> None:
     loses(client, ConnectionLost("the stream broke"))
     Waits(block.__aexit__(None, None, None))
     assert client.works() == [1.0]
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 def test_connection_closed_before_reopening_raises() -> None:
@@ -431,7 +431,7 @@ def test_reopened_subscription_not_honoured_raises() -> None:
     client, _, changes = listening()
     loses(client, ConnectionLost("the stream broke"))
     client.works()
-    client.hears(acknowledged(single(client.talk.take_sent())["id"]))
+    client.hears(acknowledged(single(client.harness.take_sent())["id"]))
     with pytest.raises(LocalProtocolError, match="announces no changes"):
         Waits(changes.__anext__())
 
@@ -439,7 +439,7 @@ def test_reopened_subscription_not_honoured_raises() -> None:
 def test_new_session_reopens_subscriptions() -> None:
     client, block, changes = listening(D)
     client._conn.reinitialize(client.now)
-    handshake = single(client.talk.take_sent())
+    handshake = single(client.harness.take_sent())
     assert handshake["method"] == "initialize"
     offers = {
         "protocolVersion": D,
@@ -447,7 +447,7 @@ def test_new_session_reopens_subscriptions() -> None:
         "serverInfo": {"name": "s", "version": "2"},
     }
     client.hears(result(handshake["id"], offers))
-    initialized, subscribe = client.talk.take_sent()
+    initialized, subscribe = client.harness.take_sent()
     assert initialized["method"] == "notifications/initialized"
     assert (subscribe["method"], subscribe["params"]) == ("resources/subscribe", {"uri": "x:1"})
     client.hears(result(subscribe["id"]))
@@ -456,4 +456,4 @@ def test_new_session_reopens_subscriptions() -> None:
     client.hears(tools_changed())
     assert Waits(changes.__anext__()).value == TOOLS
     Waits(block.__aexit__(None, None, None))
-    assert single(client.talk.take_sent())["method"] == "resources/unsubscribe"
+    assert single(client.harness.take_sent())["method"] == "resources/unsubscribe"

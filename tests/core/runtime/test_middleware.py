@@ -113,10 +113,10 @@ def test_middleware_sees_every_kind_of_request(
         seen.append(result)
         return result
 
-    talk = Asked(server)
-    assert talk.ask(method, **params) == without
+    harness = Asked(server)
+    assert harness.ask(method, **params) == without
     assert member in without
-    assert talk.jobs == 1
+    assert harness.jobs == 1
     (asked, kind), result = seen
     assert asked == method
     assert issubclass(kind, RequestParams)
@@ -159,10 +159,10 @@ def test_request_rejected_by_middleware_learns_nothing() -> None:
     async def refuse(context: Context, proceed: Proceed) -> object:
         raise McpError(7, "not for you")
 
-    talk = Asked(server)
+    harness = Asked(server)
     for name in ("plain", "nobody"):
-        assert talk.ask("tools/call", name=name) == {"code": 7, "message": "not for you"}
-    assert talk.reports == []
+        assert harness.ask("tools/call", name=name) == {"code": 7, "message": "not for you"}
+    assert harness.reports == []
 
 
 def test_middleware_may_replace_exception_of_handler() -> None:
@@ -179,15 +179,15 @@ def test_middleware_may_replace_exception_of_handler() -> None:
                 return CallToolResult(content=[TextContent("soothed")])
             raise
 
-    talk = Asked(server)
-    assert talk.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
-    assert talk.ask("tools/call", name="failing")["content"][0]["text"] == "for the model"
-    assert talk.ask("tools/call", name="nobody") == {
+    harness = Asked(server)
+    assert harness.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
+    assert harness.ask("tools/call", name="failing")["content"][0]["text"] == "for the model"
+    assert harness.ask("tools/call", name="nobody") == {
         "code": -32602,
         "message": "Unknown tool: nobody",
     }
     assert seen == [ZeroDivisionError, ToolError, McpError]
-    assert talk.reports == []
+    assert harness.reports == []
 
 
 def test_middleware_may_replace_result_or_retry() -> None:
@@ -220,12 +220,12 @@ def test_middleware_raising_is_internal_error() -> None:
     async def broken(context: Context, proceed: Proceed) -> object:
         raise ZeroDivisionError("secret")
 
-    talk = Asked(server)
-    assert talk.ask("tools/call", name="plain") == {
+    harness = Asked(server)
+    assert harness.ask("tools/call", name="plain") == {
         "code": -32603,
         "message": "Internal error (reference R1)",
     }
-    assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
+    assert [type(exc) for _, exc in harness.reports] == [ZeroDivisionError]
 
 
 def test_middleware_raising_after_handler_is_error_of_tool() -> None:
@@ -247,9 +247,9 @@ def test_middleware_returning_none_is_internal_error() -> None:
     async def forgetful(context: Context, proceed: Proceed) -> None:
         await proceed()
 
-    talk = Asked(server)
-    assert talk.ask("tools/call", name="plain")["code"] == -32603
-    assert [type(exc) for _, exc in talk.reports] == [TypeError]
+    harness = Asked(server)
+    assert harness.ask("tools/call", name="plain")["code"] == -32603
+    assert [type(exc) for _, exc in harness.reports] == [TypeError]
 
 
 class Instance:

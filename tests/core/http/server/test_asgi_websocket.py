@@ -9,10 +9,10 @@ from msgspec import json
 
 from mcp_core.auth import Await
 from mcp_core.http import AsgiHttpExchange, AsgiWebSocket, asgi_exchange
+from tests.core.http.router_harness import GET, HOST, D, initialize, request
 from tests.core.http.server.test_auth import GRANTS, guard
-from tests.core.http.server.test_websocket_session import GuardedSockets
-from tests.core.http.site import GET, HOST, D, initialize, request
-from tests.core.http.sockets import SocketTalk
+from tests.core.http.server.test_websocket_session import AuthWebSocketHarness
+from tests.core.http.websocket_harness import WebSocketHarness
 
 CONNECT = {"type": "websocket.connect"}
 ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
@@ -22,8 +22,8 @@ EXPLAINS: dict[str, Any] = {"websocket.http.response": {}}
 class Asked:
     """The application's end: `said` is what it has sent."""
 
-    def __init__(self, talk: SocketTalk, **scope: Any) -> None:
-        self.talk = talk
+    def __init__(self, harness: WebSocketHarness, **scope: Any) -> None:
+        self.harness = harness
         self.pokes = 0
         whole = {
             "type": "websocket",
@@ -32,7 +32,7 @@ class Asked:
             "headers": [HOST],
             **scope,
         }
-        asked = asgi_exchange(talk.site, whole, talk.now, token=self)
+        asked = asgi_exchange(harness.router, whole, harness.now, token=self)
         assert isinstance(asked, AsgiWebSocket)
         self.asked = asked
         self.said: list[Any] = []
@@ -42,22 +42,22 @@ class Asked:
         self.pokes += 1
 
     def pump(self) -> None:
-        site = self.talk.site
-        while isinstance(found := site.next_event(), tuple):
-            self.talk._take(*found)
-        for exchange in site.ready():
+        router = self.harness.router
+        while isinstance(found := router.next_event(), tuple):
+            self.harness._take(*found)
+        for exchange in router.ready():
             exchange.token.wake()
 
     def tell(self, **message: Any) -> list[Any]:
         """Receive a message, and return the output that follows."""
-        self.asked.receive(message, self.talk.now)
+        self.asked.receive(message, self.harness.now)
         return self.hear()
 
     def hear(self) -> list[Any]:
         said: list[Any] = []
         while True:
             self.pump()
-            messages = self.asked.messages_to_send(self.talk.now)
+            messages = self.asked.messages_to_send(self.harness.now)
             if not messages:
                 return said
             said += messages
@@ -67,8 +67,8 @@ class Asked:
         return [json.decode(each["text"]) if "text" in each else each for each in heard]
 
 
-def connected(talk: SocketTalk | None = None, **scope: Any) -> Asked:
-    asked = Asked(talk or SocketTalk(), **scope)
+def connected(harness: WebSocketHarness | None = None, **scope: Any) -> Asked:
+    asked = Asked(harness or WebSocketHarness(), **scope)
     assert asked.hear() == []
     assert asked.tell(**CONNECT) == [ACCEPT]
     assert asked.pokes
@@ -85,11 +85,15 @@ def test_websocket_carries_a_conversation() -> None:
     )
     asked.pump()
     assert len(asked.asked.messages_to_send(0.0)) == 1
-    asked.talk.wait(1000.0)  # no keep-alive ping, and no write timeout
+    asked.harness.wait(1000.0)  # no keep-alive ping, and no write timeout
     assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert repr(asked.asked).startswith("<AsgiWebSocket open, <Exchange DONE")
     asked.tell(type="websocket.disconnect", code=1000)
-    assert (asked.asked.over, asked.asked.gone, asked.talk.endpoint.one_shots) == (True, True, {})
+    assert (asked.asked.over, asked.asked.gone, asked.harness.endpoint.one_shots) == (
+        True,
+        True,
+        {},
+    )
     assert repr(asked.asked).startswith("<AsgiWebSocket gone")
     assert asked.hear() == []
 
@@ -114,7 +118,7 @@ def test_websocket_ends_by_close_or_disconnect(message: dict[str, Any], code: in
 
 def test_shutdown_closes_the_websocket() -> None:
     asked = connected()
-    asked.talk.site.close()
+    asked.harness.router.close()
     assert asked.hear() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
 
 
@@ -131,10 +135,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("scope", "status"), REFUSED)
 def test_rejected_upgrade_gets_a_reason_or_403(scope: dict[str, Any], status: int) -> None:
-    asked = Asked(SocketTalk(), **scope)
+    asked = Asked(WebSocketHarness(), **scope)
     assert asked.tell(**CONNECT) == [{"type": "websocket.close"}]
     assert asked.asked.over
-    asked = Asked(SocketTalk(), extensions=EXPLAINS, **scope)
+    asked = Asked(WebSocketHarness(), extensions=EXPLAINS, **scope)
     start, body = asked.tell(**CONNECT)
     assert (start["type"], start["status"]) == ("websocket.http.response.start", status)
     assert body["body"]
@@ -162,8 +166,8 @@ def test_upgrade_waits_for_the_grant() -> None:
 
         return verify()
 
-    talk = GuardedSockets(guard(later))
-    asked = Asked(talk, headers=[HOST, (b"authorization", b"Bearer ann")])
+    harness = AuthWebSocketHarness(guard(later))
+    asked = Asked(harness, headers=[HOST, (b"authorization", b"Bearer ann")])
     admission = asked.asked.exchange.auth_check
     assert admission is not None
     assert asked.tell(**CONNECT) == []
@@ -176,10 +180,10 @@ def test_upgrade_waits_for_the_grant() -> None:
 
 
 def test_disconnect_before_accept_leaves_nothing() -> None:
-    asked = Asked(SocketTalk())
+    asked = Asked(WebSocketHarness())
     asked.tell(type="websocket.disconnect", code=1006, reason="")
-    assert (asked.hear(), asked.talk.endpoint.one_shots) == ([], {})
-    asked = Asked(SocketTalk(), path="/other")
+    assert (asked.hear(), asked.harness.endpoint.one_shots) == ([], {})
+    asked = Asked(WebSocketHarness(), path="/other")
     asked.tell(type="websocket.disconnect")
     assert asked.hear() == []
 
@@ -199,8 +203,8 @@ def test_websocket_that_is_not_read_is_paused() -> None:
 
 def test_asgi_exchange_follows_the_scope_type() -> None:
     scope = {"type": "http", "method": "GET", "path": "/mcp", "headers": GET}
-    exchange = asgi_exchange(SocketTalk().site, scope, 0.0, token=None)
+    exchange = asgi_exchange(WebSocketHarness().router, scope, 0.0, token=None)
     assert isinstance(exchange, AsgiHttpExchange)
     assert not exchange.paused
     with pytest.raises(ValueError, match="knows no 'telephone'"):
-        asgi_exchange(SocketTalk().site, {"type": "telephone"}, 0.0, token=None)
+        asgi_exchange(WebSocketHarness().router, {"type": "telephone"}, 0.0, token=None)

@@ -11,14 +11,24 @@ from mcp_core import ConnectionClosed, Limits
 from mcp_core.http import HttpLimits
 from mcp_core.http.server._session import Conversation, Session
 from mcp_core.registry import Server
-from tests.core.http.site import POST, D, Talk, Visit, _Pause, example, initialize, meta, request
+from tests.core.http.router_harness import (
+    POST,
+    D,
+    Pause,
+    RouterHarness,
+    SessionClient,
+    example,
+    initialize,
+    meta,
+    request,
+)
 from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
 
 ASKED = {"notifications": {"toolsListChanged": True}, "_meta": meta()}
 
 
-def session_of(visit: Visit) -> Session:
-    return visit.talk.endpoint.sessions[visit.id]
+def session_of(client: SessionClient) -> Session:
+    return client.harness.endpoint.sessions[client.id]
 
 
 # -- Facts -----------------------------------------------------------------------------------------
@@ -26,8 +36,8 @@ def session_of(visit: Visit) -> Session:
 
 def test_queued_counts_connected_clients_only() -> None:
     run = Fifty()
-    conversation = session_of(run.visit)
-    run.talk.read = lambda exchange: None  # type: ignore[method-assign]
+    conversation = session_of(run.client)
+    run.harness.read = lambda exchange: None  # type: ignore[method-assign]
     assert [conversation.queued(id) for id in (run.id, None, "unknown")] == [0, 0, 0]
     assert [conversation.has_capacity(id) for id in (run.id, None, "unknown")] == [
         True,
@@ -36,7 +46,7 @@ def test_queued_counts_connected_clients_only() -> None:
     ]
     run.emit(2)
     assert conversation.queued(run.id) > 100
-    run.talk.close_after(run.reply)
+    run.harness.close_after(run.reply)
     assert conversation.queued(run.id) == 0
     assert not conversation.has_capacity(run.id)
 
@@ -46,7 +56,7 @@ def test_queued_counts_connected_clients_only() -> None:
 )
 def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, room: bool) -> None:
     run = Fifty()
-    stream = session_of(run.visit).stream_for(run.id)
+    stream = session_of(run.client).stream_for(run.id)
     assert stream is not None
     stream.add_message(b"x" * size)
     assert (run.conversation.write_blocked(run.id), run.conversation.has_capacity(run.id)) == (
@@ -58,7 +68,7 @@ def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, r
 @pytest.mark.parametrize(("size", "full"), [(64 * 1024, False), (64 * 1024 + 1, True)])
 def test_handlers_wait_above_the_high_water_mark(size: int, full: bool) -> None:
     run = Fifty()
-    stream = session_of(run.visit).stream_for(run.id)
+    stream = session_of(run.client).stream_for(run.id)
     assert stream is not None
     stream.add_message(b"x" * size)
     assert run.conversation.write_blocked(run.id) is full
@@ -66,11 +76,11 @@ def test_handlers_wait_above_the_high_water_mark(size: int, full: bool) -> None:
 
 def test_reprs() -> None:
     run = Fifty()
-    assert repr(session_of(run.visit)).startswith(
+    assert repr(session_of(run.client)).startswith(
         "<Session over <Connection server READY 2025-11-25, 1 in flight"
     )
-    run.talk.call(1)
-    assert repr(run.talk.seen[-1][0]).startswith("<Conversation over <Connection server CLOSED")
+    run.harness.call(1)
+    assert repr(run.harness.seen[-1][0]).startswith("<Conversation over <Connection server CLOSED")
 
 
 # -- Too much --------------------------------------------------------------------------------------
@@ -78,22 +88,22 @@ def test_reprs() -> None:
 
 @pytest.mark.requirement("SHM-6")
 def test_requests_over_the_limit_are_rejected_without_pausing() -> None:
-    talk = Talk(example(Limits(message=100_000, in_flight=1, waiting=1)))
-    visit = talk.session()
-    running, waiting, refused = (visit.call(id, "slow", steps=1) for id in (1, 2, 3))
+    harness = RouterHarness(example(Limits(message=100_000, in_flight=1, waiting=1)))
+    client = harness.session()
+    running, waiting, refused = (client.call(id, "slow", steps=1) for id in (1, 2, 3))
     assert (refused.status, refused.message["error"]["code"]) == (503, -32000)
     assert (running.status, waiting.status) == (0, 0)
-    talk.step(2)
+    harness.step(2)
     assert running.status == 200
-    talk.step(3)
+    harness.step(3)
     assert waiting.status == 200
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
-    talk = Talk(example(Limits(message=100_000, queued=10)))
-    visit = talk.session(B)
-    reply = visit.post([request(n, "ping") for n in range(1, 10)])
+    harness = RouterHarness(example(Limits(message=100_000, queued=10)))
+    client = harness.session(B)
+    reply = client.post([request(n, "ping") for n in range(1, 10)])
     assert [each["id"] for each in reply.messages] == list(range(1, 10))
 
 
@@ -102,17 +112,17 @@ def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
 
 @pytest.mark.requirement("SHL-4", "SHL-13", "SHL-15")
 def test_message_goes_to_the_stream_of_its_request() -> None:
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    own = visit.get()
-    asking = visit.call(1, "ask")
-    counting = visit.call(2, "count", progress=True, to=1)
-    session = session_of(visit)
+    harness = RouterHarness()
+    client = harness.session(elicitation={})
+    own = client.get()
+    asking = client.call(1, "ask")
+    counting = client.call(2, "count", progress=True, to=1)
+    session = session_of(client)
     session.conn.send_log("error", "of nobody")
     session.conn.send_log("error", "of the second", related=2)
     session.mark_dirty()
-    talk.server.changed(tools=True)
-    talk.step(3)
+    harness.server.changed(tools=True)
+    harness.step(3)
     said = {
         name: [each.get("method", "answer") for each in reply.messages]
         for name, reply in (("own", own), ("asking", asking), ("counting", counting))
@@ -125,13 +135,13 @@ def test_message_goes_to_the_stream_of_its_request() -> None:
 
 
 def test_cancellation_goes_to_the_stream_of_its_request() -> None:
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    own = visit.get()
-    reply = visit.call(1, "ask")
-    talk.step()
-    assert visit.post(cancelled(1)).status == 202
-    talk.step(2)
+    harness = RouterHarness()
+    client = harness.session(elicitation={})
+    own = client.get()
+    reply = client.call(1, "ask")
+    harness.step()
+    assert client.post(cancelled(1)).status == 202
+    harness.step(2)
     assert [each["method"] for each in reply.messages] == [
         "elicitation/create",
         "notifications/cancelled",
@@ -140,120 +150,122 @@ def test_cancellation_goes_to_the_stream_of_its_request() -> None:
 
 
 def test_message_of_a_json_response_goes_to_the_standalone_stream() -> None:
-    talk = Talk(reply="json")
-    visit = talk.session()
-    own = visit.get()
-    visit.call(1, "count", progress=True, to=2)
+    harness = RouterHarness(reply="json")
+    client = harness.session()
+    own = client.get()
+    client.call(1, "count", progress=True, to=2)
     params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken=1)}
-    alone = talk.modern(request(1, "tools/call", params), "count")
-    talk.step(4)
+    alone = harness.modern(request(1, "tools/call", params), "count")
+    harness.step(4)
     assert [each["params"]["progress"] for each in own.messages] == [1, 2]
     assert alone.message["result"]
 
 
 def test_message_for_a_stream_that_cannot_be_resumed_is_dropped() -> None:
     run = Fifty()
-    run.talk.close_after(run.reply)
+    run.harness.close_after(run.reply)
     run.emit(3)
-    assert list(session_of(run.visit).streams) == [b"0"]
+    assert list(session_of(run.client).streams) == [b"0"]
     run.finish()
-    assert run.talk.endpoint.log.bytes == 0
-    assert not session_of(run.visit).stream_by_request
+    assert run.harness.endpoint.log.bytes == 0
+    assert not session_of(run.client).stream_by_request
 
 
 def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
-    talk = Talk(limits=HttpLimits(events=3))
-    visit = talk.session()
-    session = session_of(visit)
+    harness = RouterHarness(limits=HttpLimits(events=3))
+    client = harness.session()
+    session = session_of(client)
     for number in range(5):
         session.conn.send_log("error", number)
         session.mark_dirty()
-        talk.pump()
-    own = visit.get()
+        harness.pump()
+    own = client.get()
     assert [each["params"]["data"] for each in own.messages] == [2, 3, 4]
-    talk.close_after(own)
+    harness.close_after(own)
     session.conn.send_log("error", 5)
     session.mark_dirty()
-    talk.pump()
-    again = visit.get()
+    harness.pump()
+    again = client.get()
     assert [each["params"]["data"] for each in again.messages] == [5]
-    talk.wait(400)
-    talk.close_after(again)
+    harness.wait(400)
+    harness.close_after(again)
     session.conn.send_log("error", 6)
     session.mark_dirty()
-    talk.pump()
-    talk.wait(301)  # no client has resumed it in time
-    assert visit.get().messages == []
-    assert left_over(talk) == {}
+    harness.pump()
+    harness.wait(301)  # no client has resumed it in time
+    assert client.get().messages == []
+    assert left_over(harness) == {}
 
 
 # -- How streams end -------------------------------------------------------------------------------
 
 
 def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
-    talk = Talk(sessions=False)
+    harness = RouterHarness(sessions=False)
     call = request(
         1, "tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": 1}}
     )
-    reply = talk.post(call)
-    talk.step()
-    talk.close_after(reply)
-    conversation = talk.seen[-1][0]
+    reply = harness.post(call)
+    harness.step()
+    harness.close_after(reply)
+    conversation = harness.seen[-1][0]
     assert type(conversation) is Conversation
-    assert len(talk.jobs) == 1
-    talk.step(5)
-    assert isinstance(talk.seen[-1][1], ConnectionClosed)
-    assert left_over(talk) == {}
+    assert len(harness.jobs) == 1
+    harness.step(5)
+    assert isinstance(harness.seen[-1][1], ConnectionClosed)
+    assert left_over(harness) == {}
 
 
 @pytest.mark.requirement("SHM-11")
 def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     params = {"name": "count", "arguments": {"to": 3}, "_meta": meta(progressToken=1)}
     for message, name in (
         (request(1, "tools/call", params), "count"),
         (request(1, "subscriptions/listen", ASKED), None),
     ):
-        reply = talk.modern(message, name)
-        talk.step()
+        reply = harness.modern(message, name)
+        harness.step()
         assert reply.is_stream
         body = reply.body
-        talk.close_after(reply)
-        talk.server.changed(tools=True)
-        talk.step(3)
-        assert (reply.body, talk.jobs, list(talk.server._listeners)) == (body, {}, [])
+        harness.close_after(reply)
+        harness.server.changed(tools=True)
+        harness.step(3)
+        assert (reply.body, harness.jobs, list(harness.server._listeners)) == (body, {}, [])
 
 
 @pytest.mark.parametrize(("version", "status"), [(D, 404), ("2026-07-28", 503)])
 def test_closed_conversation_answers_pending_requests_with_its_status(
     version: str, status: int
 ) -> None:
-    talk = Talk()
+    harness = RouterHarness()
     reply = (
-        talk.session().call(1, "slow", steps=9) if version == D else talk.call(1, "slow", steps=9)
+        harness.session().call(1, "slow", steps=9)
+        if version == D
+        else harness.call(1, "slow", steps=9)
     )
-    talk.site.close()
-    talk.pump()
+    harness.router.close()
+    harness.pump()
     assert (reply.status, reply.ended) == (status, True)
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 def test_closed_conversation_sends_what_was_queued() -> None:
-    talk = Talk()
-    listening = talk.modern(request(1, "subscriptions/listen", ASKED))
-    visit = talk.session(B)
-    both = visit.post(
+    harness = RouterHarness()
+    listening = harness.modern(request(1, "subscriptions/listen", ASKED))
+    client = harness.session(B)
+    both = client.post(
         [request(1, "ping"), request(2, "tools/call", {"name": "slow", "arguments": {"steps": 9}})]
     )
-    deaf = visit.call(3, "count", progress=True, to=9)
-    talk.deaf = True
-    talk.step(2)
-    talk.server.changed(tools=True)
-    talk.site.close()
-    talk.pump()
-    talk.deaf = False
+    deaf = client.call(3, "count", progress=True, to=9)
+    harness.unread = True
+    harness.step(2)
+    harness.server.changed(tools=True)
+    harness.router.close()
+    harness.pump()
+    harness.unread = False
     for reply in (listening, both, deaf):
-        talk.read(reply.exchange)
+        harness.read(reply.exchange)
         assert reply.ended
     assert [each.get("method", "result") for each in listening.messages][1:] == [
         "notifications/tools/list_changed",
@@ -261,61 +273,61 @@ def test_closed_conversation_sends_what_was_queued() -> None:
     ]
     assert [each["id"] for each in both.messages] == [1]
     assert [each["params"]["progress"] for each in deaf.messages] == [1, 2]
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 def test_invalid_request_without_a_response_is_not_awaited() -> None:
     """It has the id of our request and no method: that request fails, and gets no response."""
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    reply = visit.call("call", "ask")
-    talk.step()
+    harness = RouterHarness()
+    client = harness.session(elicitation={})
+    reply = client.call("call", "ask")
+    harness.step()
     asked = reply.messages[0]["id"]
-    wrong = visit.post({"jsonrpc": "2.0", "id": asked})
+    wrong = client.post({"jsonrpc": "2.0", "id": asked})
     assert (wrong.status, wrong.ended) == (400, True)
-    talk.step(3)
+    harness.step(3)
     assert reply.ended
-    assert list(session_of(visit).streams) == [b"0", b"2"]
-    assert left_over(talk) == {}
+    assert list(session_of(client).streams) == [b"0", b"2"]
+    assert left_over(harness) == {}
 
 
 @pytest.mark.requirement("SHL-1")
 def test_batch_that_cancels_its_own_request_ends() -> None:
-    talk = Talk()
-    visit = talk.session(B)
+    harness = RouterHarness()
+    client = harness.session(B)
     slow = request(5, "tools/call", {"name": "slow", "arguments": {}})
-    before = visit.post([cancelled(5), slow])
-    talk.step(3)
+    before = client.post([cancelled(5), slow])
+    harness.step(3)
     assert [each["id"] for each in before.messages] == [5]
-    behind = visit.post([slow, cancelled(5)])
+    behind = client.post([slow, cancelled(5)])
     assert (behind.status, behind.ended) == (202, True)
-    talk.step(3)
-    assert list(session_of(visit).streams) == [b"0"]
-    assert left_over(talk) == {}
+    harness.step(3)
+    assert list(session_of(client).streams) == [b"0"]
+    assert left_over(harness) == {}
 
 
 def test_invalid_batch_gets_one_error() -> None:
-    visit = Talk().session(B)
+    client = RouterHarness().session(B)
     for body in ([], [request(n, "ping") for n in range(101)], b"[1,"):
-        reply = visit.post(body)
+        reply = client.post(body)
         assert (reply.status, isinstance(json.decode(reply.body), dict)) == (400, True)
-    reply = visit.post([1, 2])
+    reply = client.post([1, 2])
     assert [each["error"]["code"] for each in json.decode(reply.body)] == [-32600, -32600]
-    assert visit.post([request(n, "ping") for n in range(100)]).status == 200
+    assert client.post([request(n, "ping") for n in range(100)]).status == 200
 
 
 def test_batch_without_a_session_gets_its_responses() -> None:
-    talk = Talk(sessions=False)
+    harness = RouterHarness(sessions=False)
     slow = request(2, "tools/call", {"name": "slow", "arguments": {}})
-    reply = talk.post(
+    reply = harness.post(
         [request(1, "ping"), slow, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     )
     assert reply.status == 0
-    talk.step(3)
+    harness.step(3)
     assert [each["id"] for each in json.decode(reply.body)] == [1, 2]
     version = (b"mcp-protocol-version", D.encode())
-    assert talk.post([request(1, "ping")], version).status == 400
-    assert left_over(talk) == {}
+    assert harness.post([request(1, "ping")], version).status == 400
+    assert left_over(harness) == {}
 
 
 # -- Bad beginnings --------------------------------------------------------------------------------
@@ -331,17 +343,21 @@ BAD: list[Any] = [
 @pytest.mark.parametrize("body", BAD)
 @pytest.mark.parametrize("options", [{}, {"reply": "sse"}, {"sessions": False}])
 def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]) -> None:
-    talk = Talk(**options)
+    harness = RouterHarness(**options)
     for _ in range(5):
-        reply = talk.post(body)
+        reply = harness.post(body)
         assert reply.ended
         assert b"mcp-session-id" not in reply.headers
-    assert (list(talk.server._listeners), talk.endpoint.sessions, talk.endpoint.one_shots) == (
+    assert (
+        list(harness.server._listeners),
+        harness.endpoint.sessions,
+        harness.endpoint.one_shots,
+    ) == (
         [],
         {},
         {},
     )
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
@@ -352,14 +368,14 @@ def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
     @server.tool
     async def echo() -> str:
         """After a step."""
-        await _Pause()
+        await Pause()
         return "x"
 
-    talk = Talk(server)
+    harness = RouterHarness(server)
     for principal, statuses in (("ann", [0, 0, 503]), ("", [0, 0, 0])):
-        assert [talk.session(principal=principal).call(1).status for _ in range(3)] == statuses
-    assert talk.post(initialize(), principal="ann").status == 200
-    assert left_over(talk) == {}
+        assert [harness.session(principal=principal).call(1).status for _ in range(3)] == statuses
+    assert harness.post(initialize(), principal="ann").status == 200
+    assert left_over(harness) == {}
 
 
 # -- Many streams, and one for all -----------------------------------------------------------------
@@ -368,38 +384,38 @@ def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
 def test_session_stream_that_is_not_read_is_closed_and_retained() -> None:
     run = Fifty(limits=HttpLimits(queued=100))
     run.emit(1)
-    run.talk.deaf = True
+    run.harness.unread = True
     run.emit(5)
-    assert session_of(run.visit).queued(run.id) == 0
-    run.talk.deaf = False
-    run.talk.read(run.reply.exchange)
+    assert session_of(run.client).queued(run.id) == 0
+    run.harness.unread = False
+    run.harness.read(run.reply.exchange)
     assert run.reply.ended
     again = run.resume(run.reply.last_id)
     assert [each["params"]["progress"] for each in again.messages] == [2, 3, 4, 5, 6]
 
 
 def test_one_shot_stream_that_is_not_read_is_closed_and_cancelled() -> None:
-    talk = Talk(limits=HttpLimits(queued=100))
+    harness = RouterHarness(limits=HttpLimits(queued=100))
     params = {"name": "count", "arguments": {"to": 30}, "_meta": meta(progressToken=1)}
-    reply = talk.modern(request(1, "tools/call", params), "count")
-    talk.step()
-    talk.deaf = True
-    talk.step(10)
-    assert (talk.jobs, talk.endpoint.one_shots) == ({}, {})
-    talk.deaf = False
-    talk.read(reply.exchange)
+    reply = harness.modern(request(1, "tools/call", params), "count")
+    harness.step()
+    harness.unread = True
+    harness.step(10)
+    assert (harness.jobs, harness.endpoint.one_shots) == ({}, {})
+    harness.unread = False
+    harness.read(reply.exchange)
     assert reply.ended
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 def test_legacy_sse_session_ends_with_its_stream() -> None:
-    talk = Talk(limits=HttpLimits(queued=1000))
-    stream = talk.get()
-    (session,) = talk.endpoint.sessions.values()
+    harness = RouterHarness(limits=HttpLimits(queued=1000))
+    stream = harness.get()
+    (session,) = harness.endpoint.sessions.values()
     where = stream.events[0][1]
 
     def post(message: Any) -> int:
-        return talk.send(b"POST", POST, json.encode(message), target=where).status
+        return harness.send(b"POST", POST, json.encode(message), target=where).status
 
     assert session.rules.resumable
     assert post(initialize("2024-11-05")) == 202
@@ -408,17 +424,17 @@ def test_legacy_sse_session_ends_with_its_stream() -> None:
     assert not session.release(1, None)
     counting = {"name": "count", "arguments": {"to": 2}, "_meta": {"progressToken": 1}}
     assert post(request(1, "tools/call", counting)) == 202
-    talk.step(4)
+    harness.step(4)
     assert [each.get("method", each.get("id")) for each in stream.messages] == [
         0,
         *["notifications/progress"] * 2,
         1,
     ]
     assert post(request(2, "tools/call", {"name": "slow", "arguments": {"steps": 99}})) == 202
-    talk.close_after(stream)
-    talk.step(2)
-    assert (talk.jobs, post(request(3, "ping"))) == ({}, 404)
-    assert left_over(talk) == {}
+    harness.close_after(stream)
+    harness.step(2)
+    assert (harness.jobs, post(request(3, "ping"))) == ({}, 404)
+    assert left_over(harness) == {}
 
 
 @pytest.mark.requirement("SHL-7")
@@ -427,39 +443,39 @@ def test_release_is_possible_on_primed_streams_only(version: str, released: bool
     run = Fifty(version)
     assert not run.conversation.release("unknown", None)
     assert run.conversation.release(run.id, None) is released
-    run.talk.pump()
+    run.harness.pump()
     assert run.reply.ended is released
-    alone = run.talk.call(1, "stand")
-    conversation = run.talk.seen[-1][0]
+    alone = run.harness.call(1, "stand")
+    conversation = run.harness.seen[-1][0]
     assert not conversation.release(1, None)
     run.finish()
     assert alone.status == 200
 
 
 def test_retained_stream_makes_room_for_another() -> None:
-    talk = Talk(limits=HttpLimits(streams=2))
-    visit = talk.session()
-    assert not session_of(visit).evict_stream()
-    running = visit.call(1, "slow", steps=9)
+    harness = RouterHarness(limits=HttpLimits(streams=2))
+    client = harness.session()
+    assert not session_of(client).evict_stream()
+    running = client.call(1, "slow", steps=9)
     for number in range(2, 5):
-        reply = visit.call(number, "count", progress=True, to=1)
-        talk.step(3)
+        reply = client.call(number, "count", progress=True, to=1)
+        harness.step(3)
         assert reply.ended
-    assert list(session_of(visit).streams) == [b"0", b"2", b"5"]
-    assert session_of(visit).in_use
-    talk.close_after(running)
-    assert not session_of(visit).in_use
+    assert list(session_of(client).streams) == [b"0", b"2", b"5"]
+    assert session_of(client).in_use
+    harness.close_after(running)
+    assert not session_of(client).in_use
 
 
 def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
-    talk = Talk()
-    visit = talk.session()
-    reply = visit.call(1, "slow", steps=9)
-    talk.wait(15)  # the stream has begun, so its client could resume it
-    talk.close_after(reply)
-    assert list(session_of(visit).streams) == [b"0", b"2"]
-    visit.post(cancelled(1))
-    assert list(session_of(visit).streams) == [b"0"]
-    assert visit.get(b"2-0").status == 400
-    talk.step(2)
-    assert left_over(talk) == {}
+    harness = RouterHarness()
+    client = harness.session()
+    reply = client.call(1, "slow", steps=9)
+    harness.wait(15)  # the stream has begun, so its client could resume it
+    harness.close_after(reply)
+    assert list(session_of(client).streams) == [b"0", b"2"]
+    client.post(cancelled(1))
+    assert list(session_of(client).streams) == [b"0"]
+    assert client.get(b"2-0").status == 400
+    harness.step(2)
+    assert left_over(harness) == {}

@@ -26,15 +26,15 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.http import Close, Ping, Text, WebSocket
 from mcp_core.jsonrpc._body import ParsedBody
-from tests.core.http.site import D, E, initialize, meta, request
-from tests.core.http.sockets import Played, SocketTalk
+from tests.core.http.router_harness import D, E, initialize, meta, request
+from tests.core.http.websocket_harness import Played, WebSocketHarness
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
 
 
-def open_played(version: str = D, talk: SocketTalk | None = None) -> Played:
-    played = (talk or SocketTalk()).connect()
+def open_played(version: str = D, harness: WebSocketHarness | None = None) -> Played:
+    played = (harness or WebSocketHarness()).connect()
     if version != E:
         (answer,) = played.say(initialize(version))
         assert answer["result"]["protocolVersion"] == version
@@ -66,7 +66,7 @@ def test_websocket_call_in_each_revision(version: str) -> None:
 def test_websocket_progress_precedes_result(version: str) -> None:
     played = open_played(version)
     played.say(call(version, 1, "count", to=2))
-    played.talk.step(3)
+    played.harness.step(3)
     heard = played.heard()
     assert [each.get("method") for each in heard] == ["notifications/progress"] * 2 + [None]
 
@@ -79,22 +79,22 @@ def test_websocket_cancelled_notification_stops_call(version: str) -> None:
     assert (
         played.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
     )
-    played.talk.step(2)
-    assert played.talk.jobs == {}
+    played.harness.step(2)
+    assert played.harness.jobs == {}
     assert played.heard() == []
 
 
 def test_websocket_server_request_is_answered() -> None:
-    talk = SocketTalk()
-    played = talk.connect()
+    harness = WebSocketHarness()
+    played = harness.connect()
     played.say(initialize(D, elicitation={}))
     played.say(INITIALIZED, call(D, 1, "ask"))
-    talk.step()
+    harness.step()
     (question,) = played.heard()
     assert question["method"] == "elicitation/create"
     result = {"action": "accept", "content": {"name": "Ann"}}
     played.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
-    talk.step()
+    harness.step()
     assert played.heard()[0]["result"]["content"][0]["text"].startswith("accept")
 
 
@@ -107,8 +107,8 @@ def test_websocket_change_notifications_in_both_eras() -> None:
         "notifications/subscriptions/acknowledged"
     ]
     for played in (old, new):
-        played.talk.server.changed(tools=True)
-        played.talk.pump()
+        played.harness.server.changed(tools=True)
+        played.harness.pump()
         assert [each["method"] for each in played.heard()] == ["notifications/tools/list_changed"]
 
 
@@ -120,7 +120,7 @@ LIMIT = 100_000
 def text(*pieces: str) -> Callable[[Played], None]:
     def act(played: Played) -> None:
         for number, piece in enumerate(pieces, 1):
-            played.socket.receive_text(piece, played.talk.now, end=number == len(pieces))
+            played.socket.receive_text(piece, played.harness.now, end=number == len(pieces))
 
     return act
 
@@ -128,8 +128,8 @@ def text(*pieces: str) -> Callable[[Played], None]:
 def garbage(times: int, apart: float = 0.0) -> Callable[[Played], None]:
     def act(played: Played) -> None:
         for _ in range(times):
-            played.talk.wait(apart)
-            played.socket.receive_text("no JSON", played.talk.now)
+            played.harness.wait(apart)
+            played.socket.receive_text("no JSON", played.harness.now)
             played.settle()
 
     return act
@@ -137,18 +137,18 @@ def garbage(times: int, apart: float = 0.0) -> Callable[[Played], None]:
 
 def pieces_without_end(played: Played) -> None:
     for _ in range(11):
-        played.socket.receive_text("x" * (LIMIT // 10), played.talk.now, end=False)
+        played.socket.receive_text("x" * (LIMIT // 10), played.harness.now, end=False)
 
 
 def second_frame_too_long(played: Played) -> None:
     played.socket.receive_frame_head(LIMIT // 2)
-    played.socket.receive_text("x" * (LIMIT // 2), played.talk.now, end=False)
+    played.socket.receive_text("x" * (LIMIT // 2), played.harness.now, end=False)
     played.socket.receive_frame_head(LIMIT // 2 + 1)
 
 
 ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     # case, input, code of the Close or None
-    ("a binary message", lambda p: p.socket.receive_binary(p.talk.now), 1003),
+    ("a binary message", lambda p: p.socket.receive_binary(p.harness.now), 1003),
     ("the head of a frame of 2^62 bytes", lambda p: p.socket.receive_frame_head(1 << 62), 1009),
     (
         "the head of a frame of the longest message",
@@ -159,23 +159,27 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     ("a fragment for which there is no room", second_frame_too_long, 1009),
     ("fragments without end", pieces_without_end, 1009),
     ("an unannounced message", text("x" * (LIMIT + 1)), 1009),
-    ("no UTF-8", lambda p: p.socket.receive_invalid(1007, "invalid start byte", p.talk.now), 1007),
-    ("no frame", lambda p: p.socket.receive_invalid(1002, "Invalid opcode", p.talk.now), 1002),
+    (
+        "no UTF-8",
+        lambda p: p.socket.receive_invalid(1007, "invalid start byte", p.harness.now),
+        1007,
+    ),
+    ("no frame", lambda p: p.socket.receive_invalid(1002, "Invalid opcode", p.harness.now), 1002),
     ("garbage twice", garbage(2), None),
     ("garbage thrice", garbage(3), 1007),
     ("garbage thrice, in peace", garbage(3, 5.1), None),
     ("an empty message", text(""), None),
     ("a surrogate", text('"\ud800"'), None),
-    ("our own fault", lambda p: p.socket.fail(p.talk.now), 1011),
-    ("a Close", lambda p: p.socket.receive_close(1000, "", p.talk.now), 1000),
+    ("our own fault", lambda p: p.socket.fail(p.harness.now), 1011),
+    ("a Close", lambda p: p.socket.receive_close(1000, "", p.harness.now), 1000),
     (
         "a Close with a code of its own",
-        lambda p: p.socket.receive_close(4001, "so", p.talk.now),
+        lambda p: p.socket.receive_close(4001, "so", p.harness.now),
         4001,
     ),
-    ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.talk.now), 1000),
-    ("the server stops", lambda p: p.talk.site.close(), 1001),
-    ("the end of the stream", lambda p: p.socket.receive_eof(p.talk.now), None),
+    ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.harness.now), 1000),
+    ("the server stops", lambda p: p.harness.router.close(), 1001),
+    ("the end of the stream", lambda p: p.socket.receive_eof(p.harness.now), None),
 ]
 
 
@@ -184,7 +188,7 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
 def test_websocket_end_sends_close_code(
     act: Callable[[Played], None], code: int | None, stage: str
 ) -> None:
-    played = SocketTalk().connect() if stage == "before the first message" else open_played()
+    played = WebSocketHarness().connect() if stage == "before the first message" else open_played()
     if stage == "at work":
         played.say(call(D, 1, "slow", steps=3))
     act(played)
@@ -192,9 +196,9 @@ def test_websocket_end_sends_close_code(
     heard = [each for each in played.heard() if not isinstance(each, dict)]
     assert heard == ([] if code is None else [code])
     if code is not None:
-        played.talk.step(2)
-        assert played.talk.jobs == {}
-        assert played.conversation not in played.talk.endpoint.one_shots
+        played.harness.step(2)
+        assert played.harness.jobs == {}
+        assert played.conversation not in played.harness.endpoint.one_shots
         assert played.heard() == [], "output after the Close"
 
 
@@ -240,14 +244,14 @@ def test_websocket_peer_close_without_reading_is_disconnected() -> None:
     played = open_played()
     played.socket.receive_close(1001, "", 0.0)
     played.settle()
-    played.talk.wait(1.1)
+    played.harness.wait(1.1)
     assert played.is_gone()
 
 
 def test_websocket_both_closes_end_it() -> None:
     played = open_played()
-    played.talk.site.close()
-    played.talk.pump()
+    played.harness.router.close()
+    played.harness.pump()
     assert played.heard() == [1001]
     assert not played.is_over()
     played.socket.receive_close(1001, "", 0.0)
@@ -261,18 +265,18 @@ def test_websocket_both_closes_end_it() -> None:
 
 def test_websocket_close_timeout_disconnects() -> None:
     played = open_played()
-    played.talk.site.close()
-    played.talk.pump()
+    played.harness.router.close()
+    played.harness.pump()
     assert played.heard() == [1001]
     played.settle()
-    played.talk.wait(0.9)
+    played.harness.wait(0.9)
     assert not played.is_gone()
-    played.talk.wait(0.2)
+    played.harness.wait(0.2)
     assert played.is_gone()
     assert played.is_over()
     assert repr(played.socket).startswith("<WebSocket gone of")
-    played.talk.wait(31.0)
-    assert played.talk.site.next_deadline() is None
+    played.harness.wait(31.0)
+    assert played.harness.router.next_deadline() is None
 
 
 def test_websocket_close_reason_is_truncated() -> None:
@@ -288,12 +292,12 @@ def test_websocket_close_reason_is_truncated() -> None:
 def test_websocket_silent_peer_is_pinged_then_closed() -> None:
     played = open_played()
     played.settle()
-    played.talk.wait(19.9)
+    played.harness.wait(19.9)
     assert played.heard() == []
-    played.talk.wait(0.2)
+    played.harness.wait(0.2)
     assert played.heard() == ["ping"]
     played.settle()
-    played.talk.wait(20.0)
+    played.harness.wait(20.0)
     assert played.heard() == [1002]
 
 
@@ -302,18 +306,18 @@ def test_websocket_any_input_answers_ping(sign: str) -> None:
     played = open_played()
     for _ in range(3):
         played.settle()
-        played.talk.wait(20.1)
+        played.harness.wait(20.1)
         assert played.heard() == ["ping"]
-        played.talk.wait(15.0)
+        played.harness.wait(15.0)
         if sign == "text":
             played.say("")
         elif sign == "ping":
-            played.socket.receive_ping(b"x", played.talk.now)
+            played.socket.receive_ping(b"x", played.harness.now)
             assert played.heard() == [("pong", b"x")]
         else:
-            played.socket.receive_pong(played.talk.now)
+            played.socket.receive_pong(played.harness.now)
     played.settle()
-    played.talk.wait(19.9)
+    played.harness.wait(19.9)
     assert played.heard() == []
 
 
@@ -321,14 +325,14 @@ def test_websocket_without_frames_sends_no_ping() -> None:
     played = open_played()
     played.socket.disable_keep_alive()
     played.say(request(1, "ping"))
-    played.talk.wait(1000.0)
+    played.harness.wait(1000.0)
     assert played.heard() == []
 
 
 def test_websocket_without_frames_drops_pending_ping() -> None:
     played = open_played()
     played.settle()
-    played.talk.wait(20.1)
+    played.harness.wait(20.1)
     played.socket.disable_keep_alive()
     assert played.heard() == []
 
@@ -341,13 +345,13 @@ def test_websocket_ping_flood_gets_last_pongs() -> None:
 
 
 def test_websocket_without_first_message_is_closed() -> None:
-    played = SocketTalk().connect()
+    played = WebSocketHarness().connect()
     played.socket.receive_pong(20.0)
-    played.talk.wait(29.9)
+    played.harness.wait(29.9)
     assert played.heard() == []
     played.socket.receive_pong(29.9)
     played.settle()
-    played.talk.wait(0.2)
+    played.harness.wait(0.2)
     assert played.heard() == [1008]
 
 
@@ -359,12 +363,12 @@ def test_websocket_write_timeout_disconnects() -> None:
     assert len(played.socket.messages_to_send(0.0)) == 1
     played.settle()
     for now in (10.0, 25.0, 40.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.receive_pong(now)
         played.settle()
         assert played.is_gone() is (now > 30.0)
-    played.talk.step()
-    assert played.conversation not in played.talk.endpoint.one_shots
+    played.harness.step()
+    assert played.conversation not in played.harness.endpoint.one_shots
 
 
 def test_websocket_partial_write_restarts_timeout() -> None:
@@ -373,13 +377,13 @@ def test_websocket_partial_write_restarts_timeout() -> None:
     played.settle()
     assert played.socket.messages_to_send(0.0)
     for now in (15.0, 30.0, 45.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.receive_pong(now)
         played.socket.data_written(now)
         played.settle()
     assert not played.is_gone()
     assert played.heard() == []
-    played.talk.wait(15.0)
+    played.harness.wait(15.0)
     assert not played.is_gone()
 
 
@@ -390,14 +394,14 @@ def test_websocket_ping_waits_for_pending_write() -> None:
     played.settle()
     assert played.socket.messages_to_send(0.0)
     for now in (15.0, 30.0, 45.0, 60.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.data_written(now)
         played.settle()
     assert played.heard() == []
-    played.talk.wait(20.1)
+    played.harness.wait(20.1)
     assert played.heard() == ["ping"]
     played.settle()
-    played.talk.wait(20.1)
+    played.harness.wait(20.1)
     assert played.heard() == [1002]
 
 
@@ -406,26 +410,26 @@ def test_websocket_close_timeout_starts_after_write() -> None:
     played = open_played()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
-    played.talk.site.close()
+    played.harness.router.close()
     played.settle()
     answer, close = played.socket.messages_to_send(0.0)
     assert isinstance(answer, Text)
     assert isinstance(close, Close)
     for now in (25.0, 50.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.data_written(now)
         played.settle()
-    played.talk.wait(25.0)
+    played.harness.wait(25.0)
     assert played.socket.messages_to_send(75.0) == []
     played.settle()
-    played.talk.wait(0.9)
+    played.harness.wait(0.9)
     assert not played.is_gone()
-    played.talk.wait(0.2)
+    played.harness.wait(0.2)
     assert played.is_gone()
 
 
 def piece(played: Played, size: int) -> None:
-    played.socket.receive_text("x" * size, played.talk.now, end=False)
+    played.socket.receive_text("x" * size, played.harness.now, end=False)
     played.settle()
 
 
@@ -433,7 +437,7 @@ def test_websocket_slow_message_is_closed() -> None:
     played = open_played()
     piece(played, 30 * 1024)
     for _ in range(5):
-        played.talk.wait(14.9)
+        played.harness.wait(14.9)
         piece(played, 1)
     assert played.heard() == [1008]
 
@@ -442,24 +446,24 @@ def test_websocket_message_at_minimum_rate_is_accepted() -> None:
     played = open_played()
     for _ in range(6):
         piece(played, 15 * 1024)
-        played.talk.wait(14.9)
+        played.harness.wait(14.9)
     assert played.heard() == []
     (bad,) = played.say("")
     assert bad["error"]["code"] == -32700
     played.socket.disable_keep_alive()
-    played.talk.wait(100.0)
+    played.harness.wait(100.0)
     assert played.heard() == []
 
 
 def test_websocket_lost_leaves_no_deadline() -> None:
-    talk = SocketTalk()
+    harness = WebSocketHarness()
     for _ in range(5):
-        played = open_played(talk=talk)
+        played = open_played(harness=harness)
         played.socket.disable_keep_alive()
-        played.socket.receive_eof(talk.now)
+        played.socket.receive_eof(harness.now)
         played.settle()
-    talk.wait(31.0)
-    assert talk.site.next_deadline() is None
+    harness.wait(31.0)
+    assert harness.router.next_deadline() is None
 
 
 # -- Back-pressure -------------------------------------------------------------------------------
@@ -467,7 +471,7 @@ def test_websocket_lost_leaves_no_deadline() -> None:
 
 def test_websocket_request_flood_pauses_reading() -> None:
     played = open_played()
-    limits = played.talk.server.config().limits
+    limits = played.harness.server.config().limits
     most = limits.in_flight + limits.waiting
     for id in range(1, most + 10):
         played.socket.receive_text(json.encode(call(D, id, "slow", steps=1)).decode(), 0.0)
@@ -476,19 +480,19 @@ def test_websocket_request_flood_pauses_reading() -> None:
     assert repr(played.socket).startswith("<WebSocket open, paused of")
     assert played.heard() == []
     for _ in range(6):
-        played.talk.step()
+        played.harness.step()
     assert not played.is_paused()
     assert len(played.heard()) == most + 9
 
 
 def test_websocket_pause_timeout_rejects_waiting_requests() -> None:
     played = open_played()
-    limits = played.talk.server.config().limits
+    limits = played.harness.server.config().limits
     for id in range(1, limits.in_flight + limits.waiting + 10):
         played.socket.receive_text(json.encode(call(D, id, "slow", steps=99)).decode(), 0.0)
     played.settle()
     assert played.is_paused()
-    played.talk.wait(limits.pause)
+    played.harness.wait(limits.pause)
     assert not played.is_paused()
     assert {each["error"]["code"] for each in played.heard()} == {-32000}
 
@@ -501,7 +505,7 @@ def test_websocket_unread_responses_pause_reading() -> None:
     assert played.is_paused()
     assert played.conversation.write_blocked(1)
     assert played.conversation.queued(None) > 1 << 20
-    played.talk.wait(25.0)  # the silence is ours
+    played.harness.wait(25.0)  # the silence is ours
     assert len(played.heard()) == 29
     assert not played.is_paused()
     assert not played.conversation.write_blocked(1)
@@ -639,9 +643,9 @@ def test_websocket_next_event_returns_paused() -> None:
 # -- Authorization -------------------------------------------------------------------------------
 
 
-def with_check(judge: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
+def with_check(find_rejection: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
     config = Config(t.Implementation(name="s", version="1"), t.ServerCapabilities())
-    return WebSocket(Connection(Role.SERVER, config), 0.0, find_rejection=judge, **options)
+    return WebSocket(Connection(Role.SERVER, config), 0.0, find_rejection=find_rejection, **options)
 
 
 def test_websocket_rejected_messages_get_error_responses() -> None:
