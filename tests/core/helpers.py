@@ -243,7 +243,7 @@ class ConnectionHarness:
         """Return the messages sent since the last call."""
         data = self.conn.data_to_send()
         assert data[-1:] in (b"", b"\n")
-        return [json.loads(said) for said in data.split(b"\n")[:-1]]
+        return [json.loads(raw) for raw in data.split(b"\n")[:-1]]
 
     def response_to(self, message: Message | list[Any] | str | bytes) -> Message:
         """Receive a message that causes no event, and return the one response."""
@@ -267,7 +267,7 @@ def opened(role: Role, version: str, config: Config | None = None) -> Connection
         return harness
     harness = ConnectionHarness(Connection(role, config or client_config(version)))
     harness.conn.open(harness.now)
-    asked = single(harness.take_sent())
+    received = single(harness.take_sent())
     offers = json.loads(DIALECTS[version].encode(SERVER_CAPABILITIES))
     if DIALECTS[version].stateful:
         answer = {
@@ -277,7 +277,7 @@ def opened(role: Role, version: str, config: Config | None = None) -> Connection
         }
     else:
         answer = {"resultType": "complete", "supportedVersions": [version], "capabilities": offers}
-    (ready,) = harness.receive(result(asked["id"], answer))
+    (ready,) = harness.receive(result(received["id"], answer))
     assert isinstance(ready, PeerReady)
     harness.take_sent()
     return harness
@@ -383,9 +383,9 @@ class ConnectionPair:
 
     def take(self, by: Role) -> list[Message]:
         """Take the queued messages of `by` without delivering them."""
-        said = self._harnesses[by].take_sent()
-        self.transcript += [(by, message) for message in said]
-        return said
+        messages = self._harnesses[by].take_sent()
+        self.transcript += [(by, message) for message in messages]
+        return messages
 
     def deliver(self, messages: list[Message], *, by: Role) -> list[Event]:
         """Deliver messages of `by` to the other side, and return its events."""
@@ -437,39 +437,43 @@ class ConnectionPair:
         return event
 
     def result(
-        self, asked: RequestReceived, value: Struct | Mapping[str, Any], *, by: Role = Role.SERVER
+        self,
+        received: RequestReceived,
+        value: Struct | Mapping[str, Any],
+        *,
+        by: Role = Role.SERVER,
     ) -> Any:
         """Send a result, and return it as it arrives."""
-        assert self[by].send_result(asked.id, value)
+        assert self[by].send_result(received.id, value)
         event = only_event(self.move(by), ResultReceived)
-        assert event.id == asked.id
+        assert event.id == received.id
         return event.result
 
     def error(
-        self, asked: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER
+        self, received: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER
     ) -> ErrorReceived:
         """Send an error response, and assert that it arrives."""
-        assert self[by].send_error(asked.id, t.ErrorData(code=code, message=text))
+        assert self[by].send_error(received.id, t.ErrorData(code=code, message=text))
         event = only_event(self.move(by), ErrorReceived)
-        assert event.id == asked.id
+        assert event.id == received.id
         assert str(event.error) == f"{text} ({code})"
         return event
 
     def progress(
-        self, asked: RequestReceived, *told: Any, by: Role = Role.SERVER
+        self, received: RequestReceived, *values: Any, by: Role = Role.SERVER
     ) -> ProgressReceived:
         """Send progress, and assert that it arrives."""
-        assert self[by].send_progress(asked.id, *told)
+        assert self[by].send_progress(received.id, *values)
         event = only_event(self.move(by), ProgressReceived)
-        assert (event.id, event.progress) == (asked.id, told[0])
+        assert (event.id, event.progress) == (received.id, values[0])
         return event
 
     def cancel(
-        self, asked: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT
+        self, received: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT
     ) -> None:
         """Cancel the request, and assert that the handler is cancelled."""
-        self[by].send_cancel(asked.id, reason)
-        assert self.move(by) == [RequestCancelled(asked.id, reason)]
+        self[by].send_cancel(received.id, reason)
+        assert self.move(by) == [RequestCancelled(received.id, reason)]
 
     def notify(
         self, method: str, params: Struct | None = None, *, by: Role = Role.SERVER, **options: Any

@@ -86,9 +86,9 @@ def bad_row(
     *,
     rejected: bool | None = None,
 ) -> Any:
-    said = message if callable(message) else lambda _: message
+    make = message if callable(message) else lambda _: message
     return pytest.param(
-        Bad(said, code, id, text, code is not None if rejected is None else rejected), id=name
+        Bad(make, code, id, text, code is not None if rejected is None else rejected), id=name
     )
 
 
@@ -264,9 +264,9 @@ def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> 
         assert_rejected(events, row.text)
     else:
         assert events == []
-    said = harness.take_sent()
+    sent = harness.take_sent()
     if row.code is None:
-        assert said == []
+        assert sent == []
     else:
         code, id = row.code, row.id
         if id is NO_ID:
@@ -279,9 +279,9 @@ def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> 
             and _no_meta(row, version)
         ):
             code = -32600  # without `_meta` it belongs to a session that was not opened
-        assert_error(single(said), code, id, row.text if code == row.code else "")
-        assert "\n" not in single(said)["error"]["message"]
-        assert len(single(said)["error"]["message"]) < 300
+        assert_error(single(sent), code, id, row.text if code == row.code else "")
+        assert "\n" not in single(sent)["error"]["message"]
+        assert len(single(sent)["error"]["message"]) < 300
     assert harness.conn.state is before
     assert still_answers(harness, version)
 
@@ -302,10 +302,10 @@ def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: 
     assert all(isinstance(event, MessageRejected) for event in events)
     assert len(events) <= 1
     assert [event.error for event in events] != [] or not row.rejected  # type: ignore[union-attr]
-    for said in harness.take_sent():
+    for response in harness.take_sent():
         assert DIALECTS[version].stateful
-        assert said["id"] == row.id
-        assert "error" in said
+        assert response["id"] == row.id
+        assert "error" in response
     assert harness.conn.state is before
     id = harness.conn.send_request("tools/list")
     harness.take_sent()
@@ -350,12 +350,12 @@ def test_array_message_without_batches_rejected(version: str, array: str) -> Non
     """In 2025-03-26 an array is a batch."""
     harness = server_of(version)
     harness.receive(array)
-    said = harness.take_sent()
+    sent = harness.take_sent()
     if version == B:
-        assert len(said) == 1
+        assert len(sent) == 1
     else:
         assert_error(
-            single(said), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...
+            single(sent), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...
         )
     assert still_answers(harness, version)
 
@@ -574,10 +574,10 @@ def random_lines(draw: st.DrawFn) -> bytes:
 
 
 @given(LISTENERS, st.lists(random_lines(), max_size=6), st.booleans())
-def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
+def test_random_input_never_raises(who: tuple[Role, str], lines: list[bytes], ends: bool) -> None:
     role, version = who
     harness = checked_connection(role, version)
-    harness.receive(*said)
+    harness.receive(*lines)
     harness.take_sent()
     for id in list(harness.conn._incoming.table):
         harness.conn.send_result(id, {})
@@ -597,13 +597,13 @@ def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], end
 
 
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(random_lines(), max_size=8))
-def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) -> None:
+def test_every_valid_request_gets_one_response(version: str, lines: list[bytes]) -> None:
     """Messages that are no requests get none, and cancelled requests get none."""
     harness = server_of(version)
-    asked: Counter[tuple[type, Any]] = Counter()
+    sent: Counter[tuple[type, Any]] = Counter()
     unnamed = 0
     events = []
-    for data in said:
+    for data in lines:
         events += harness.receive(data)
     answered = Counter[Any]()
     for message in harness.take_sent():
@@ -617,13 +617,13 @@ def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) 
             if harness.conn.send_result(event.id, {}):
                 answered[type(event.id), event.id] += 1
             else:
-                asked[type(event.id), event.id] -= 1  # cancelled
+                sent[type(event.id), event.id] -= 1  # cancelled
         assert not isinstance(event, ConnectionClosed)
     for message in harness.take_sent():
         assert "result" in message
-    for data in said:
-        asked += Counter(_requests_with_usable_id(data, batches=version == B))
-    assert +answered == +asked
+    for data in lines:
+        sent += Counter(_requests_with_usable_id(data, batches=version == B))
+    assert +answered == +sent
     assert unnamed <= sum(isinstance(event, MessageRejected) for event in events)
 
 

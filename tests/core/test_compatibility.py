@@ -202,10 +202,10 @@ def test_opened_pair_knows_peer_capabilities_and_info(version: str) -> None:
         client=client_config(version, capabilities=wants),
         server=server_config(version, capabilities=offers),
     ).open()
-    asked = pair.request("tools/list")
+    received = pair.request("tools/list")
     assert pair.client.peer is not None
-    known, seen = asked.peer.capabilities, pair.client.peer.capabilities
-    assert (asked.peer.info, pair.client.peer.info) == (CLIENT_INFO, SERVER_INFO)
+    known, seen = received.peer.capabilities, pair.client.peer.capabilities
+    assert (received.peer.info, pair.client.peer.info) == (CLIENT_INFO, SERVER_INFO)
     assert known == DIALECTS[version].fit(wants)
     assert seen == DIALECTS[version].fit(offers)
     place = VERSIONS.index(version)
@@ -373,12 +373,12 @@ def test_client_with_any_server_behaviour_opens_or_fails(
         Connection(CLIENT, client_config(*versions, initialize_timeout=30.0))
     )
     harness.conn.open(0.0)
-    asked: list[str] = []
+    received: list[str] = []
     events: list[Any] = []
     ids = set()
     for answer in answers:
         question = single(harness.take_sent())
-        asked.append(question["method"])
+        received.append(question["method"])
         ids.add(question["id"])
         if answer is SILENCE:
             deadline = harness.conn.next_deadline()
@@ -386,7 +386,7 @@ def test_client_with_any_server_behaviour_opens_or_fails(
             events += harness.advance_time(deadline - harness.now)
         else:
             events += harness.receive(answer(question["id"]))
-    assert asked == questions
+    assert received == questions
     assert len(ids) == len(questions)
     if outcome is None:
         assert_closed(events, error=ConnectFailed)
@@ -417,8 +417,10 @@ def test_stateless_server_uses_capabilities_of_each_request() -> None:
     offers: list[Message] = [{"elicitation": {}}, {}]
     seen = []
     for id, offered in enumerate(offers):
-        asked = stateless_request(id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered})
-        seen.append(only_event(harness.receive(asked), RequestReceived).peer.capabilities)
+        received = stateless_request(
+            id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered}
+        )
+        seen.append(only_event(harness.receive(received), RequestReceived).peer.capabilities)
     assert seen == [
         t.ClientCapabilities(elicitation=t.ElicitationCapability()),
         t.ClientCapabilities(),

@@ -213,14 +213,14 @@ def test_key_thumbprint_example_of_rfc_7638() -> None:
 
 
 def test_new_key_same_entropy_gives_same_key() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def entropy(size: int) -> bytes:
-        asked.append(size)
+        sizes.append(size)
         return b"e" * size
 
     one, two, other = new_key(entropy), new_key(entropy), new_key(lambda size: b"o" * size)
-    assert asked == [32, 32]
+    assert sizes == [32, 32]
     assert one.thumbprint == two.thumbprint != other.thumbprint
     assert set(one.public_jwk) == {"kty", "crv", "x", "y"}
     assert read_jws(sign({"alg": "ES256"}, b"x", one), ["ES256"]).verify(two) == b"x"

@@ -309,9 +309,9 @@ def test_scope_retry_limit() -> None:
 @pytest.mark.parametrize("wanted", [True, False])
 def test_offline_access_scope(wanted: bool) -> None:
     metadata = server(scopes_supported=["mcp:basic", "offline_access"])
-    asked = {"scope": "mcp:basic offline_access", "prompt": "consent"}
+    expected = {"scope": "mcp:basic offline_access", "prompt": "consent"}
     if not wanted:
-        asked = {"scope": "mcp:basic", "prompt": None}  # type: ignore[dict-item]
+        expected = {"scope": "mcp:basic", "prompt": None}  # type: ignore[dict-item]
     script: Script = [
         (mcp(None), unauthorized(scope="mcp:basic")),
         *discovery(metadata=metadata),
@@ -319,7 +319,7 @@ def test_offline_access_scope(wanted: bool) -> None:
             posted(f"{AS}/register", grant_types=["authorization_code", "refresh_token"]),
             registered(),
         ),
-        *login(**asked),  # type: ignore[arg-type]
+        *login(**expected),  # type: ignore[arg-type]
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer(offline_access=wanted)), script)

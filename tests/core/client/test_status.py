@@ -46,9 +46,9 @@ def test_status_opening_connection_becomes_open() -> None:
     status, harness = opening_status(E)
     settled = [status.settled]
     assert repr(status) == f"<ConnectionStatus of {harness.conn!r}: being opened>"
-    asked = single(harness.take_sent())
+    sent = single(harness.take_sent())
     answer = {"resultType": "complete", "supportedVersions": [E], "capabilities": {}}
-    settle(status, [*harness.receive(result(asked["id"], answer))])
+    settle(status, [*harness.receive(result(sent["id"], answer))])
     assert [*settled, status.settled] == [False, True]
     status.require_open()
     status.require_alive()
@@ -58,8 +58,8 @@ def test_status_opening_connection_becomes_open() -> None:
 
 def test_status_failed_opening_raises_connect_failed() -> None:
     status, harness = opening_status(D)
-    asked = single(harness.take_sent())
-    settle(status, [*harness.receive(error(asked["id"], message="go away"))])
+    sent = single(harness.take_sent())
+    settle(status, [*harness.receive(error(sent["id"], message="go away"))])
     assert status.settled
     with pytest.raises(ConnectFailed, match="go away") as caught:
         status.require_open()

@@ -121,10 +121,10 @@ def test_admit_client_info_does_not_affect_checks(name: str) -> None:
 @pytest.mark.requirement("LIFE-4")
 @pytest.mark.parametrize("config", [ALL_ERAS, STATEFUL_ONLY])
 @pytest.mark.parametrize(
-    ("asked", "answered"), [*((v, v) for v in STATEFUL), (E, D), ("1999-01-01", D), ("x", D)]
+    ("sent", "answered"), [*((v, v) for v in STATEFUL), (E, D), ("1999-01-01", D), ("x", D)]
 )
-def test_admit_initialize_negotiates_revision(config: Config, asked: str, answered: str) -> None:
-    found = admitted("initialize", initialize(asked)["params"], config=config, state=NEW)
+def test_admit_initialize_negotiates_revision(config: Config, sent: str, answered: str) -> None:
+    found = admitted("initialize", initialize(sent)["params"], config=config, state=NEW)
     assert found.peer.dialect.version == answered
     assert found.peer.capabilities == CLIENT_CAPABILITIES
     assert found.peer.info == CLIENT_INFO

@@ -100,15 +100,15 @@ def peer(version: str, level: Any = None) -> Peer:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("wanted", t.LOGGING_LEVELS)
 def test_log_notification_at_or_above_level_sent(version: str, wanted: Any) -> None:
-    heard = [level for level in t.LOGGING_LEVELS if sent_log(peer(version, wanted), level)]
-    assert heard == list(t.LOGGING_LEVELS[t.LOGGING_LEVELS.index(wanted) :])
+    sent = [level for level in t.LOGGING_LEVELS if sent_log(peer(version, wanted), level)]
+    assert sent == list(t.LOGGING_LEVELS[t.LOGGING_LEVELS.index(wanted) :])
 
 
 @pytest.mark.requirement("LOG-4")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_log_notification_default_level_is_info(version: str) -> None:
-    heard = [level for level in t.LOGGING_LEVELS if sent_log(peer(version), level)]
-    assert heard == ["info", "notice", "warning", "error", "critical", "alert", "emergency"]
+    sent = [level for level in t.LOGGING_LEVELS if sent_log(peer(version), level)]
+    assert sent == ["info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
 @pytest.mark.requirement("LOG-7")

@@ -320,7 +320,7 @@ def test_received_events_have_related_request() -> None:
 
 @pytest.mark.requirement("RPC-14", "RPC-19", "CXL-11", "PROG-13")
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         notification("notifications/odd"),
         notification("tools/call", TOOL_CALL),
@@ -334,15 +334,15 @@ def test_received_events_have_related_request() -> None:
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_notification_without_effect_ignored(version: str, told: Message) -> None:
+def test_notification_without_effect_ignored(version: str, message: Message) -> None:
     harness = server(version)
-    assert harness.receive(told) == []
+    assert harness.receive(message) == []
     assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("RPC-14", "CXL-11")
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         notification("notifications/cancelled", {"requestId": 1.5}),
         notification("notifications/cancelled", []),
@@ -351,9 +351,9 @@ def test_notification_without_effect_ignored(version: str, told: Message) -> Non
     ],
 )
 @pytest.mark.parametrize("version", STATEFUL)
-def test_notification_invalid_params_reported_not_answered(version: str, told: Message) -> None:
+def test_notification_invalid_params_reported_not_answered(version: str, message: Message) -> None:
     harness = server(version)
-    assert_rejected(harness.receive(told), f"the params of {told['method']} do not fit")
+    assert_rejected(harness.receive(message), f"the params of {message['method']} do not fit")
     assert harness.take_sent() == []
 
 
@@ -372,10 +372,10 @@ def test_notification_becomes_event() -> None:
         assert event.params == t.LoggingMessageParams(level="error", data={"a": 1}, logger="l")
 
 
-@pytest.mark.parametrize("told", [notification("notifications/roots/list_changed"), INITIALIZED])
-def test_notification_before_handshake_ignored(told: Message) -> None:
+@pytest.mark.parametrize("message", [notification("notifications/roots/list_changed"), INITIALIZED])
+def test_notification_before_handshake_ignored(message: Message) -> None:
     harness = ConnectionHarness(Connection(SERVER, server_config()))
-    assert harness.receive(told) == []
+    assert harness.receive(message) == []
     assert harness.conn.state is State.NEW
 
 
@@ -395,10 +395,10 @@ def test_send_request_gets_result_with_token(version: str) -> None:
     harness = client(version)
     ids = [harness.conn.send_request("tools/list", token=i) for i in range(3)]
     assert len(set(ids)) == 3
-    said = harness.take_sent()
-    assert [message["id"] for message in said] == ids
-    assert all(message["method"] == "tools/list" for message in said)
-    assert ["params" in message for message in said] == [not DIALECTS[version].stateful] * 3
+    sent = harness.take_sent()
+    assert [message["id"] for message in sent] == ids
+    assert all(message["method"] == "tools/list" for message in sent)
+    assert ["params" in message for message in sent] == [not DIALECTS[version].stateful] * 3
     for id in reversed(ids):  # answers come in any order
         event = only_event(harness.receive(result(id, {"tools": []})), ResultReceived)
         assert (event.id, event.token) == (id, ids.index(id))

@@ -61,11 +61,11 @@ from tests.core.helpers import (
 def test_send_progress_requires_token_and_increase(version: str, token: Any) -> None:
     harness = server(version)
     harness.receive(call(1, version, progressToken=token), call(2, version))
-    told = [
+    sent = [
         harness.conn.send_progress(1, *values)
         for values in ((0.5,), (0.5,), (0.25, 1), (1.5, 2, "soon"), (1.5,))
     ]
-    assert told == [True, False, False, True, False]
+    assert sent == [True, False, False, True, False]
     first, second = harness.take_sent()
     assert first == notification(
         "notifications/progress", {"progressToken": token, "progress": 0.5}
@@ -101,21 +101,29 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
         None,
     ]
 
-    def told(token: Any, progress: Any) -> Message:
+    def progress_message(token: Any, progress: Any) -> Message:
         return notification(
             "notifications/progress",
             {"progressToken": token, "progress": progress, "total": 9, "message": "m"},
         )
 
-    event = only_event(harness.receive(told(id, 1)), ProgressReceived)
+    event = only_event(harness.receive(progress_message(id, 1)), ProgressReceived)
     assert event == ProgressReceived(id, 1, 9, "m", "t")
     assert (
-        harness.receive(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2))
+        harness.receive(
+            progress_message(id, 1),
+            progress_message(id, 0.5),
+            progress_message(str(id), 2),
+            progress_message(99, 2),
+            progress_message(quiet, 2),
+        )
         == []
     )
-    assert only_event(harness.receive(told(id, 1.25)), ProgressReceived).progress == 1.25
+    assert (
+        only_event(harness.receive(progress_message(id, 1.25)), ProgressReceived).progress == 1.25
+    )
     harness.receive(result(id, {"tools": []}))
-    assert harness.receive(told(id, 2)) == []
+    assert harness.receive(progress_message(id, 2)) == []
 
 
 # -- Cancellation ----------------------------------------------------------------------------------
@@ -147,10 +155,10 @@ def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> 
 def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
     harness = ConnectionHarness(Connection(CLIENT, client_config(version)))
     harness.conn.open(0.0)
-    asked = single(harness.take_sent())
-    harness.conn.send_cancel(asked["id"])
+    sent = single(harness.take_sent())
+    harness.conn.send_cancel(sent["id"])
     assert harness.take_sent() == []
-    assert harness.receive(error(asked["id"])) != []  # the response is still processed
+    assert harness.receive(error(sent["id"])) != []  # the response is still processed
 
 
 @pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10")
@@ -189,13 +197,13 @@ def test_related_requests_end_with_their_request(id: Any) -> None:
     other = str(id) if isinstance(id, int) else int(id)
     harness = server()
     harness.receive(call(id), call(other))
-    asked = harness.conn.send_request("roots/list", related=id, token="mine")
+    sent = harness.conn.send_request("roots/list", related=id, token="mine")
     kept = harness.conn.send_request("roots/list", related=other, token="other")
     free = harness.conn.send_request("roots/list", token="free")
     harness.take_sent()
     assert harness.receive(cancelled(id)) == [RequestCancelled(id)]
-    assert harness.take_sent() == [cancelled(asked, "the request it was made for is over")]
-    assert harness.receive(result(asked, {"roots": []})) == []
+    assert harness.take_sent() == [cancelled(sent, "the request it was made for is over")]
+    assert harness.receive(result(sent, {"roots": []})) == []
     harness.conn.send_result(other, EMPTY)  # sent before the response to the nested request
     assert [message.get("method") for message in harness.take_sent()] == [
         "notifications/cancelled",
@@ -255,9 +263,9 @@ def test_full_waiting_queue_does_not_pause_while_awaiting_response() -> None:
     """The response may be behind the requests in the input."""
     harness = server(in_flight=1, waiting=1)
     harness.receive(call(1))
-    asked = harness.conn.send_request("roots/list", related=1, token="t")
+    sent = harness.conn.send_request("roots/list", related=1, token="t")
     harness.take_sent()
-    events = harness.receive(call(2), call(3), result(asked, {"roots": []}))
+    events = harness.receive(call(2), call(3), result(sent, {"roots": []}))
     assert type_names(events) == ["MessageRejected", "ResultReceived"]
     assert_error(single(harness.take_sent()), -32000, 3)
 
@@ -279,8 +287,8 @@ def test_unread_responses_pause_server() -> None:
     assert harness.paused()
     assert 100 < harness.conn.queued() < 200
     seen = 0
-    while said := harness.take_sent():
-        seen += len(said)
+    while sent := harness.take_sent():
+        seen += len(sent)
         harness.events()
     assert seen == 20
     assert not harness.paused()
@@ -337,14 +345,14 @@ def test_receive_message_takes_whole_messages() -> None:
 @pytest.mark.requirement("RPC-20", "RPC-21", "RPC-23", "RPC-24")
 def test_batch_messages_are_processed_in_order() -> None:
     harness = server(B)
-    asked = harness.conn.send_request("roots/list", token="t")
+    sent = harness.conn.send_request("roots/list", token="t")
     harness.take_sent()
     events = harness.receive(
         [
             ping(1),
             call(2),
             notification("odd"),
-            result(asked, {"roots": []}),
+            result(sent, {"roots": []}),
             cancelled(2),
             ping("3"),
         ]
@@ -392,8 +400,8 @@ def test_batch_invalid_rejected(batch: Any, answers: list[tuple[int, Any]], word
     harness = server(B, batch=3)
     events = harness.receive(batch)
     assert type_names(events) == ["MessageRejected"] * len(answers)
-    said = harness.take_sent()
-    for message, (code, id) in zip(said, answers, strict=True):
+    sent = harness.take_sent()
+    for message, (code, id) in zip(sent, answers, strict=True):
         assert_error(message, code, id, words)
     assert harness.response_to([ping()]) == result("ping")
 
@@ -451,8 +459,8 @@ def test_raw_result_not_json_leaves_request_open() -> None:
         harness.conn.send_result(1, Raw(b'{"a":\n}'))
     assert harness.take_sent() == []
     assert harness.conn.send_error(1, t.ErrorData(code=1, message="m"))
-    (said,) = harness.take_sent()
-    assert said["error"] == {"code": 1, "message": "m"}
+    (sent,) = harness.take_sent()
+    assert sent["error"] == {"code": 1, "message": "m"}
 
 
 @pytest.mark.requirement("LIFE-9")

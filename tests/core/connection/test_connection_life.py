@@ -79,15 +79,15 @@ def test_open_twice_or_by_server_raises() -> None:
 @pytest.mark.requirement("LIFE-1", "LIFE-7", "LIFE-8")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_client_handshake_ends_with_peer_ready(version: str) -> None:
-    harness, asked = opening_client(version)
+    harness, sent = opening_client(version)
     assert not harness.probing()
     assert harness.conn.next_deadline() is None
-    assert asked["method"] == "initialize"
-    assert asked["params"]["protocolVersion"] == version
-    assert asked["params"]["clientInfo"] == {"name": "client", "version": "1"}
-    assert ("elicitation" in asked["params"]["capabilities"]) == (version in VERSIONS[2:])
+    assert sent["method"] == "initialize"
+    assert sent["params"]["protocolVersion"] == version
+    assert sent["params"]["clientInfo"] == {"name": "client", "version": "1"}
+    assert ("elicitation" in sent["params"]["capabilities"]) == (version in VERSIONS[2:])
     peer = only_event(
-        harness.receive(result(asked["id"], INITIALIZE_RESULT | {"protocolVersion": version})),
+        harness.receive(result(sent["id"], INITIALIZE_RESULT | {"protocolVersion": version})),
         PeerReady,
     ).peer
     assert (
@@ -100,12 +100,12 @@ def test_client_handshake_ends_with_peer_ready(version: str) -> None:
 
 
 def test_client_probe_ends_with_peer_ready() -> None:
-    harness, asked = opening_client()
+    harness, sent = opening_client()
     assert harness.probing()
     assert harness.conn.next_deadline() == 105.0
-    assert asked["method"] == "server/discover"
+    assert sent["method"] == "server/discover"
     assert (
-        only_event(harness.receive(result(asked["id"], DISCOVER_RESULT)), PeerReady).peer.dialect
+        only_event(harness.receive(result(sent["id"], DISCOVER_RESULT)), PeerReady).peer.dialect
         is DIALECTS[E]
     )
     assert not harness.probing()
@@ -115,15 +115,15 @@ def test_client_probe_ends_with_peer_ready() -> None:
 
 @pytest.mark.requirement("PROBE-2")
 def test_client_probe_timeout_falls_back_to_handshake() -> None:
-    harness, asked = opening_client()
+    harness, sent = opening_client()
     assert harness.advance_time(4.9) == []
     assert harness.take_sent() == []
     assert harness.advance_time(0.1) == []
     handshake = single(harness.take_sent())
-    assert (handshake["method"], handshake["id"] != asked["id"]) == ("initialize", True)
+    assert (handshake["method"], handshake["id"] != sent["id"]) == ("initialize", True)
     assert not harness.probing()
     # The late response to the probe has no effect if the handshake succeeds.
-    assert harness.receive(result(asked["id"], DISCOVER_RESULT)) == []
+    assert harness.receive(result(sent["id"], DISCOVER_RESULT)) == []
     assert (
         only_event(
             harness.receive(result(handshake["id"], INITIALIZE_RESULT)), PeerReady
@@ -149,13 +149,13 @@ FAILURES: list[Any] = [
 def test_client_late_probe_result_used_if_handshake_fails(
     fails: Any, modern_after_all: bool
 ) -> None:
-    harness, asked = opening_client(initialize_timeout=30.0)
+    harness, sent = opening_client(initialize_timeout=30.0)
     harness.advance_time(5.0)
     handshake = single(harness.take_sent())
     if modern_after_all:
-        assert harness.receive(result(asked["id"], DISCOVER_RESULT)) == []
+        assert harness.receive(result(sent["id"], DISCOVER_RESULT)) == []
     else:
-        assert harness.receive(error(asked["id"], -32601)) == []
+        assert harness.receive(error(sent["id"], -32601)) == []
     answer = fails(handshake["id"])
     events: list[Event] = [
         event
@@ -173,8 +173,8 @@ def test_client_late_probe_result_used_if_handshake_fails(
 
 @pytest.mark.requirement("ERR-10")
 def test_client_handshake_malformed_error_fails_open() -> None:
-    harness, asked = opening_client(D)
-    odd = {"jsonrpc": "2.0", "id": asked["id"], "error": "no"}
+    harness, sent = opening_client(D)
+    odd = {"jsonrpc": "2.0", "id": sent["id"], "error": "no"}
     assert_closed(harness.receive(odd), error=ConnectFailed, text="a malformed error object")
 
 
@@ -232,8 +232,8 @@ def test_eof_at_client_loses_requests(version: str) -> None:
 def test_eof_at_client_cancels_requests_of_server() -> None:
     harness = client()
     harness.receive(request(1, "roots/list"))
-    told, closed = harness.receive_eof()
-    assert told == RequestCancelled(1, "the connection ended")
+    cancelled, closed = harness.receive_eof()
+    assert cancelled == RequestCancelled(1, "the connection ended")
     assert isinstance(closed, ConnectionClosed)
     assert not harness.conn.send_result(1, t.ListRootsResult(roots=[]))
     assert harness.take_sent() == []
@@ -301,19 +301,19 @@ def test_close_cancels_and_loses_requests() -> None:
     harness.receive(call(1), call(2), call(3), cancelled(2), ping())
     harness.conn.send_request("roots/list", token="t")
     harness.conn.close()
-    told, closed = harness.events()
-    assert told == RequestCancelled(1, "the connection ended")
+    cancellation, closed = harness.events()
+    assert cancellation == RequestCancelled(1, "the connection ended")
     assert closed == ConnectionClosed(["t"], None)
     assert harness.conn.state is State.CLOSED
     harness.conn.close()
     assert harness.events() == []
     assert not harness.conn.send_result(1, EMPTY)
     assert not harness.conn.send_result(2, EMPTY)
-    ping_answer, asked, given_up = harness.take_sent()  # the queue, and the cancellation
+    ping_answer, sent, given_up = harness.take_sent()  # the queue, and the cancellation
     assert ping_answer["id"] == "ping"
     assert (given_up["method"], given_up["params"]["requestId"]) == (
         "notifications/cancelled",
-        asked["id"],
+        sent["id"],
     )
     assert harness.receive(ping()) == []
     assert harness.take_sent() == []
@@ -330,11 +330,11 @@ def test_close_after_eof_cancels_running_requests() -> None:
 
 
 def test_close_while_opening_ignores_response() -> None:
-    harness, asked = opening_client()
+    harness, sent = opening_client()
     harness.conn.close()
     assert_closed(harness.events(), error=None)
     assert harness.conn.next_deadline() is None
-    assert harness.receive(result(asked["id"], DISCOVER_RESULT)) == []
+    assert harness.receive(result(sent["id"], DISCOVER_RESULT)) == []
 
 
 def test_message_rejected_has_fault_and_id() -> None:
@@ -352,8 +352,8 @@ def test_message_rejected_has_fault_and_id() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     harness = client(version)
-    (asked,) = harness.receive(ping("p"), request("r", "roots/list"))
-    assert isinstance(asked, RequestReceived)
+    (sent,) = harness.receive(ping("p"), request("r", "roots/list"))
+    assert isinstance(sent, RequestReceived)
     harness.take_sent()
     waits = harness.conn.send_request("ping", token="T")
     harness.take_sent()
@@ -368,7 +368,10 @@ def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     assert ready.peer is harness.conn.peer
     assert ready.peer.info is not None
     assert ready.peer.info.version == "2"
-    assert [said["method"] for said in harness.take_sent()] == ["ping", "notifications/initialized"]
+    assert [message["method"] for message in harness.take_sent()] == [
+        "ping",
+        "notifications/initialized",
+    ]
     assert harness.state() is State.READY
     for _ in range(2):  # the second call does nothing
         harness.conn.receive_failure(waits, ConnectionLost("gone"), harness.now)

@@ -161,12 +161,12 @@ def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
     assert_error(refused, BUSY_CODES[version], 3, "try again in 0.5 s")
     assert refused["error"]["data"] == {"retryAfter": 0.5}
     complete = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
-    asked = (
+    sent = (
         stateless_request(4, "completion/complete", complete)
         if version == E
         else request(4, "completion/complete", complete)
     )
-    assert_error(harness.error_response_to(asked), BUSY_CODES[version], 4)
+    assert_error(harness.error_response_to(sent), BUSY_CODES[version], 4)
     lists = stateless_request(5, "tools/list") if version == E else request(5, "tools/list")
     assert type_names(harness.receive(lists)) == [
         "RequestReceived"
@@ -195,11 +195,11 @@ def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> No
     assert harness.advance_time(9.9) == []
     assert harness.take_sent() == []
     assert harness.advance_time(0.1) == []
-    asked = single(harness.take_sent())
-    assert asked["method"] == ("server/discover" if version == E else "ping")
+    sent = single(harness.take_sent())
+    assert sent["method"] == ("server/discover" if version == E else "ping")
     assert harness.conn.next_deadline() == 20.0
     harness.now = 19.0
-    assert harness.receive(result(asked["id"])) == []
+    assert harness.receive(result(sent["id"])) == []
     assert harness.conn.next_deadline() == 29.0
     assert harness.conn.stats().calls == 0
     # An error response, an invalid response or any other input has the same effect.
@@ -355,9 +355,9 @@ def test_shutdown_of_client_does_nothing() -> None:
 def test_connection_stats_count_messages_and_bytes() -> None:
     harness = server(D, in_flight=1)
     before = harness.conn.stats()
-    said = line(call(1)) + line(call(2)) + line("{}") + b"half"
-    harness.conn.receive_data(said, 0.0)
-    assert harness.conn.stats().buffered == len(said)
+    data = line(call(1)) + line(call(2)) + line("{}") + b"half"
+    harness.conn.receive_data(data, 0.0)
+    assert harness.conn.stats().buffered == len(data)
     assert type_names([harness.conn.next_event()]) == ["RequestReceived"]  # type: ignore[list-item]
     assert type_names(harness.events()) == ["MessageRejected"]
     harness.conn.send_request("roots/list")
@@ -371,7 +371,7 @@ def test_connection_stats_count_messages_and_bytes() -> None:
         events=0,
         buffered=4,
         queued=queued,
-        received=before.received + len(said),
+        received=before.received + len(data),
         sent=before.sent,
         rejected=1,
     )

@@ -378,12 +378,12 @@ def run(
         for ask, answer in script:
             assert (flow.send(reply) if reply is not None else next(flow)) == ask
             reply = answer
-        asked = flow.send(reply) if reply is not None else next(flow)
+        sent = flow.send(reply) if reply is not None else next(flow)
     except StopIteration as stop:
         peer = stop.value
         assert isinstance(peer, Peer)
         return peer
-    raise AssertionError(f"one question more: {asked}")
+    raise AssertionError(f"one question more: {sent}")
 
 
 @pytest.mark.requirement(

@@ -25,9 +25,9 @@ def upgrade(
     """A request for a WebSocket, with `lines` in place of those of the same name."""
     names = {line.partition(b":")[0].lower() for line in lines}
     kept = [line for line in UPGRADE if line.partition(b":")[0] not in names]
-    said = [line for line in lines if line.partition(b":")[2]]
+    given = [line for line in lines if line.partition(b":")[2]]
     first = b"GET %b HTTP/%b" % (target, version)
-    return b"\r\n".join([first, b"host: " + host, *kept, *said, b"", b""])
+    return b"\r\n".join([first, b"host: " + host, *kept, *given, b"", b""])
 
 
 def frame(

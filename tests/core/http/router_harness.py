@@ -221,12 +221,12 @@ class RouterHarness:
         """Run the steps of the check, each with the next of `replies`; exceptions are thrown."""
         admission = reply.exchange.auth_check
         assert admission is not None
-        for told in replies:
+        for value in replies:
             assert admission.step is not None
-            if isinstance(told, BaseException):
-                admission.throw(told, self.now)
+            if isinstance(value, BaseException):
+                admission.throw(value, self.now)
             else:
-                admission.send(told, self.now)
+                admission.send(value, self.now)
         assert admission.step is None
         self.pump()
 

@@ -71,7 +71,7 @@ def left_over(harness: RouterHarness) -> dict[str, Any]:
 # -- Principals and handles ------------------------------------------------------------------------
 
 
-class House(NamedTuple):
+class Setup(NamedTuple):
     """Ann's session, in the midst of everything, and what a stranger may have got hold of."""
 
     harness: RouterHarness
@@ -83,7 +83,7 @@ class House(NamedTuple):
     secret: str
 
 
-def house(door: EndpointAuth | None = None) -> House:
+def setup(door: EndpointAuth | None = None) -> Setup:
     harness = RouterHarness(door=door)
     secret = "nonce-of-ann"
     ann = harness.session(principal="ann", elicitation={})
@@ -94,10 +94,10 @@ def house(door: EndpointAuth | None = None) -> House:
     waiting = ann.call("slow", "slow", steps=1000, text=secret)
     harness.step(2)
     assert waiting.status == 0
-    return House(harness, ann, own, counting, asking, asking.messages[-1]["id"], secret)
+    return Setup(harness, ann, own, counting, asking, asking.messages[-1]["id"], secret)
 
 
-def unharmed(here: House) -> None:
+def unharmed(here: Setup) -> None:
     """Everything of Ann's is as it was, and goes on."""
     harness, ann = here.harness, here.ann
     assert [each.ended for each in (here.own, here.counting, here.asking)] == [False] * 3
@@ -126,10 +126,10 @@ def guarded() -> EndpointAuth:
     guard = OAuthResourceServer(
         "https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"]
     )
-    return EndpointAuth(guard, lambda: 0.0, lambda *told, **how: None)
+    return EndpointAuth(guard, lambda: 0.0, lambda *arguments, **how: None)
 
 
-Act = Callable[[SessionClient, House], Reply]
+Act = Callable[[SessionClient, Setup], Reply]
 # A stranger uses a handle of Ann's; first with the id of Ann's session, then in another session.
 HANDLES: dict[str, tuple[Act, Act]] = {
     "session, POST": (lambda v, h: v.call(1), lambda v, h: v.call(1)),
@@ -184,7 +184,7 @@ HANDLES: dict[str, tuple[Act, Act]] = {
 }
 
 
-def said(reply: Reply) -> tuple[Any, ...]:
+def outcome_of(reply: Reply) -> tuple[Any, ...]:
     return reply.status, reply.headers, reply.body, reply.ended
 
 
@@ -192,12 +192,12 @@ def said(reply: Reply) -> tuple[Any, ...]:
 @pytest.mark.parametrize("what", HANDLES)
 @pytest.mark.requirement("SHL-24", "SHL-27", "SHL-33")
 def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stranger: str) -> None:
-    here = house()
+    here = setup()
     known, unknown = HANDLES[what]
     # By the id of Ann's session, and by an unknown id.
     theirs = known(SessionClient(here.harness, here.ann.id, D, stranger), here)
     nobodys = unknown(SessionClient(here.harness, b"f" * 32, D, stranger), here)
-    assert said(theirs) == said(nobodys)
+    assert outcome_of(theirs) == outcome_of(nobodys)
     assert theirs.status == 404
     assert here.secret.encode() not in theirs.body
     unharmed(here)
@@ -208,11 +208,11 @@ def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stran
 def test_session_id_of_another_principal_is_unknown_behind_a_guard(
     what: str, stranger: str
 ) -> None:
-    here = house(guarded())
+    here = setup(guarded())
     known, unknown = HANDLES[what]
     theirs = known(SessionClient(here.harness, here.ann.id, D, stranger), here)
     nobodys = unknown(SessionClient(here.harness, b"f" * 32, D, stranger), here)
-    assert said(theirs) == said(nobodys)
+    assert outcome_of(theirs) == outcome_of(nobodys)
     assert theirs.status == {"bob": 404, "ANN": 404, "bob ann": 400}.get(stranger, 401)
     assert here.secret.encode() not in theirs.body
     unharmed(here)
@@ -221,7 +221,7 @@ def test_session_id_of_another_principal_is_unknown_behind_a_guard(
 @pytest.mark.parametrize("what", HANDLES)
 def test_session_behind_a_guard_survives_its_token(what: str) -> None:
     """Another token of the same user works; one with fewer scopes is denied, without effect."""
-    here = house(guarded())
+    here = setup(guarded())
     known, _ = HANDLES[what]
     refused = known(SessionClient(here.harness, here.ann.id, D, "ann-may-nothing"), here)
     assert refused.status == 403
@@ -236,7 +236,7 @@ def test_session_behind_a_guard_survives_its_token(what: str) -> None:
 @pytest.mark.parametrize("what", [each for each in HANDLES if not each.startswith("session")])
 @pytest.mark.requirement("SHL-19", "SHL-27")
 def test_event_id_of_another_session_is_like_an_unknown_one(what: str, stranger: str) -> None:
-    here = house()
+    here = setup()
     known, unknown = HANDLES[what]
     one, other = (here.harness.session(principal=stranger, elicitation={}) for _ in range(2))
     if what == "event of the session":
@@ -244,12 +244,12 @@ def test_event_id_of_another_session_is_like_an_unknown_one(what: str, stranger:
         reply = known(one, here)
         assert reply.messages == []
     else:
-        assert said(known(one, here)) == said(unknown(other, here))
+        assert outcome_of(known(one, here)) == outcome_of(unknown(other, here))
     unharmed(here)
 
 
 def test_session_id_is_not_accepted_as_another_kind() -> None:
-    here = house()
+    here = setup()
     harness = here.harness
     target = b"/mcp?session_id=" + here.ann.id
     for verb, headers, body in (
@@ -263,7 +263,7 @@ def test_session_id_is_not_accepted_as_another_kind() -> None:
 
 
 def test_modern_request_reaches_no_session() -> None:
-    here = house()
+    here = setup()
     harness, ann = here.harness, here.ann
     version = (b"mcp-protocol-version", b"2026-07-28")
     for message in (cancelled("count"), answer(here.question, "decline")):
@@ -331,12 +331,12 @@ class Fifty:
         self.conversation, event = self.harness.seen[-1]
         assert isinstance(event, RequestReceived)
         self.id = event.id
-        self.told = 0
+        self.emitted = 0
 
     def emit(self, count: int) -> None:
         for _ in range(count):
-            self.told += 1
-            assert self.conversation.conn.send_progress(self.id, self.told, 50)
+            self.emitted += 1
+            assert self.conversation.conn.send_progress(self.id, self.emitted, 50)
             self.conversation.mark_dirty()
             self.harness.pump()
 
@@ -409,7 +409,7 @@ def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, 
         # What comes from now on goes to the one that came last, and to no other.
         others = [each for each in run.harness.replies.values() if each is not again]
         before = [each.body for each in others]
-        run.emit(50 - run.told)
+        run.emit(50 - run.emitted)
         run.finish()
         assert (progress_in(again)[-1], again.ended) == ("answer", True)
         assert [each.body for each in others] == before
@@ -421,31 +421,31 @@ def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, 
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 @pytest.mark.requirement("SHL-18", "SHL-19")
 def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) -> None:
-    """The stream is cut after `told` events, of which `heard` had reached the client.
+    """The stream is cut after `emitted` events, of which `received` had reached the client.
 
     The rest is sent while the client is away, or after it has reconnected.
     """
     whole = [*range(1, 13), "answer"]
-    for told in range(13):
-        for heard in range(0, told + 1, 1 if version == D else 3):
+    for emitted in range(13):
+        for received in range(0, emitted + 1, 1 if version == D else 3):
             for away in (False, True):
                 run = Fifty(version, reply=reply)
                 run.harness.step()
-                run.emit(told)
+                run.emit(emitted)
                 body = run.reply.body
                 ends = boundaries(body)[1:] if version == D else boundaries(body)
-                if heard >= len(ends) or ends[heard] == 0:
+                if received >= len(ends) or ends[received] == 0:
                     continue  # it knows of no event yet, so there is nothing to resume
-                run.reply.body = body[: ends[heard]]
+                run.reply.body = body[: ends[received]]
                 got = progress_in(run.reply)
-                assert got == whole[:heard]
+                assert got == whole[:received]
                 run.harness.close_after(run.reply)
                 if away:
-                    run.emit(12 - told)
+                    run.emit(12 - emitted)
                     run.finish()
                 again = run.resume(run.reply.last_id)
                 if not away:
-                    run.emit(12 - told)
+                    run.emit(12 - emitted)
                     run.finish()
                 assert got + progress_in(again) == whole
                 assert again.ended

@@ -53,17 +53,17 @@ class WebSocketHarness(RouterHarness):
         self.pump()
         return reply
 
-    def connect(self, **options: Any) -> Played:
+    def connect(self, **options: Any) -> WebSocketClient:
         reply = self.ask_for_socket(**options)
         assert reply.status == 101, reply
-        return Played(self, reply.exchange)
+        return WebSocketClient(self, reply.exchange)
 
     def read(self, exchange: Exchange) -> None:
         if exchange.socket is None or not exchange.over:
             super().read(exchange)
 
 
-class Played:
+class WebSocketClient:
     """The client's end."""
 
     def __init__(self, harness: WebSocketHarness, exchange: Exchange) -> None:
@@ -88,13 +88,13 @@ class Played:
         self.conversation.mark_dirty()
         self.harness.pump()
 
-    def say(self, *messages: Any) -> list[Any]:
+    def send(self, *messages: Any) -> list[Any]:
         """Messages, or text, go in; gives what comes back."""
         for message in messages:
             text = message if isinstance(message, str) else json.encode(message).decode()
             self.socket.receive_text(text, self.harness.now)
         self.settle()
-        return self.heard()
+        return self.output()
 
     def take(self) -> list[WebSocketAction]:
         """Return all output, taken in the pieces that the writer takes."""
@@ -104,7 +104,7 @@ class Played:
             self.settle()
         return taken
 
-    def heard(self) -> list[Any]:
+    def output(self) -> list[Any]:
         """The same, messages decoded and the rest in short."""
         return [_short(action) for action in self.take()]
 

@@ -80,7 +80,7 @@ class Recorder(Runtime):
     """A runtime that records its calls. `thread`: they come from a worker thread."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.is_full = False
         self.thread = False
 
@@ -88,20 +88,20 @@ class Recorder(Runtime):
         raise AssertionError("nothing fails here")
 
     def pump(self) -> None:
-        self.asked.append("pump")
+        self.calls.append("pump")
 
     def write_blocked(self, id: RequestId) -> bool:
         return self.is_full
 
     async def drain(self, id: RequestId) -> None:
-        self.asked.append("drain")
+        self.calls.append("drain")
 
     @property
     def in_worker_thread(self) -> bool:
         return self.thread
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        self.asked.append("from thread")
+        self.calls.append("from thread")
         self.thread = False
         return run(function())
 
@@ -140,7 +140,7 @@ class ContextHarness:
         service = Service(self.server, self.conn, self.runtime)
         self.context: Context = Context(InputCollector(service, event))
 
-    def said(self) -> list[Any]:
+    def sent(self) -> list[Any]:
         return [json.loads(line)["params"] for line in self.conn.data_to_send().splitlines()]
 
 
@@ -150,29 +150,29 @@ LOGGED = '"io.modelcontextprotocol/logLevel":"warning"'
 def test_context_progress_sends_then_drains() -> None:
     harness = ContextHarness()
     run(harness.context.progress(1, 2, "half"))
-    assert harness.said() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
+    assert harness.sent() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
     run(harness.context.progress(1))
-    assert harness.said() == []
-    assert harness.runtime.asked == ["pump", "drain", "drain"]
+    assert harness.sent() == []
+    assert harness.runtime.calls == ["pump", "drain", "drain"]
 
 
 def test_context_log_sends_then_drains() -> None:
     harness = ContextHarness(LOGGED)
     run(harness.context.log("error", {"a": [1]}, logger="db"))
     run(harness.context.log("info", "not heard"))
-    assert harness.said() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
-    assert harness.runtime.asked == ["pump", "drain", "drain"]
+    assert harness.sent() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
+    assert harness.runtime.calls == ["pump", "drain", "drain"]
 
 
 def test_context_nowait_sends_without_draining() -> None:
     harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
     harness.context.progress_nowait(1)
     harness.context.log_nowait("alert", "x")
-    assert harness.said() == [
+    assert harness.sent() == [
         {"progressToken": "t", "progress": 1},
         {"level": "alert", "data": "x"},
     ]
-    assert harness.runtime.asked == ["pump", "pump"]
+    assert harness.runtime.calls == ["pump", "pump"]
 
 
 def test_context_nowait_drops_while_the_queue_is_full() -> None:
@@ -180,8 +180,8 @@ def test_context_nowait_drops_while_the_queue_is_full() -> None:
     harness.runtime.is_full = True
     harness.context.progress_nowait(1)
     harness.context.log_nowait("alert", "x")
-    assert harness.said() == []
-    assert harness.runtime.asked == []
+    assert harness.sent() == []
+    assert harness.runtime.calls == []
 
 
 def test_context_nowait_in_a_worker_thread_blocks() -> None:
@@ -189,8 +189,8 @@ def test_context_nowait_in_a_worker_thread_blocks() -> None:
     harness.runtime.is_full = True
     harness.runtime.thread = True
     harness.context.log_nowait("alert", "x")
-    assert harness.said() == [{"level": "alert", "data": "x"}]
-    assert harness.runtime.asked == ["from thread", "pump", "drain"]
+    assert harness.sent() == [{"level": "alert", "data": "x"}]
+    assert harness.runtime.calls == ["from thread", "pump", "drain"]
 
 
 def test_context_progress_and_log_in_a_worker_thread_raise() -> None:
@@ -211,7 +211,7 @@ def test_context_log_invalid_message_raises() -> None:
         harness.context.log_nowait("error", object())
     with pytest.raises(LocalProtocolError, match="capability logging, which we did not declare"):
         _ = ContextHarness(LOGGED, logging=False).context.log("error", "x")
-    assert harness.said() == []
+    assert harness.sent() == []
 
 
 def test_context_sends_nothing_for_a_cancelled_request() -> None:
@@ -221,7 +221,7 @@ def test_context_sends_nothing_for_a_cancelled_request() -> None:
     harness.conn.next_event()
     run(harness.context.progress(1))
     run(harness.context.log("error", "x"))
-    assert harness.said() == []
+    assert harness.sent() == []
 
 
 def test_context_runtime_without_waiting_raises() -> None:
@@ -377,38 +377,38 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
 def test_context_input_methods_send_params_and_return_the_result(
     version: str, ask: Any, method: str, params: Any, modern: Any, answer: Any, value: Any
 ) -> None:
-    told: list[Any] = []
+    returned: list[Any] = []
     asking = Server("s")
 
     @asking.tool
     async def tool(context: Context) -> None:
         """Request input."""
-        told.append(await ask(context))
+        returned.append(await ask(context))
 
     stage = Stage(asking, version)
-    (said,) = stage.calls("tool")
+    (sent,) = stage.calls("tool")
     if stage.stateful:
-        assert (said["method"], said.get("params")) == (method, params)
-        stage.answers(said, answer)
+        assert (sent["method"], sent.get("params")) == (method, params)
+        stage.answers(sent, answer)
     else:
-        ((key, question),) = said["result"]["inputRequests"].items()
+        ((key, question),) = sent["result"]["inputRequests"].items()
         assert (question["method"], question.get("params")) == (method, modern or params)
-        stage.again("tool", said["result"], {key: answer})
-    assert told == [value]
+        stage.again("tool", sent["result"], {key: answer})
+    assert returned == [value]
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_context_input_response_in_each_run(version: str) -> None:
     asking = Server("s")
     form = Form(Seats)
-    told: list[Any] = []
+    returned: list[Any] = []
 
     @asking.tool
     def tool(context: Context) -> t.InputRequiredResult | None:
         """Request input."""
-        told.append((context.input_response("form", form), context.request_state))
-        told.append(context.input_response("form", t.ElicitResult))
-        if len(told) < 5:
+        returned.append((context.input_response("form", form), context.request_state))
+        returned.append(context.input_response("form", t.ElicitResult))
+        if len(returned) < 5:
             return t.InputRequiredResult(
                 input_requests={"form": form.question("?")}, request_state="mine"
             )
@@ -418,7 +418,7 @@ def test_context_input_response_in_each_run(version: str) -> None:
     stage.whole_call("tool", YES, TWO)
     accepted = t.ElicitResult(action="accept", content={"count": 2})
     wrong = t.ElicitResult(action="accept")  # the handler may request it again
-    assert told == [
+    assert returned == [
         (None, None),
         None,
         (None, "mine"),

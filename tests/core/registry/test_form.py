@@ -172,8 +172,8 @@ def test_form_field_schema_and_value(
 ) -> None:
     form: Form[Any] = Form(with_field(annotation, default))
     required = {"required": ["f"]} if default is ... else {}
-    said = msgspec.json.decode(msgspec.json.encode(form.schema))
-    assert said == {"type": "object", "properties": {"f": schema}, **required}
+    decoded = msgspec.json.decode(msgspec.json.encode(form.schema))
+    assert decoded == {"type": "object", "properties": {"f": schema}, **required}
     answer = form.read(accepted(f=text))
     assert isinstance(answer, AcceptedElicitation)
     assert (answer.action, answer.data.f, type(answer.data.f)) == ("accept", value, type(value))

@@ -59,11 +59,11 @@ def build() -> Server:
     @server.tool
     async def both(context: Context) -> str | t.InputRequiredResult:
         """Elicit seats, and return an input request."""
-        asked = await context.elicit("How many?", Seats)
+        requests = await context.elicit("How many?", Seats)
         if context.input_response("roots", t.ListRootsResult) is None:
             return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
         again = await context.elicit("How many?", Seats)
-        return f"{asked.action} {again.action}"
+        return f"{requests.action} {again.action}"
 
     @server.tool
     async def careful(context: Context) -> str:
@@ -155,7 +155,7 @@ def test_input_collector_without_input_draws_no_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected_error"),
     [
         (
             result,
@@ -170,15 +170,17 @@ def test_input_collector_without_input_draws_no_key() -> None:
     ],
 )
 @pytest.mark.parametrize("tool", ["book", "by_hand"])
-def test_nested_request_error_or_invalid_result_raises(answer: Any, told: Any, tool: str) -> None:
+def test_nested_request_error_or_invalid_result_raises(
+    answer: Any, expected_error: Any, tool: str
+) -> None:
     harness = stage(D)
     (question,) = harness.calls(tool)
     if answer is error:
         harness.receive(error(question["id"], -1, "not today"))
-        assert harness.sent_messages()[0]["error"] == told
+        assert harness.sent_messages()[0]["error"] == expected_error
     elif tool == "book":
         harness.receive(result(question["id"], {"action": "accept"}))
-        assert harness.sent_messages()[0]["error"] == told
+        assert harness.sent_messages()[0]["error"] == expected_error
     else:  # a handler that returns input requests checks the responses itself
         (again,) = harness.answers(question, {"action": "accept"})
         assert again["method"] == "elicitation/create"
@@ -235,8 +237,8 @@ def test_nested_request_is_cancelled_with_its_request() -> None:
     ((job, steps),) = harness.running
     stopped: list[None] = []
     job.stop = lambda: stopped.append(None)
-    (told,) = harness.cancels()
-    assert (told["method"], told["params"]["requestId"]) == (
+    (cancellation,) = harness.cancels()
+    assert (cancellation["method"], cancellation["params"]["requestId"]) == (
         "notifications/cancelled",
         question["id"],
     )
@@ -399,8 +401,8 @@ def test_url_elicitation_required_is_error_32042_in_2025_11_25() -> None:
         "url": "https://example.com/login",
         "elicitationId": "visit-1",
     }
-    told = {"code": -32042, "message": "Please log in.", "data": {"elicitations": [page]}}
-    assert answer["error"] == told
+    error = {"code": -32042, "message": "Please log in.", "data": {"elicitations": [page]}}
+    assert answer["error"] == error
     assert harness.runtime.reports == []
 
 
@@ -454,11 +456,11 @@ def test_url_elicitation_required_invalid_url_is_an_internal_error(version: str)
 @pytest.mark.parametrize("version", [D, E])
 def test_elicit_url_sends_the_url_and_the_id(version: str) -> None:
     harness = stage(version)
-    (asked,) = harness.calls("page")
+    (requests,) = harness.calls("page")
     if version == D:
-        assert asked["params"]["elicitationId"] == "visit-1"
+        assert requests["params"]["elicitationId"] == "visit-1"
     else:
-        ((_, question),) = asked["result"]["inputRequests"].items()
+        ((_, question),) = requests["result"]["inputRequests"].items()
         assert question["params"].keys() == {"mode", "message", "url"}
     assert text_of(stage(version).whole_call("page", {"action": "accept"})) == "accept"
 
@@ -496,8 +498,8 @@ def test_request_state_forged_is_rejected(spoil: Any, words: str) -> None:
     harness = stage(E)
     state = spoil(required(harness)["requestState"])
     (answer,) = harness.calls("book", requestState=state)
-    told = "requestState is not valid for this request; make the request again without it"
-    assert answer["error"] == {"code": -32602, "message": told}
+    message = "requestState is not valid for this request; make the request again without it"
+    assert answer["error"] == {"code": -32602, "message": message}
     (reported,) = harness.runtime.reports
     assert words in str(reported)
 

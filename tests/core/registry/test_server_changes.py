@@ -41,45 +41,45 @@ def listening(server: Server, **wanted: Any) -> Conversation:
         "params": {"notifications": wish, "_meta": META},
     }
     harness.feed(json.dumps(message).encode() + b"\n")
-    (acknowledged,) = harness.said()
+    (acknowledged,) = harness.sent()
     assert acknowledged["params"]["notifications"] == wish
     return harness
 
 
-def told(harness: Conversation) -> list[Any]:
-    return [message["params"].get("uri", message["method"]) for message in harness.said()]
+def notified(harness: Conversation) -> list[Any]:
+    return [message["params"].get("uri", message["method"]) for message in harness.sent()]
 
 
 @pytest.mark.parametrize("what", ["tools", "prompts", "resources"])
 def test_changed_list_notifies_subscribed_clients(what: str) -> None:
     harness = listening(server := build())
     server.changed(tools=what == "tools", prompts=what == "prompts", resources=what == "resources")
-    assert told(harness) == [f"notifications/{what}/list_changed"]
+    assert notified(harness) == [f"notifications/{what}/list_changed"]
 
 
 def test_changed_resource_notifies_its_subscribers() -> None:
     harness = listening(server := build())
     server.changed(resource="x:1")
-    assert told(harness) == ["x:1"]
+    assert notified(harness) == ["x:1"]
     server.changed(resource=["x:2", "x:3"], tools=True)
-    assert sorted(told(harness)) == ["notifications/tools/list_changed", "x:2"]
+    assert sorted(notified(harness)) == ["notifications/tools/list_changed", "x:2"]
 
 
 @pytest.mark.requirement("TOOL-23", "RES-14", "PRM-5")
 def test_declaration_while_serving_notifies_clients() -> None:
     harness = listening(server := build())
     server.add_tool(lambda: "x", name="t2", description="Do.", input_schema={"type": "object"})
-    assert told(harness) == ["notifications/tools/list_changed"]
+    assert notified(harness) == ["notifications/tools/list_changed"]
     server.remove_tool("t2")
-    assert told(harness) == ["notifications/tools/list_changed"]
+    assert notified(harness) == ["notifications/tools/list_changed"]
     server.add_resource("x:{n}", lambda n: n, name="r2")
-    assert told(harness) == ["notifications/resources/list_changed"]
+    assert notified(harness) == ["notifications/resources/list_changed"]
     server.remove_resource("x:1")
-    assert told(harness) == ["notifications/resources/list_changed"]
+    assert notified(harness) == ["notifications/resources/list_changed"]
     server.remove_prompt("p")
-    assert told(harness) == ["notifications/prompts/list_changed"]
+    assert notified(harness) == ["notifications/prompts/list_changed"]
     server.method("acme/x")(lambda: None)
-    assert told(harness) == []
+    assert notified(harness) == []
 
 
 def test_changed_notifies_only_attached_subscribers() -> None:
@@ -89,14 +89,14 @@ def test_changed_notifies_only_attached_subscribers() -> None:
         listening(server, promptsListChanged=True),
     )
     server.changed(tools=True, prompts=True)
-    assert (told(tools), told(prompts)) == (
+    assert (notified(tools), notified(prompts)) == (
         ["notifications/tools/list_changed"],
         ["notifications/prompts/list_changed"],
     )
     tools.service.close()
     tools.service.close()
     server.changed(tools=True)
-    assert told(tools) == []
+    assert notified(tools) == []
 
 
 def test_changed_without_a_change_raises() -> None:
@@ -121,4 +121,4 @@ def test_changed_from_many_threads_loses_no_change() -> None:
         thread.join()
     for function in soon:
         function()
-    assert sorted(told(harness)) == ["notifications/tools/list_changed", "x:1", "x:2"]
+    assert sorted(notified(harness)) == ["notifications/tools/list_changed", "x:1", "x:2"]

@@ -55,9 +55,9 @@ class App(AsgiApplication):
         self.living.append(task)
         task.go()
 
-    def _log(self, level: int, text: str, *told: object, exc_info: BaseException) -> None:
+    def _log(self, level: int, text: str, *arguments: object, exc_info: BaseException) -> None:
         assert level == logging.ERROR
-        self.reported.append((text % told, exc_info))
+        self.reported.append((text % arguments, exc_info))
 
     # -- The ASGI server's part --------------------------------------------------------------------
 

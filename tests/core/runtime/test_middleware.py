@@ -63,7 +63,7 @@ def build() -> Server:
     return server
 
 
-class Asked(Conversation):
+class AnsweringConversation(Conversation):
     """A conversation whose jobs run one after the other."""
 
     def __init__(self, server: Server) -> None:
@@ -80,7 +80,7 @@ class Asked(Conversation):
             except BaseException as exc:  # noqa: BLE001 - as a runtime does
                 job.failed(exc)
             job.dropped()
-        (answer,) = self.said()
+        (answer,) = self.sent()
         return answer.get("result", answer.get("error"))
 
 
@@ -103,7 +103,7 @@ def test_middleware_sees_every_kind_of_request(
     method: str, params: dict[str, Any], member: str
 ) -> None:
     server = build()
-    without = Asked(server).ask(method, **params)
+    without = AnsweringConversation(server).ask(method, **params)
     seen: list[Any] = []
 
     @server.middleware
@@ -113,12 +113,12 @@ def test_middleware_sees_every_kind_of_request(
         seen.append(result)
         return result
 
-    harness = Asked(server)
+    harness = AnsweringConversation(server)
     assert harness.ask(method, **params) == without
     assert member in without
     assert harness.jobs == 1
-    (asked, kind), result = seen
-    assert asked == method
+    (called, kind), result = seen
+    assert called == method
     assert issubclass(kind, RequestParams)
     assert result is not None
 
@@ -137,7 +137,7 @@ def test_middleware_declared_first_is_outermost() -> None:
 
     layer("outer")
     layer("inner")
-    Asked(server).ask("tools/call", name="plain")
+    AnsweringConversation(server).ask("tools/call", name="plain")
     assert order == ["outer in", "inner in", "inner out", "outer out"]
 
 
@@ -149,7 +149,10 @@ def test_middleware_state_reaches_handler() -> None:
         context.state["left"] = "a note"
         return await proceed()
 
-    assert Asked(server).ask("tools/call", name="later")["content"][0]["text"] == "a note"
+    assert (
+        AnsweringConversation(server).ask("tools/call", name="later")["content"][0]["text"]
+        == "a note"
+    )
 
 
 def test_request_rejected_by_middleware_learns_nothing() -> None:
@@ -159,7 +162,7 @@ def test_request_rejected_by_middleware_learns_nothing() -> None:
     async def refuse(context: Context, proceed: Proceed) -> object:
         raise McpError(7, "not for you")
 
-    harness = Asked(server)
+    harness = AnsweringConversation(server)
     for name in ("plain", "nobody"):
         assert harness.ask("tools/call", name=name) == {"code": 7, "message": "not for you"}
     assert harness.reports == []
@@ -179,7 +182,7 @@ def test_middleware_may_replace_exception_of_handler() -> None:
                 return CallToolResult(content=[TextContent("soothed")])
             raise
 
-    harness = Asked(server)
+    harness = AnsweringConversation(server)
     assert harness.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
     assert harness.ask("tools/call", name="failing")["content"][0]["text"] == "for the model"
     assert harness.ask("tools/call", name="nobody") == {
@@ -209,7 +212,10 @@ def test_middleware_may_replace_result_or_retry() -> None:
         except ConnectionError:
             return await proceed()
 
-    assert Asked(server).ask("tools/call", name="flaky")["content"][0]["text"] == "at last"
+    assert (
+        AnsweringConversation(server).ask("tools/call", name="flaky")["content"][0]["text"]
+        == "at last"
+    )
     assert tries == [0, 1]
 
 
@@ -220,7 +226,7 @@ def test_middleware_raising_is_internal_error() -> None:
     async def broken(context: Context, proceed: Proceed) -> object:
         raise ZeroDivisionError("secret")
 
-    harness = Asked(server)
+    harness = AnsweringConversation(server)
     assert harness.ask("tools/call", name="plain") == {
         "code": -32603,
         "message": "Internal error (reference R1)",
@@ -236,7 +242,7 @@ def test_middleware_raising_after_handler_is_error_of_tool() -> None:
         await proceed()
         raise ToolError("changed my mind")
 
-    result = Asked(server).ask("tools/call", name="plain")
+    result = AnsweringConversation(server).ask("tools/call", name="plain")
     assert (result["isError"], result["content"][0]["text"]) == (True, "changed my mind")
 
 
@@ -247,7 +253,7 @@ def test_middleware_returning_none_is_internal_error() -> None:
     async def forgetful(context: Context, proceed: Proceed) -> None:
         await proceed()
 
-    harness = Asked(server)
+    harness = AnsweringConversation(server)
     assert harness.ask("tools/call", name="plain")["code"] == -32603
     assert [type(exc) for _, exc in harness.reports] == [TypeError]
 
@@ -280,8 +286,8 @@ def test_thread_raising_stop_iteration_is_runtime_error() -> None:
         """Raise it."""
         raise StopIteration("a secret")
 
-    asked = Asked(server)
-    assert asked.ask("tools/call", name="stop", arguments={})["isError"] is True
-    ((_, error),) = asked.reports
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="stop", arguments={})["isError"] is True
+    ((_, error),) = harness.reports
     assert isinstance(error, RuntimeError)
     assert isinstance(error.__cause__, StopIteration)

@@ -78,7 +78,7 @@ def build() -> Server:
         SystemExit(1),
         KeyboardInterrupt(),
         RecursionError(),
-        ToolError("told"),
+        ToolError("a reason"),
         McpError(7, "mine"),
         McpError(7, "mine", object()),
         ResourceNotFound("gone"),
@@ -120,11 +120,11 @@ class Conversation:
     def call(self, name: str, id: int = 1) -> list[RequestJob]:
         return self.feed(CALL % (id, name.encode()))
 
-    def said(self) -> list[Any]:
+    def sent(self) -> list[Any]:
         return [msgspec.json.decode(line) for line in self.conn.data_to_send().splitlines()]
 
     def text(self) -> tuple[str, bool]:
-        (message,) = self.said()
+        (message,) = self.sent()
         result = message["result"]
         return result["content"][0]["text"], result.get("isError", False)
 
@@ -176,7 +176,7 @@ def test_job_cancelled_by_client_sends_nothing() -> None:
     assert harness.feed(CANCEL % 3) == []
     assert stopped == ["stopped"]
     job.dropped()
-    assert harness.said() == []
+    assert harness.sent() == []
     assert harness.service.idle
 
 
@@ -185,7 +185,7 @@ def test_cancellation_after_result_is_ignored() -> None:
     (job,) = harness.call("later", 3)
     assert harness.feed(CANCEL % 3) == []  # no task runs it yet: stopping it does nothing
     job.done(CallToolResult(content=[]))
-    assert harness.said() == []
+    assert harness.sent() == []
     assert harness.feed(CANCEL % 3) == []
 
 
@@ -193,7 +193,7 @@ def test_job_stopped_by_server_sends_error() -> None:
     harness = Conversation()
     (job,) = harness.call("later")
     job.dropped()
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "the request was cancelled"}
 
 
@@ -219,9 +219,9 @@ def test_handler_raising_is_logged_under_reference(tool: str, text: str) -> None
 def test_error_raised_for_peer_is_not_logged() -> None:
     harness = Conversation()
     harness.call("ToolError")
-    assert harness.text() == ("told", True)
+    assert harness.text() == ("a reason", True)
     harness.call("McpError", 2)
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": 7, "message": "mine"}
     assert harness.reports == []
 
@@ -229,7 +229,7 @@ def test_error_raised_for_peer_is_not_logged() -> None:
 def test_error_data_not_encodable_is_internal_error() -> None:
     harness = Conversation()
     harness.call("McpErrorData")
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
     assert len(harness.reports) == 1
 
@@ -246,7 +246,7 @@ def test_job_dropped_during_shutdown_is_busy() -> None:
     (job,) = harness.call("later")
     harness.conn.shutdown()
     job.dropped()
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": 429, "message": "the server is being shut down"}
 
 
@@ -254,7 +254,7 @@ def test_job_result_not_encodable_is_internal_error() -> None:
     harness = Conversation()
     (job,) = harness.call("later")
     job.done(object())
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
     assert [type(exc) for _, exc in harness.reports] == [TypeError]
 
@@ -267,7 +267,7 @@ def test_exception_whose_str_raises_is_internal_error() -> None:
     harness = Conversation()
     (job,) = harness.call("later")
     job.failed(Mute())
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
     assert [type(exc) for _, exc in harness.reports] == [ZeroDivisionError]
 
@@ -290,7 +290,7 @@ def test_cancellation_of_unknown_request_is_ignored() -> None:
 def test_unknown_tool_is_invalid_params() -> None:
     harness = Conversation()
     harness.call("nobody")
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32602, "message": "Unknown tool: nobody"}
 
 
@@ -302,7 +302,7 @@ def test_registry_raising_is_internal_error(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(harness.server, "answer", broken)
     harness.call("plain")
-    (message,) = harness.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
 
 
@@ -356,7 +356,7 @@ def asking(*, middleware: Any = None) -> Server:
         return "asked"
 
     @server.prompt
-    async def told(context: Context) -> str:
+    async def prompt_with_roots(context: Context) -> str:
         """Ask, in a prompt."""
         return str(len(await context.roots()))
 
@@ -383,7 +383,7 @@ def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
 @pytest.mark.parametrize(
     ("method", "params", "member"),
     [
-        ("prompts/get", {"name": "told"}, "messages"),
+        ("prompts/get", {"name": "prompt_with_roots"}, "messages"),
         ("resources/read", {"uri": "roots:all"}, "contents"),
     ],
 )
@@ -514,7 +514,7 @@ def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
 
 def test_stop_cancels_jobs_that_wait_for_input() -> None:
     stage = Stage(asking(), D)
-    stage.asks(1, "prompts/get", name="told")
+    stage.asks(1, "prompts/get", name="prompt_with_roots")
     assert stage.sent_messages()
     ((job, steps),) = stage.running
     stopped: list[None] = []
@@ -554,13 +554,13 @@ def visiting() -> Server:
 @pytest.mark.parametrize("tool", ["page", "first"])
 def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
     server = visiting()
-    asked, other = Stage(server, D), Stage(server, D)
-    assert asked.calls(tool, arguments={"name": "v1"})
+    requests, other = Stage(server, D), Stage(server, D)
+    assert requests.calls(tool, arguments={"name": "v1"})
     for _ in range(2):
         server.elicitation_complete("v1")
     server.elicitation_complete("v2")
-    (told,) = asked.sent_messages()
-    assert (told["method"], told["params"]) == (
+    (sent,) = requests.sent_messages()
+    assert (sent["method"], sent["params"]) == (
         "notifications/elicitation/complete",
         {"elicitationId": "v1"},
     )

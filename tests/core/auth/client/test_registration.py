@@ -81,7 +81,7 @@ def test_identity_order_follows_specification(
 
 @pytest.mark.requirement("AQ-1", "AQ-2")
 @pytest.mark.parametrize(
-    ("redirect_uri", "told"),
+    ("redirect_uri", "shown_uri"),
     [
         (REDIRECT, REDIRECT),
         ("http://127.0.0.1:0/callback", "http://127.0.0.1/callback (at any port)"),
@@ -89,13 +89,14 @@ def test_identity_order_follows_specification(
     ],
 )
 def test_identity_without_registration_endpoint_requires_manual_one(
-    redirect_uri: str, told: str
+    redirect_uri: str, shown_uri: str
 ) -> None:
     server = authority(registration_endpoint=None).metadata
     ours = profile(redirect_uri=redirect_uri)
     flow = identify(ours, server, resource=MCP, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
-        AuthRequired, match=re.escape(f"with the redirect URI {told}, and set the client_id (and")
+        AuthRequired,
+        match=re.escape(f"with the redirect URI {shown_uri}, and set the client_id (and"),
     ):
         play(flow, [])
 
@@ -137,7 +138,7 @@ def test_identity_preregistered_authentication_method(
 
 @pytest.mark.requirement("AQ-10", "AQ-6", "AQ-8", "AQ-9")
 @pytest.mark.parametrize(
-    ("supported", "asked", "given", "method"),
+    ("supported", "configured", "given", "method"),
     [
         ([NONE, BASIC], NONE, None, NONE),
         ([BASIC, POST], BASIC, None, BASIC),
@@ -149,7 +150,7 @@ def test_identity_preregistered_authentication_method(
     ],
 )
 def test_registration_request_and_authentication_method(
-    supported: list[str] | None, asked: str, given: str | None, method: str
+    supported: list[str] | None, configured: str, given: str | None, method: str
 ) -> None:
     expected = posted(
         REGISTER,
@@ -158,7 +159,7 @@ def test_registration_request_and_authentication_method(
         application_type="native",
         grant_types=["authorization_code", "refresh_token"],
         response_types=["code"],
-        token_endpoint_auth_method=asked,
+        token_endpoint_auth_method=configured,
         scope="a b",
     )
     script: Script = [(expected, registered(token_endpoint_auth_method=given))]

@@ -86,18 +86,18 @@ def test_jwks_first_token_fetches_once() -> None:
 
 def test_jwks_unknown_key_fetches_every_five_minutes() -> None:
     keys = published()
-    asked: list[float] = []
+    fetched_at: list[float] = []
     for seconds in range(0, 3600, 7):
         flow = keys.find_key(BY_RSA, NOW + seconds)
         try:
             step = next(flow)
             assert isinstance(step, Fetch)
-            asked.append(seconds)
+            fetched_at.append(seconds)
             flow.send(OLD)
         except InvalidToken:
             continue
     # The first fetch was at NOW.
-    assert asked == [301, 602, 903, 1204, 1505, 1806, 2107, 2408, 2709, 3010, 3311]
+    assert fetched_at == [301, 602, 903, 1204, 1505, 1806, 2107, 2408, 2709, 3010, 3311]
     for difference, asks in ((-0.5, False), (0.0, True)):
         keys = published()
         script = [(JWKS_URI, OLD)] if asks else []
@@ -233,7 +233,7 @@ def test_jwks_first_flow_closed_others_get_reply() -> None:
 
 def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
     keys = published(None)
-    asked = []
+    fetched_at = []
     for tenths in range(300):
         flow = keys.find_key(BY_EC, NOW + tenths / 10)
         try:
@@ -241,9 +241,9 @@ def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
         except VerifierUnavailable:
             continue
         else:
-            asked.append(tenths)
+            fetched_at.append(tenths)
             flow.close()
-    assert asked == [0, 100, 200]
+    assert fetched_at == [0, 100, 200]
 
 
 def test_jwks_reply_after_fetch_ended_is_ignored() -> None:

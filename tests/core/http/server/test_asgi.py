@@ -52,8 +52,8 @@ def test_scope_path_is_relative_to_the_mount(
     inside: bytes,
     target: bytes,
 ) -> None:
-    told = {"root_path": root, "raw_path": raw, "query_string": query}
-    given = scope(path=path, **{key: value for key, value in told.items() if value is not None})
+    members = {"root_path": root, "raw_path": raw, "query_string": query}
+    given = scope(path=path, **{key: value for key, value in members.items() if value is not None})
     head, found = split_scope(given)
     assert (found, head.target, head.method) == (inside, target, b"POST")
 
@@ -102,58 +102,60 @@ def settle(harness: RouterHarness) -> None:
 def test_whole_response_is_two_messages() -> None:
     harness = RouterHarness()
     headers, data = calling("echo")
-    asked = begin(harness, "POST", headers)
-    assert (asked.over, asked.messages_to_send(0.0)) == (False, [])
-    asked.receive(body(data), harness.now)
+    exchange = begin(harness, "POST", headers)
+    assert (exchange.over, exchange.messages_to_send(0.0)) == (False, [])
+    exchange.receive(body(data), harness.now)
     settle(harness)
-    start, end = asked.messages_to_send(0.0)
-    assert asked.over
+    start, end = exchange.messages_to_send(0.0)
+    assert exchange.over
     assert (start["type"], start["status"]) == ("http.response.start", 200)
     assert (b"content-length", b"%d" % len(end["body"])) in start["headers"]
     assert (end["type"], end["more_body"]) == ("http.response.body", False)
     assert json.decode(end["body"])["result"]["content"][0]["text"] == "hi"
-    assert asked.messages_to_send(0.0) == []
+    assert exchange.messages_to_send(0.0) == []
 
 
 @given(cuts=st.lists(st.integers(min_value=0, max_value=400), max_size=6))
 def test_request_body_may_be_cut_anywhere(cuts: list[int]) -> None:
     headers, data = calling("echo")
-    said = []
+    outputs = []
     for places in ([], sorted(cuts)):
         harness = RouterHarness()
-        asked = begin(harness, "POST", headers)
+        exchange = begin(harness, "POST", headers)
         begun = 0
         for place in places:
-            asked.receive(body(data[begun:place], more=True), harness.now)
-            assert asked.messages_to_send(0.0) == []
+            exchange.receive(body(data[begun:place], more=True), harness.now)
+            assert exchange.messages_to_send(0.0) == []
             begun = place
-        asked.receive(body(data[begun:]), harness.now)
+        exchange.receive(body(data[begun:]), harness.now)
         settle(harness)
-        said.append(asked.messages_to_send(0.0))
-    assert said[0] == said[1]
+        outputs.append(exchange.messages_to_send(0.0))
+    assert outputs[0] == outputs[1]
 
 
 def test_optional_message_keys_may_be_missing() -> None:
     harness = RouterHarness()
     headers, data = calling("echo")
-    asked = begin(harness, "POST", headers)
-    asked.receive({"type": "http.request", "body": bytearray(data), "more_body": True}, harness.now)
-    asked.receive({"type": "http.request"}, harness.now)
+    exchange = begin(harness, "POST", headers)
+    exchange.receive(
+        {"type": "http.request", "body": bytearray(data), "more_body": True}, harness.now
+    )
+    exchange.receive({"type": "http.request"}, harness.now)
     settle(harness)
-    assert len(asked.messages_to_send(0.0)) == 2
-    asked.receive({"type": "http.request"}, harness.now)  # sent twice, as by some servers
-    asked.receive({"type": "http.something.else"}, harness.now)
+    assert len(exchange.messages_to_send(0.0)) == 2
+    exchange.receive({"type": "http.request"}, harness.now)  # sent twice, as by some servers
+    exchange.receive({"type": "http.something.else"}, harness.now)
     settle(harness)
-    assert asked.messages_to_send(0.0) == []
+    assert exchange.messages_to_send(0.0) == []
 
 
 def test_stream_head_comes_with_a_body() -> None:
     harness = RouterHarness()
     client = harness.session("2025-06-18")
-    asked = begin(harness, "GET", [*GET, *client.headers])
-    asked.receive(body(b""), harness.now)
+    exchange = begin(harness, "GET", [*GET, *client.headers])
+    exchange.receive(body(b""), harness.now)
     settle(harness)
-    assert asked.messages_to_send(0.0) == [
+    assert exchange.messages_to_send(0.0) == [
         {
             "type": "http.response.start",
             "status": 200,
@@ -165,30 +167,30 @@ def test_stream_head_comes_with_a_body() -> None:
         },
         {"type": "http.response.body", "body": b"", "more_body": True},
     ]
-    assert repr(asked).startswith("<AsgiHttpExchange open, <Exchange STREAM")
-    asked.receive({"type": "http.disconnect"}, harness.now)
-    assert (asked.over, asked.gone) == (True, True)
-    assert repr(asked).startswith("<AsgiHttpExchange gone, <Exchange DISCONNECTED")
+    assert repr(exchange).startswith("<AsgiHttpExchange open, <Exchange STREAM")
+    exchange.receive({"type": "http.disconnect"}, harness.now)
+    assert (exchange.over, exchange.gone) == (True, True)
+    assert repr(exchange).startswith("<AsgiHttpExchange gone, <Exchange DISCONNECTED")
 
 
 def test_output_of_one_moment_is_one_message() -> None:
     harness = RouterHarness()
     client = harness.session("2025-06-18")
-    asked = begin(harness, "GET", [*GET, *client.headers])
-    asked.receive(body(b""), harness.now)
+    exchange = begin(harness, "GET", [*GET, *client.headers])
+    exchange.receive(body(b""), harness.now)
     harness.server.changed(tools=True, resources=True)
     settle(harness)
-    _, message = asked.messages_to_send(0.0)
+    _, message = exchange.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 2
     assert message["more_body"]
     harness.server.changed(tools=True)
     settle(harness)
     begin(harness, "DELETE", [HOST, *client.headers])
     settle(harness)
-    [message] = asked.messages_to_send(0.0)
+    [message] = exchange.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 1
     assert not message["more_body"]
-    assert repr(asked).startswith("<AsgiHttpExchange over, <Exchange")
+    assert repr(exchange).startswith("<AsgiHttpExchange over, <Exchange")
 
 
 @pytest.mark.parametrize(
@@ -197,8 +199,8 @@ def test_output_of_one_moment_is_one_message() -> None:
 def test_connection_close_is_sent_in_http_1_only(version: str | None, closes: bool) -> None:
     harness = RouterHarness()
     more = {} if version is None else {"http_version": version}
-    asked = begin(harness, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
-    start, _ = asked.messages_to_send(0.0)
+    exchange = begin(harness, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
+    start, _ = exchange.messages_to_send(0.0)
     assert start["status"] == 413
     assert ((b"connection", b"close") in start["headers"]) is closes
 
@@ -219,13 +221,13 @@ def test_unknown_path_gets_404_and_a_route_is_served() -> None:
 def test_disconnect_before_the_response_sends_nothing() -> None:
     harness = RouterHarness()
     headers, data = calling("slow")
-    asked = begin(harness, "POST", headers)
-    asked.receive(body(data), harness.now)
+    exchange = begin(harness, "POST", headers)
+    exchange.receive(body(data), harness.now)
     settle(harness)
-    asked.disconnected(harness.now)
+    exchange.disconnected(harness.now)
     settle(harness)
     harness.jobs.popitem()[1].close()
-    assert asked.messages_to_send(0.0) == []
+    assert exchange.messages_to_send(0.0) == []
     assert harness.router.idle
 
 

@@ -19,12 +19,12 @@ ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
 EXPLAINS: dict[str, Any] = {"websocket.http.response": {}}
 
 
-class Asked:
-    """The application's end: `said` is what it has sent."""
+class AsgiHarness:
+    """The application's end: `sent` is what it has sent."""
 
     def __init__(self, harness: WebSocketHarness, **scope: Any) -> None:
         self.harness = harness
-        self.pokes = 0
+        self.wakeups = 0
         whole = {
             "type": "websocket",
             "path": "/mcp",
@@ -32,14 +32,14 @@ class Asked:
             "headers": [HOST],
             **scope,
         }
-        asked = asgi_exchange(harness.router, whole, harness.now, token=self)
-        assert isinstance(asked, AsgiWebSocket)
-        self.asked = asked
-        self.said: list[Any] = []
+        app = asgi_exchange(harness.router, whole, harness.now, token=self)
+        assert isinstance(app, AsgiWebSocket)
+        self.websocket = app
+        self.sent: list[Any] = []
         self.pump()
 
     def wake(self) -> None:
-        self.pokes += 1
+        self.wakeups += 1
 
     def pump(self) -> None:
         router = self.harness.router
@@ -48,54 +48,54 @@ class Asked:
         for exchange in router.ready():
             exchange.token.wake()
 
-    def tell(self, **message: Any) -> list[Any]:
+    def receive(self, **message: Any) -> list[Any]:
         """Receive a message, and return the output that follows."""
-        self.asked.receive(message, self.harness.now)
-        return self.hear()
+        self.websocket.receive(message, self.harness.now)
+        return self.output()
 
-    def hear(self) -> list[Any]:
-        said: list[Any] = []
+    def output(self) -> list[Any]:
+        output: list[Any] = []
         while True:
             self.pump()
-            messages = self.asked.messages_to_send(self.harness.now)
+            messages = self.websocket.messages_to_send(self.harness.now)
             if not messages:
-                return said
-            said += messages
+                return output
+            output += messages
 
-    def say(self, message: Any) -> list[Any]:
-        heard = self.tell(type="websocket.receive", text=json.encode(message).decode())
-        return [json.decode(each["text"]) if "text" in each else each for each in heard]
+    def receive_text(self, message: Any) -> list[Any]:
+        output = self.receive(type="websocket.receive", text=json.encode(message).decode())
+        return [json.decode(each["text"]) if "text" in each else each for each in output]
 
 
-def connected(harness: WebSocketHarness | None = None, **scope: Any) -> Asked:
-    asked = Asked(harness or WebSocketHarness(), **scope)
-    assert asked.hear() == []
-    assert asked.tell(**CONNECT) == [ACCEPT]
-    assert asked.pokes
-    return asked
+def connected(harness: WebSocketHarness | None = None, **scope: Any) -> AsgiHarness:
+    app = AsgiHarness(harness or WebSocketHarness(), **scope)
+    assert app.output() == []
+    assert app.receive(**CONNECT) == [ACCEPT]
+    assert app.wakeups
+    return app
 
 
 def test_websocket_carries_a_conversation() -> None:
-    asked = connected()
-    (answer,) = asked.say(initialize(D))
+    app = connected()
+    (answer,) = app.receive_text(initialize(D))
     assert answer["result"]["protocolVersion"] == D
-    assert asked.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
-    asked.asked.receive(
+    assert app.receive_text({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
+    app.websocket.receive(
         {"type": "websocket.receive", "text": json.encode(request(0, "ping")).decode()}, 0.0
     )
-    asked.pump()
-    assert len(asked.asked.messages_to_send(0.0)) == 1
-    asked.harness.wait(1000.0)  # no keep-alive ping, and no write timeout
-    assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-    assert repr(asked.asked).startswith("<AsgiWebSocket open, <Exchange DONE")
-    asked.tell(type="websocket.disconnect", code=1000)
-    assert (asked.asked.over, asked.asked.gone, asked.harness.endpoint.one_shots) == (
+    app.pump()
+    assert len(app.websocket.messages_to_send(0.0)) == 1
+    app.harness.wait(1000.0)  # no keep-alive ping, and no write timeout
+    assert app.receive_text(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert repr(app.websocket).startswith("<AsgiWebSocket open, <Exchange DONE")
+    app.receive(type="websocket.disconnect", code=1000)
+    assert (app.websocket.over, app.websocket.gone, app.harness.endpoint.one_shots) == (
         True,
         True,
         {},
     )
-    assert repr(asked.asked).startswith("<AsgiWebSocket gone")
-    assert asked.hear() == []
+    assert repr(app.websocket).startswith("<AsgiWebSocket gone")
+    assert app.output() == []
 
 
 ENDS: list[tuple[dict[str, Any], int]] = [
@@ -107,19 +107,19 @@ ENDS: list[tuple[dict[str, Any], int]] = [
 
 @pytest.mark.parametrize(("message", "code"), ENDS)
 def test_websocket_ends_by_close_or_disconnect(message: dict[str, Any], code: int) -> None:
-    asked = connected()
-    (close,) = asked.tell(type="websocket.receive", **message)
+    app = connected()
+    (close,) = app.receive(type="websocket.receive", **message)
     assert (close["type"], close["code"]) == ("websocket.close", code)
-    assert (asked.asked.over, asked.asked.gone) == (True, False)
-    assert repr(asked.asked).startswith("<AsgiWebSocket over")
-    asked.asked.disconnected(0.0)
-    assert asked.hear() == []
+    assert (app.websocket.over, app.websocket.gone) == (True, False)
+    assert repr(app.websocket).startswith("<AsgiWebSocket over")
+    app.websocket.disconnected(0.0)
+    assert app.output() == []
 
 
 def test_shutdown_closes_the_websocket() -> None:
-    asked = connected()
-    asked.harness.router.close()
-    assert asked.hear() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
+    app = connected()
+    app.harness.router.close()
+    assert app.output() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
 
 
 REFUSED = [
@@ -135,15 +135,15 @@ REFUSED = [
 
 @pytest.mark.parametrize(("scope", "status"), REFUSED)
 def test_rejected_upgrade_gets_a_reason_or_403(scope: dict[str, Any], status: int) -> None:
-    asked = Asked(WebSocketHarness(), **scope)
-    assert asked.tell(**CONNECT) == [{"type": "websocket.close"}]
-    assert asked.asked.over
-    asked = Asked(WebSocketHarness(), extensions=EXPLAINS, **scope)
-    start, body = asked.tell(**CONNECT)
+    app = AsgiHarness(WebSocketHarness(), **scope)
+    assert app.receive(**CONNECT) == [{"type": "websocket.close"}]
+    assert app.websocket.over
+    app = AsgiHarness(WebSocketHarness(), extensions=EXPLAINS, **scope)
+    start, body = app.receive(**CONNECT)
     assert (start["type"], start["status"]) == ("websocket.http.response.start", status)
     assert body["body"]
     assert not body["more_body"]
-    assert asked.asked.over
+    assert app.websocket.over
 
 
 def test_handshake_headers_are_not_checked_again() -> None:
@@ -167,38 +167,38 @@ def test_upgrade_waits_for_the_grant() -> None:
         return verify()
 
     harness = AuthWebSocketHarness(guard(later))
-    asked = Asked(harness, headers=[HOST, (b"authorization", b"Bearer ann")])
-    admission = asked.asked.exchange.auth_check
+    app = AsgiHarness(harness, headers=[HOST, (b"authorization", b"Bearer ann")])
+    admission = app.websocket.exchange.auth_check
     assert admission is not None
-    assert asked.tell(**CONNECT) == []
-    assert asked.tell(type="websocket.receive", text="{}") == []
-    assert not asked.asked.paused
+    assert app.receive(**CONNECT) == []
+    assert app.receive(type="websocket.receive", text="{}") == []
+    assert not app.websocket.paused
     assert isinstance(admission.step, Await)
     admission.step.awaitable.close()  # type: ignore[attr-defined]
     admission.send(GRANTS["ann"], 0.0)
-    assert asked.hear() == [ACCEPT]
+    assert app.output() == [ACCEPT]
 
 
 def test_disconnect_before_accept_leaves_nothing() -> None:
-    asked = Asked(WebSocketHarness())
-    asked.tell(type="websocket.disconnect", code=1006, reason="")
-    assert (asked.hear(), asked.harness.endpoint.one_shots) == ([], {})
-    asked = Asked(WebSocketHarness(), path="/other")
-    asked.tell(type="websocket.disconnect")
-    assert asked.hear() == []
+    app = AsgiHarness(WebSocketHarness())
+    app.receive(type="websocket.disconnect", code=1006, reason="")
+    assert (app.output(), app.harness.endpoint.one_shots) == ([], {})
+    app = AsgiHarness(WebSocketHarness(), path="/other")
+    app.receive(type="websocket.disconnect")
+    assert app.output() == []
 
 
 def test_websocket_that_is_not_read_is_paused() -> None:
-    asked = connected()
-    asked.say(initialize(D))
+    app = connected()
+    app.receive_text(initialize(D))
     for id in range(30):
         params = {"name": "echo", "arguments": {"text": "x" * 60_000}}
         text = json.encode(request(id, "tools/call", params)).decode()
-        asked.asked.receive({"type": "websocket.receive", "text": text}, 0.0)
-        asked.pump()
-    assert asked.asked.paused
-    asked.hear()
-    assert not asked.asked.paused
+        app.websocket.receive({"type": "websocket.receive", "text": text}, 0.0)
+        app.pump()
+    assert app.websocket.paused
+    app.output()
+    assert not app.websocket.paused
 
 
 def test_asgi_exchange_follows_the_scope_type() -> None:

@@ -368,7 +368,7 @@ class NoGuard:
     def metadata(self) -> bytes:
         return b"{}"
 
-    def admit(self, *asked: Any) -> Generator[Any, Any, Any]:
+    def admit(self, *requests: Any) -> Generator[Any, Any, Any]:
         return (yield "a step")
 
 
@@ -448,13 +448,13 @@ class Doer:
         return do()
 
 
-@pytest.mark.parametrize(("told", "status"), [("ann", 200), (VerifierUnavailable("no"), 503)])
-def test_steps_can_be_awaited(told: Any, status: int) -> None:
+@pytest.mark.parametrize(("outcome", "status"), [("ann", 200), (VerifierUnavailable("no"), 503)])
+def test_steps_can_be_awaited(outcome: Any, status: int) -> None:
     harness = guarded(Later())
     reply = harness.get(principal="ann")
     admission = reply.exchange.auth_check
     assert admission is not None
-    result_of(run_auth_check(admission, Doer(told), lambda: harness.now))
+    result_of(run_auth_check(admission, Doer(outcome), lambda: harness.now))
     harness.pump()
     assert reply.status == status
     assert "done" in repr(admission)
@@ -880,6 +880,6 @@ def test_introspection_response_is_the_grant() -> None:
     harness = AuthHarness(OAuthResourceServer(RESOURCE, [ISSUER], verifier))
     reply = harness.get(principal="opaque")
     assert reply.exchange.auth_check is not None
-    said = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}
-    harness.answer_auth_check(reply, keys_reply(said))
+    response = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}
+    harness.answer_auth_check(reply, keys_reply(response))
     assert reply.status == 200

@@ -31,7 +31,7 @@ def test_guarded_response_exposes_the_challenge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requests", "allowed"),
     [
         ({}, b"*"),
         (
@@ -40,9 +40,11 @@ def test_guarded_response_exposes_the_challenge() -> None:
         ),
     ],
 )
-def test_preflight_allows_the_requested_headers(asked: dict[bytes, bytes], told: bytes) -> None:
-    headers = dict(preflight_headers(asked))
-    assert headers[b"access-control-allow-headers"] == told
+def test_preflight_allows_the_requested_headers(
+    requests: dict[bytes, bytes], allowed: bytes
+) -> None:
+    headers = dict(preflight_headers(requests))
+    assert headers[b"access-control-allow-headers"] == allowed
     assert headers[b"access-control-allow-methods"] == b"GET, POST, DELETE, OPTIONS"
     assert int(headers[b"access-control-max-age"]) == 600
 

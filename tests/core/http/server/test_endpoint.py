@@ -472,8 +472,8 @@ def test_slow_reader_delays_the_handler_and_a_stalled_one_loses_the_stream() -> 
 
 def test_listen_stream_ends_with_its_subscription() -> None:
     harness = RouterHarness()
-    asked = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    reply = harness.modern(asked)
+    requests = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    reply = harness.modern(requests)
     harness.server.changed(tools=True)
     harness.pump()
     methods = [message["method"] for message in reply.messages]
@@ -492,10 +492,10 @@ def test_listen_stream_ends_with_its_subscription() -> None:
 
 def test_changes_not_read_are_sent_once() -> None:
     harness = RouterHarness()
-    asked = modern(
+    requests = modern(
         "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}}
     )
-    reply = harness.modern(asked)
+    reply = harness.modern(requests)
     harness.unread = True
     for _ in range(1000):
         harness.server.changed(resource="memo://a")

@@ -257,14 +257,14 @@ def test_release_sends_all_messages_first() -> None:
     run = Fifty()
     exchange = run.reply.exchange
     for retry, line in ((0.25, b"retry: 250\n\n"), (None, b"")):
-        assert run.conversation.conn.send_progress(run.id, run.told + 1)
-        run.told += 1
+        assert run.conversation.conn.send_progress(run.id, run.emitted + 1)
+        run.emitted += 1
         assert run.conversation.release(run.id, retry)
         assert not run.conversation.release(run.id, retry)  # the response has ended already
         run.harness.pump()
         reply = run.harness.replies[exchange]
         assert reply.ended
-        assert reply.messages[-1]["params"]["progress"] == run.told
+        assert reply.messages[-1]["params"]["progress"] == run.emitted
         assert reply.body.endswith(b"}\n\n" + line)
         exchange = run.resume(reply.last_id).exchange
     run.finish()

@@ -34,11 +34,11 @@ def test_options_have_defaults() -> None:
 def test_options_of_a_server_are_taken_over() -> None:
     usual = HttpOptions.of()
     assert (usual.reply, usual.sessions) == ("auto", True)
-    told = HttpOptions.of(
+    options = HttpOptions.of(
         "0.0.0.0", scheme="https", hosts=["a.example"], reply="sse", sessions=False
     )
-    assert (told.reply, told.sessions) == ("sse", False)
-    assert told.host_origin_policy.allows_host(b"a.example")
+    assert (options.reply, options.sessions) == ("sse", False)
+    assert options.host_origin_policy.allows_host(b"a.example")
     assert not usual.host_origin_policy.allows_host(b"a.example")
     with pytest.raises(ValueError, match="is not an origin"):
         HttpOptions.of(origins=["a.example"])

@@ -50,17 +50,17 @@ def test_session_begins_with_initialize(version: str) -> None:
 @pytest.mark.requirement("SHL-21", "AU-6")
 def test_session_id_is_128_random_bits() -> None:
     """An id that counts the sessions could be guessed by the next client."""
-    asked: list[int] = []
+    requests: list[int] = []
 
     def entropy(size: int) -> bytes:
-        asked.append(size)
-        return bytes(0xA0 + len(asked) for _ in range(size))
+        requests.append(size)
+        return bytes(0xA0 + len(requests) for _ in range(size))
 
     harness = RouterHarness(entropy=entropy)
     for number in (1, 2):
         id = harness.post(initialize(D)).headers[b"mcp-session-id"]
         assert id == b"a%d" % number * 16
-    assert asked == [16, 16]
+    assert requests == [16, 16]
 
 
 def test_initialize_that_fails_begins_no_session() -> None:
@@ -323,11 +323,11 @@ def test_server_request_goes_to_the_stream_and_its_response_by_post() -> None:
     client = harness.session(elicitation={})
     reply = client.call(1, "ask")
     harness.step()
-    (asked,) = reply.messages
-    assert asked["method"] == "elicitation/create"
+    (requests,) = reply.messages
+    assert requests["method"] == "elicitation/create"
     answer = {
         "jsonrpc": "2.0",
-        "id": asked["id"],
+        "id": requests["id"],
         "result": {"action": "accept", "content": {"name": "Ann"}},
     }
     accepted = client.post(answer)
@@ -343,8 +343,8 @@ def test_server_request_of_a_json_response_goes_to_the_standalone_stream() -> No
     own = client.get()
     reply = client.call(1, "ask")
     harness.step()
-    (asked,) = own.messages
-    client.post({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}})
+    (requests,) = own.messages
+    client.post({"jsonrpc": "2.0", "id": requests["id"], "result": {"action": "decline"}})
     harness.step(2)
     assert reply.headers[b"content-type"] == b"application/json"
 
@@ -378,9 +378,9 @@ def test_server_request_is_cancelled_on_its_stream() -> None:
     reply = client.call(1, "ask")
     harness.step()
     client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-    asked, withdrawn = reply.messages
+    requests, withdrawn = reply.messages
     assert withdrawn["method"] == "notifications/cancelled"
-    assert withdrawn["params"]["requestId"] == asked["id"]
+    assert withdrawn["params"]["requestId"] == requests["id"]
     assert reply.ended
     harness.step(2)
 
@@ -437,8 +437,8 @@ def resumed(version: str, cut: int, when: str, count: int = 50) -> list[Any]:
         harness.step(count // 2)
     else:
         harness.step(count + 2)
-    heard = reply.body[:cut]
-    reply.body = heard[: heard.rfind(b"\n\n") + 2]
+    received = reply.body[:cut]
+    reply.body = received[: received.rfind(b"\n\n") + 2]
     got = reply.messages
     if not reply.events:
         return got

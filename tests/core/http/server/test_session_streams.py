@@ -123,11 +123,11 @@ def test_message_goes_to_the_stream_of_its_request() -> None:
     session.mark_dirty()
     harness.server.changed(tools=True)
     harness.step(3)
-    said = {
+    by_stream = {
         name: [each.get("method", "answer") for each in reply.messages]
         for name, reply in (("own", own), ("asking", asking), ("counting", counting))
     }
-    assert said == {
+    assert by_stream == {
         "own": ["notifications/message", "notifications/tools/list_changed"],
         "asking": ["elicitation/create"],
         "counting": ["notifications/message", "notifications/progress", "answer"],
@@ -282,8 +282,8 @@ def test_invalid_request_without_a_response_is_not_awaited() -> None:
     client = harness.session(elicitation={})
     reply = client.call("call", "ask")
     harness.step()
-    asked = reply.messages[0]["id"]
-    wrong = client.post({"jsonrpc": "2.0", "id": asked})
+    requests = reply.messages[0]["id"]
+    wrong = client.post({"jsonrpc": "2.0", "id": requests})
     assert (wrong.status, wrong.ended) == (400, True)
     harness.step(3)
     assert reply.ended

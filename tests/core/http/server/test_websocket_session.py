@@ -13,7 +13,7 @@ from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 from tests.core.http.router_harness import HOST, D, initialize, meta, request
 from tests.core.http.server.test_auth import READ, AuthHarness, guard
-from tests.core.http.websocket_harness import UPGRADE, Played, WebSocketHarness, upgrade
+from tests.core.http.websocket_harness import UPGRADE, WebSocketClient, WebSocketHarness, upgrade
 
 REFUSED: list[tuple[dict[str, bytes | None], int]] = [
     # what is different, the status
@@ -76,19 +76,19 @@ def test_upgrade_above_the_limit_is_rejected() -> None:
 def test_upgrade_during_shutdown_is_rejected() -> None:
     harness = WebSocketHarness()
     played = harness.connect()
-    played.say(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
-    played.say(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
+    played.send(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    played.send(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
     harness.router.shutdown()
     harness.pump()
     assert harness.ask_for_socket().status == 503
-    (busy,) = played.say(request(2, "tools/list"))
+    (busy,) = played.send(request(2, "tools/list"))
     assert busy["error"]["code"] == -32000
     harness.step(2)
-    (answer,) = played.heard()
+    (answer,) = played.output()
     assert answer["id"] == 1
     harness.router.close()
     harness.pump()
-    assert played.heard() == [1001]
+    assert played.output() == [1001]
 
 
 def test_disconnect_before_the_switch_leaves_nothing() -> None:
@@ -106,7 +106,7 @@ def test_deadline_is_checked_once() -> None:
     assert harness.router.next_deadline() == 20.0
     played.socket.receive_binary(0.0)
     played.settle()
-    assert played.heard() == [1003]
+    assert played.output() == [1003]
     played.settle()
     assert harness.router.next_deadline() == 1.0
     assert not played.conversation.write_blocked(1)
@@ -119,8 +119,8 @@ def test_many_websockets_share_one_endpoint() -> None:
     harness = WebSocketHarness()
     sockets = [harness.connect() for _ in range(3)]
     for number, played in enumerate(sockets):
-        played.say(initialize(D))
-        (answer,) = played.say(request(1, "tools/call", call("echo", text=str(number))))
+        played.send(initialize(D))
+        (answer,) = played.send(request(1, "tools/call", call("echo", text=str(number))))
         assert answer["result"]["content"][0]["text"] == str(number)
     assert len(harness.endpoint.one_shots) == 3
     assert len(harness.services) == 3
@@ -164,26 +164,26 @@ def test_upgrade_checks_the_token_before_the_handshake() -> None:
 
 def test_principal_is_known_to_handlers() -> None:
     played = AuthWebSocketHarness(guard()).connect(who="ann")
-    (answer,) = played.say(request(1, "tools/call", call("whoami")))
+    (answer,) = played.send(request(1, "tools/call", call("whoami")))
     assert answer["result"]["content"][0]["text"].startswith("ann ")
 
 
 def test_each_message_is_authorized() -> None:
     harness = AuthWebSocketHarness(guard(tool_scopes={"erase": ["memo:write"]}))
     played = harness.connect(who="ann-reads")
-    (refused,) = played.say(request(7, "tools/call", call("erase")))
+    (refused,) = played.send(request(7, "tools/call", call("erase")))
     assert (refused["id"], refused["error"]["code"]) == (7, -32600)
     assert "scopes" in refused["error"]["message"]
     assert "tools/call refused with 403" in harness.logged()
-    (answer,) = played.say(request(7, "tools/call", call("whoami")))
+    (answer,) = played.send(request(7, "tools/call", call("whoami")))
     assert "result" in answer
     assert harness.done == []
 
 
 def test_denied_notification_gets_no_response() -> None:
     harness = AuthWebSocketHarness(guard(satisfies=lambda scopes, scope: False))
-    played = Played(harness, _let_in(harness))
-    assert played.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
+    played = WebSocketClient(harness, _let_in(harness))
+    assert played.send({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
 
 
 def _let_in(harness: AuthWebSocketHarness) -> Any:
@@ -211,13 +211,13 @@ class _Lenient:
 
 def test_denied_requests_not_read_pause_the_websocket() -> None:
     harness = AuthWebSocketHarness(guard())
-    played = Played(harness, _let_in(harness))
+    played = WebSocketClient(harness, _let_in(harness))
     batch = json.encode([request(id, "ping") for id in range(100)]).decode()
     for _ in range(200):
         played.socket.receive_text(batch, 0.0)
         played.settle()
     assert played.is_paused()
-    assert len(played.heard()) == 20_000
+    assert len(played.output()) == 20_000
     assert not played.is_paused()
 
 
@@ -228,9 +228,9 @@ def test_websocket_closes_when_the_token_expires() -> None:
     harness = AuthWebSocketHarness(guard(brief))
     played = harness.connect(who="ann")
     played.socket.disable_keep_alive()
-    played.say(request(1, "tools/call", call("whoami")))
+    played.send(request(1, "tools/call", call("whoami")))
     harness.wait(99.0)
-    assert played.heard() == []
+    assert played.output() == []
     harness.wait(1.1)
     assert played.take() == [Close(1008, "the token has expired")]
 

@@ -27,18 +27,18 @@ from mcp_core import types as t
 from mcp_core.http import Close, Ping, Text, WebSocket
 from mcp_core.jsonrpc._body import ParsedBody
 from tests.core.http.router_harness import D, E, initialize, meta, request
-from tests.core.http.websocket_harness import Played, WebSocketHarness
+from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
 
 
-def open_played(version: str = D, harness: WebSocketHarness | None = None) -> Played:
+def open_played(version: str = D, harness: WebSocketHarness | None = None) -> WebSocketClient:
     played = (harness or WebSocketHarness()).connect()
     if version != E:
-        (answer,) = played.say(initialize(version))
+        (answer,) = played.send(initialize(version))
         assert answer["result"]["protocolVersion"] == version
-        assert played.say(INITIALIZED) == []
+        assert played.send(INITIALIZED) == []
     return played
 
 
@@ -58,44 +58,44 @@ def call(version: str, id: int, name: str = "echo", **arguments: Any) -> dict[st
 @pytest.mark.requirement("CUST-1")
 def test_websocket_call_in_each_revision(version: str) -> None:
     played = open_played(version)
-    (answer,) = played.say(call(version, 1, text="hi"))
+    (answer,) = played.send(call(version, 1, text="hi"))
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "hi")
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])
 def test_websocket_progress_precedes_result(version: str) -> None:
     played = open_played(version)
-    played.say(call(version, 1, "count", to=2))
+    played.send(call(version, 1, "count", to=2))
     played.harness.step(3)
-    heard = played.heard()
-    assert [each.get("method") for each in heard] == ["notifications/progress"] * 2 + [None]
+    received = played.output()
+    assert [each.get("method") for each in received] == ["notifications/progress"] * 2 + [None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_websocket_cancelled_notification_stops_call(version: str) -> None:
     played = open_played(version)
-    played.say(call(version, 1, "slow", steps=9))
+    played.send(call(version, 1, "slow", steps=9))
     params: dict[str, Any] = {"requestId": 1}
     assert (
-        played.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
+        played.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
     )
     played.harness.step(2)
     assert played.harness.jobs == {}
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_server_request_is_answered() -> None:
     harness = WebSocketHarness()
     played = harness.connect()
-    played.say(initialize(D, elicitation={}))
-    played.say(INITIALIZED, call(D, 1, "ask"))
+    played.send(initialize(D, elicitation={}))
+    played.send(INITIALIZED, call(D, 1, "ask"))
     harness.step()
-    (question,) = played.heard()
+    (question,) = played.output()
     assert question["method"] == "elicitation/create"
     result = {"action": "accept", "content": {"name": "Ann"}}
-    played.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
+    played.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
     harness.step()
-    assert played.heard()[0]["result"]["content"][0]["text"].startswith("accept")
+    assert played.output()[0]["result"]["content"][0]["text"].startswith("accept")
 
 
 def test_websocket_change_notifications_in_both_eras() -> None:
@@ -103,13 +103,13 @@ def test_websocket_change_notifications_in_both_eras() -> None:
     listen = request(
         1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": meta()}
     )
-    assert [each["method"] for each in new.say(listen)] == [
+    assert [each["method"] for each in new.send(listen)] == [
         "notifications/subscriptions/acknowledged"
     ]
     for played in (old, new):
         played.harness.server.changed(tools=True)
         played.harness.pump()
-        assert [each["method"] for each in played.heard()] == ["notifications/tools/list_changed"]
+        assert [each["method"] for each in played.output()] == ["notifications/tools/list_changed"]
 
 
 # -- How it ends ---------------------------------------------------------------------------------
@@ -117,16 +117,16 @@ def test_websocket_change_notifications_in_both_eras() -> None:
 LIMIT = 100_000
 
 
-def text(*pieces: str) -> Callable[[Played], None]:
-    def act(played: Played) -> None:
+def text(*pieces: str) -> Callable[[WebSocketClient], None]:
+    def act(played: WebSocketClient) -> None:
         for number, piece in enumerate(pieces, 1):
             played.socket.receive_text(piece, played.harness.now, end=number == len(pieces))
 
     return act
 
 
-def garbage(times: int, apart: float = 0.0) -> Callable[[Played], None]:
-    def act(played: Played) -> None:
+def garbage(times: int, apart: float = 0.0) -> Callable[[WebSocketClient], None]:
+    def act(played: WebSocketClient) -> None:
         for _ in range(times):
             played.harness.wait(apart)
             played.socket.receive_text("no JSON", played.harness.now)
@@ -135,18 +135,18 @@ def garbage(times: int, apart: float = 0.0) -> Callable[[Played], None]:
     return act
 
 
-def pieces_without_end(played: Played) -> None:
+def pieces_without_end(played: WebSocketClient) -> None:
     for _ in range(11):
         played.socket.receive_text("x" * (LIMIT // 10), played.harness.now, end=False)
 
 
-def second_frame_too_long(played: Played) -> None:
+def second_frame_too_long(played: WebSocketClient) -> None:
     played.socket.receive_frame_head(LIMIT // 2)
     played.socket.receive_text("x" * (LIMIT // 2), played.harness.now, end=False)
     played.socket.receive_frame_head(LIMIT // 2 + 1)
 
 
-ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
+ENDS: list[tuple[str, Callable[[WebSocketClient], object], int | None]] = [
     # case, input, code of the Close or None
     ("a binary message", lambda p: p.socket.receive_binary(p.harness.now), 1003),
     ("the head of a frame of 2^62 bytes", lambda p: p.socket.receive_frame_head(1 << 62), 1009),
@@ -186,27 +186,27 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
 @pytest.mark.parametrize("stage", ["before the first message", "open", "at work"])
 @pytest.mark.parametrize(("act", "code"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
 def test_websocket_end_sends_close_code(
-    act: Callable[[Played], None], code: int | None, stage: str
+    act: Callable[[WebSocketClient], None], code: int | None, stage: str
 ) -> None:
     played = WebSocketHarness().connect() if stage == "before the first message" else open_played()
     if stage == "at work":
-        played.say(call(D, 1, "slow", steps=3))
+        played.send(call(D, 1, "slow", steps=3))
     act(played)
     played.settle()
-    heard = [each for each in played.heard() if not isinstance(each, dict)]
-    assert heard == ([] if code is None else [code])
+    received = [each for each in played.output() if not isinstance(each, dict)]
+    assert received == ([] if code is None else [code])
     if code is not None:
         played.harness.step(2)
         assert played.harness.jobs == {}
         assert played.conversation not in played.harness.endpoint.one_shots
-        assert played.heard() == [], "output after the Close"
+        assert played.output() == [], "output after the Close"
 
 
 def test_websocket_invalid_json_is_answered_until_limit() -> None:
     played = open_played()
-    heard = played.say("a", "b", "c", "d")
-    assert [each["error"]["code"] for each in heard[:-1]] == [-32700] * 3
-    assert heard[-1] == 1007
+    received = played.send("a", "b", "c", "d")
+    assert [each["error"]["code"] for each in received[:-1]] == [-32700] * 3
+    assert received[-1] == 1007
 
 
 def test_websocket_message_before_error_is_answered() -> None:
@@ -214,18 +214,18 @@ def test_websocket_message_before_error_is_answered() -> None:
     played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
     played.socket.receive_binary(0.0)
     played.settle()
-    answer, code = played.heard()
+    answer, code = played.output()
     assert (answer["id"], code) == (1, 1003)
 
 
 def test_websocket_input_after_error_is_ignored() -> None:
     played = open_played()
     played.socket.receive_binary(0.0)
-    assert played.say(call(D, 1)) == [1003]
+    assert played.send(call(D, 1)) == [1003]
     played.socket.receive_invalid(1002, "?", 0.0)
     played.socket.receive_frame_head(1 << 62)
     assert played.socket.input_ignored
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_peer_close_follows_queued_output() -> None:
@@ -235,7 +235,7 @@ def test_websocket_peer_close_follows_queued_output() -> None:
     played.socket.receive_close(1001, "", 0.0)
     assert played.socket.input_ignored
     played.settle()
-    assert played.heard() == [("pong", b"?"), {"jsonrpc": "2.0", "id": 1, "result": {}}, 1001]
+    assert played.output() == [("pong", b"?"), {"jsonrpc": "2.0", "id": 1, "result": {}}, 1001]
     assert played.is_over()
     assert not played.is_gone()
 
@@ -252,7 +252,7 @@ def test_websocket_both_closes_end_it() -> None:
     played = open_played()
     played.harness.router.close()
     played.harness.pump()
-    assert played.heard() == [1001]
+    assert played.output() == [1001]
     assert not played.is_over()
     played.socket.receive_close(1001, "", 0.0)
     assert played.is_over()
@@ -267,7 +267,7 @@ def test_websocket_close_timeout_disconnects() -> None:
     played = open_played()
     played.harness.router.close()
     played.harness.pump()
-    assert played.heard() == [1001]
+    assert played.output() == [1001]
     played.settle()
     played.harness.wait(0.9)
     assert not played.is_gone()
@@ -293,12 +293,12 @@ def test_websocket_silent_peer_is_pinged_then_closed() -> None:
     played = open_played()
     played.settle()
     played.harness.wait(19.9)
-    assert played.heard() == []
+    assert played.output() == []
     played.harness.wait(0.2)
-    assert played.heard() == ["ping"]
+    assert played.output() == ["ping"]
     played.settle()
     played.harness.wait(20.0)
-    assert played.heard() == [1002]
+    assert played.output() == [1002]
 
 
 @pytest.mark.parametrize("sign", ["receive_pong", "text", "ping"])
@@ -307,26 +307,26 @@ def test_websocket_any_input_answers_ping(sign: str) -> None:
     for _ in range(3):
         played.settle()
         played.harness.wait(20.1)
-        assert played.heard() == ["ping"]
+        assert played.output() == ["ping"]
         played.harness.wait(15.0)
         if sign == "text":
-            played.say("")
+            played.send("")
         elif sign == "ping":
             played.socket.receive_ping(b"x", played.harness.now)
-            assert played.heard() == [("pong", b"x")]
+            assert played.output() == [("pong", b"x")]
         else:
             played.socket.receive_pong(played.harness.now)
     played.settle()
     played.harness.wait(19.9)
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_without_frames_sends_no_ping() -> None:
     played = open_played()
     played.socket.disable_keep_alive()
-    played.say(request(1, "ping"))
+    played.send(request(1, "ping"))
     played.harness.wait(1000.0)
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_without_frames_drops_pending_ping() -> None:
@@ -334,30 +334,30 @@ def test_websocket_without_frames_drops_pending_ping() -> None:
     played.settle()
     played.harness.wait(20.1)
     played.socket.disable_keep_alive()
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_ping_flood_gets_last_pongs() -> None:
     played = open_played()
     for number in range(100):
         played.socket.receive_ping(b"%d" % number, 0.0)
-    assert played.heard() == [("pong", b"%d" % number) for number in range(84, 100)]
+    assert played.output() == [("pong", b"%d" % number) for number in range(84, 100)]
 
 
 def test_websocket_without_first_message_is_closed() -> None:
     played = WebSocketHarness().connect()
     played.socket.receive_pong(20.0)
     played.harness.wait(29.9)
-    assert played.heard() == []
+    assert played.output() == []
     played.socket.receive_pong(29.9)
     played.settle()
     played.harness.wait(0.2)
-    assert played.heard() == [1008]
+    assert played.output() == [1008]
 
 
 def test_websocket_write_timeout_disconnects() -> None:
     played = open_played()
-    played.say()
+    played.send()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
     assert len(played.socket.messages_to_send(0.0)) == 1
@@ -382,7 +382,7 @@ def test_websocket_partial_write_restarts_timeout() -> None:
         played.socket.data_written(now)
         played.settle()
     assert not played.is_gone()
-    assert played.heard() == []
+    assert played.output() == []
     played.harness.wait(15.0)
     assert not played.is_gone()
 
@@ -397,12 +397,12 @@ def test_websocket_ping_waits_for_pending_write() -> None:
         played.harness.wait(now - played.harness.now)
         played.socket.data_written(now)
         played.settle()
-    assert played.heard() == []
+    assert played.output() == []
     played.harness.wait(20.1)
-    assert played.heard() == ["ping"]
+    assert played.output() == ["ping"]
     played.settle()
     played.harness.wait(20.1)
-    assert played.heard() == [1002]
+    assert played.output() == [1002]
 
 
 def test_websocket_close_timeout_starts_after_write() -> None:
@@ -428,7 +428,7 @@ def test_websocket_close_timeout_starts_after_write() -> None:
     assert played.is_gone()
 
 
-def piece(played: Played, size: int) -> None:
+def piece(played: WebSocketClient, size: int) -> None:
     played.socket.receive_text("x" * size, played.harness.now, end=False)
     played.settle()
 
@@ -439,7 +439,7 @@ def test_websocket_slow_message_is_closed() -> None:
     for _ in range(5):
         played.harness.wait(14.9)
         piece(played, 1)
-    assert played.heard() == [1008]
+    assert played.output() == [1008]
 
 
 def test_websocket_message_at_minimum_rate_is_accepted() -> None:
@@ -447,12 +447,12 @@ def test_websocket_message_at_minimum_rate_is_accepted() -> None:
     for _ in range(6):
         piece(played, 15 * 1024)
         played.harness.wait(14.9)
-    assert played.heard() == []
-    (bad,) = played.say("")
+    assert played.output() == []
+    (bad,) = played.send("")
     assert bad["error"]["code"] == -32700
     played.socket.disable_keep_alive()
     played.harness.wait(100.0)
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_lost_leaves_no_deadline() -> None:
@@ -478,11 +478,11 @@ def test_websocket_request_flood_pauses_reading() -> None:
     played.settle()
     assert played.is_paused()
     assert repr(played.socket).startswith("<WebSocket open, paused of")
-    assert played.heard() == []
+    assert played.output() == []
     for _ in range(6):
         played.harness.step()
     assert not played.is_paused()
-    assert len(played.heard()) == most + 9
+    assert len(played.output()) == most + 9
 
 
 def test_websocket_pause_timeout_rejects_waiting_requests() -> None:
@@ -494,7 +494,7 @@ def test_websocket_pause_timeout_rejects_waiting_requests() -> None:
     assert played.is_paused()
     played.harness.wait(limits.pause)
     assert not played.is_paused()
-    assert {each["error"]["code"] for each in played.heard()} == {-32000}
+    assert {each["error"]["code"] for each in played.output()} == {-32000}
 
 
 def test_websocket_unread_responses_pause_reading() -> None:
@@ -506,7 +506,7 @@ def test_websocket_unread_responses_pause_reading() -> None:
     assert played.conversation.write_blocked(1)
     assert played.conversation.queued(None) > 1 << 20
     played.harness.wait(25.0)  # the silence is ours
-    assert len(played.heard()) == 29
+    assert len(played.output()) == 29
     assert not played.is_paused()
     assert not played.conversation.write_blocked(1)
 
@@ -606,12 +606,12 @@ def test_websocket_client_failed_negotiation_sends_1000() -> None:
 
 
 def test_websocket_callback_gets_whole_messages() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[D])
-    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, on_message=heard.append)
+    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, on_message=received.append)
     socket.receive_text("{", 0.0, end=False)
     socket.receive_text("}", 0.0)
-    assert heard == [b"{}"]
+    assert received == [b"{}"]
 
 
 # -- Split messages ------------------------------------------------------------------------------
@@ -627,7 +627,7 @@ def test_websocket_message_any_split_is_same(cuts: list[int]) -> None:
         played.socket.receive_text(message[start:end], 0.0, end=False)
     played.socket.receive_text("", 0.0)
     played.settle()
-    (answer,) = played.heard()
+    (answer,) = played.output()
     assert answer["result"]["content"][0]["text"] == "ä€𝄞"
 
 

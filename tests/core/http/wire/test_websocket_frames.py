@@ -14,11 +14,11 @@ from mcp_core import Limits
 from mcp_core.http import Close, Ping, Pong, Text, WebSocketFrames
 from mcp_core.registry import Server
 from tests.core.http.frames import ASK, PING, ROWS, TEXT, close, frame, message, short
-from tests.core.http.websocket_harness import Played, WebSocketHarness
+from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
 from tests.core.http.wire.test_websocket import client
 
 
-def played() -> tuple[Played, WebSocketFrames]:
+def played() -> tuple[WebSocketClient, WebSocketFrames]:
     server = Server("house", limits=Limits(message=100_000))
     played = WebSocketHarness(server).connect()
     return played, WebSocketFrames(played.socket, wsproto.frame_protocol, client=False)
@@ -78,10 +78,10 @@ def test_websocket_frames_length_is_checked_before_buffering() -> None:
     at, spelling = played()
     spelling.read(frame(TEXT, length=1 << 62), 0.0)
     at.settle()
-    assert at.heard() == [1009]
+    assert at.output() == [1009]
     for _ in range(100):
         spelling.read(bytes(65_536), 0.0)
-    assert at.heard() == []
+    assert at.output() == []
 
 
 def test_websocket_frames_after_close_are_discarded() -> None:
@@ -90,7 +90,7 @@ def test_websocket_frames_after_close_are_discarded() -> None:
     for _ in range(100):
         spelling.read(message(ASK), 0.0)
     at.settle()
-    assert at.heard() == [1000]
+    assert at.output() == [1000]
 
 
 def test_websocket_frames_encode_actions() -> None:

@@ -400,8 +400,8 @@ def test_output_structured_content_is_encoded_once() -> None:
 def test_output_schema_ignores_input_required_result(returns: Any, like: Any) -> None:
     for dialect in EVERY_DIALECT:
         assert output(returns).schema(dialect) == output(like).schema(dialect)
-    asked = InputRequiredResult(request_state="s")
-    assert output(returns).result(asked, E) is asked
+    requests = InputRequiredResult(request_state="s")
+    assert output(returns).result(requests, E) is requests
 
 
 def test_output_annotation_of_input_required_result_only() -> None:
