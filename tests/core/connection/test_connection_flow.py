@@ -308,11 +308,11 @@ def test_message_size_limit_is_inclusive(more: int) -> None:
     limit = len(encoded(ping(1)))
     message = encoded(ping(1)).replace(b"1}", b"1}", 1) + b" " * more
     harness = ConnectionHarness(Connection(SERVER, server_config(limits=Limits(message=limit))))
-    ways: list[Callable[[], None]] = [
+    calls: list[Callable[[], None]] = [
         lambda: harness.conn.receive_message(message, 0.0),
         lambda: harness.conn.receive_data(message + b"\r\n", 0.0),
     ]
-    for receive in ways:
+    for receive in calls:
         receive()
         if more:
             assert_rejected(harness.events(), f"longer than {limit} bytes")

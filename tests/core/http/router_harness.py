@@ -148,9 +148,9 @@ class RouterHarness:
         server: Server | None = None,
         *,
         limits: HttpLimits | None = None,
-        gate: HostOriginPolicy | None = None,
+        policy: HostOriginPolicy | None = None,
         routes: dict[str, Callable[[RequestHead], PlainResponse]] | None = None,
-        door: EndpointAuth | None = None,
+        auth: EndpointAuth | None = None,
         entropy: Callable[[int], bytes] | None = None,
         **options: Any,
     ) -> None:
@@ -159,14 +159,14 @@ class RouterHarness:
         self.endpoint = Endpoint(
             self.server.config,
             HttpOptions(
-                host_origin_policy=gate or HostOriginPolicy("127.0.0.1"),
+                host_origin_policy=policy or HostOriginPolicy("127.0.0.1"),
                 limits=limits or HttpLimits(),
                 **options,
             ),
             entropy=entropy or (lambda size: next(names).to_bytes(size, "big")),
             param_headers=self.server.param_headers,
             token=self.server,
-            auth=door,
+            auth=auth,
         )
         self.router = Router({"/mcp": self.endpoint}, routes)
         self.now = 0.0

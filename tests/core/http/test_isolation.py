@@ -83,8 +83,8 @@ class Setup(NamedTuple):
     secret: str
 
 
-def setup(door: EndpointAuth | None = None) -> Setup:
-    harness = RouterHarness(door=door)
+def setup(auth: EndpointAuth | None = None) -> Setup:
+    harness = RouterHarness(auth=auth)
     secret = "nonce-of-ann"
     ann = harness.session(principal="ann", elicitation={})
     own = ann.get()
@@ -552,10 +552,10 @@ def test_disconnect_at_any_action_leaves_nothing(call: str, reply: str) -> None:
 
 def _unread(client: SessionClient) -> None:
     harness = client.harness
-    deaf = client.call(1, "count", progress=True, to=1000).exchange
+    unread = client.call(1, "count", progress=True, to=1000).exchange
     harness.step()
     read = harness.read
-    harness.read = lambda exchange: None if exchange is deaf else read(exchange)  # type: ignore[method-assign]
+    harness.read = lambda exchange: None if exchange is unread else read(exchange)  # type: ignore[method-assign]
     harness.step(1)
     harness.read = read  # type: ignore[method-assign]
 
@@ -650,26 +650,26 @@ def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
     harness = RouterHarness(limits=HttpLimits(queued=2_000))
     client = harness.session()
     call = CALLS["modern, telling"] if modern else CALLS["telling"]
-    deaf = client.call("deaf", "count", progress=True, to=10_000)
+    unread = client.call("deaf", "count", progress=True, to=10_000)
     harness.step()
     read = harness.read
-    harness.read = lambda exchange: None if exchange is deaf.exchange else read(exchange)  # type: ignore[method-assign]
+    harness.read = lambda exchange: None if exchange is unread.exchange else read(exchange)  # type: ignore[method-assign]
     for number in range(10):
         other = harness.call(1, text="x") if modern else client.call(number, text="x")
         assert other.message["result"]["content"][0]["text"] == "x"
         telling = call(harness, harness.session())
         harness.step(5)
         assert telling.ended
-    assert deaf.exchange.queued == 0  # it was given up
+    assert unread.exchange.queued == 0  # it was given up
     (session,) = [each for each in harness.endpoint.sessions.values() if each.id == client.id]
     assert isinstance(session, Session)
     assert harness.endpoint.log.bytes < 256 * 1000
-    harness.router.disconnected(deaf.exchange, harness.now)
+    harness.router.disconnected(unread.exchange, harness.now)
     harness.pump()
     # It may resume the retained events.
-    again = client.get(deaf.last_id)
+    again = client.get(unread.last_id)
     assert again.status == (
-        200 if progress_in(deaf)[-1] >= session.streams[b"2"].last_evicted else 400
+        200 if progress_in(unread)[-1] >= session.streams[b"2"].last_evicted else 400
     )
     assert left_over(harness) == {}
 

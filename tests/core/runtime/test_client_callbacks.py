@@ -119,11 +119,11 @@ def test_callback_value_becomes_response(
 def test_callback_gets_params() -> None:
     received: list[Any] = []
 
-    def hear(*args: Any) -> Any:
+    def record(*args: Any) -> Any:
         received.append(args)
         return None if args else []
 
-    callbacks = ClientCallbacks({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
+    callbacks = ClientCallbacks({"on_elicit": record, "on_sample": record, "on_roots": record})
     result_of(callbacks.respond(NAME))
     with pytest.raises(McpError):
         result_of(callbacks.respond(MODEL))

@@ -493,7 +493,7 @@ acts = st.one_of(
     st.tuples(st.just("listen"), st.sampled_from(IDS[1:]), some_changes),
     st.tuples(st.just("cancel"), st.sampled_from(IDS[1:])),
     st.tuples(st.just("publish"), st.sampled_from(CHANGES)),
-    st.tuples(st.just("tell"), st.sets(st.sampled_from(IDS))),
+    st.tuples(st.just("notify"), st.sets(st.sampled_from(IDS))),
     st.tuples(st.just("end")),
 )
 
@@ -538,7 +538,7 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(
             interested = {(id, details[0]) for id, those in wanted.items() if details[0] in those}
             assert table.publish(details[0]) is bool(interested)
             owed |= interested
-        elif act == "tell":
+        elif act == "notify":
             notice = table.next_notification(details[0].__contains__)
             if notice is None:
                 assert not any(id in details[0] for id, _ in owed)

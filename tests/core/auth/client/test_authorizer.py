@@ -206,12 +206,12 @@ def test_warnings_too_many_drop_oldest() -> None:
 
 
 @pytest.mark.requirement("AU-1", "AU-3")
-@pytest.mark.parametrize(("server", "met", "url", "addresses"), PLACES)
+@pytest.mark.parametrize(("server", "server_address", "url", "addresses"), PLACES)
 def test_may_fetch_address_depends_on_server_address(
-    server: str, met: str | None, url: str, addresses: dict[str, bool]
+    server: str, server_address: str | None, url: str, addresses: dict[str, bool]
 ) -> None:
     auth = authorizer(server)
-    auth.set_server_address(met)
+    auth.set_server_address(server_address)
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
 
 

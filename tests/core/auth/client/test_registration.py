@@ -315,7 +315,7 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
 
 
 @pytest.mark.parametrize(
-    ("members", "held", "identity"),
+    ("members", "stored", "identity"),
     [
         ({"client_id": "c"}, tokens("c"), ClientIdentity("c", NONE)),
         ({"client_id": "c"}, tokens("d", POST), None),
@@ -326,9 +326,9 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
     ],
 )
 def test_known_identity_of_tokens_table(
-    members: dict[str, Any], held: Tokens | None, identity: ClientIdentity | None
+    members: dict[str, Any], stored: Tokens | None, identity: ClientIdentity | None
 ) -> None:
-    assert known_identity(profile(**members), authority(**SUPPORTED).metadata, held) == identity
+    assert known_identity(profile(**members), authority(**SUPPORTED).metadata, stored) == identity
 
 
 def test_identity_repr_shows_no_secret() -> None:

@@ -54,7 +54,7 @@ GRANTS = {
 }
 
 
-def house() -> Server:
+def scoped_server() -> Server:
     server = Server("house")
 
     @server.tool
@@ -110,8 +110,8 @@ class AuthHarness(RouterHarness):
     ) -> None:
         self.log: list[tuple[str, BaseException | None]] = []
         self.levels: list[int] = []
-        door = EndpointAuth(guard, wall_time, self._note)
-        super().__init__(house(), door=door, **options)
+        auth = EndpointAuth(guard, wall_time, self._note)
+        super().__init__(scoped_server(), auth=auth, **options)
 
     def _note(self, level: int, form: str, text: str, *, exc_info: BaseException | None) -> None:
         self.levels.append(level)
@@ -228,7 +228,7 @@ def test_token_in_the_query_or_the_body_is_ignored() -> None:
 
 
 def test_host_and_origin_are_checked_before_the_token() -> None:
-    harness = guarded(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example.com"]))
+    harness = guarded(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example.com"]))
     strange = [(b"host", b"evil.example"), *POST[1:], (b"authorization", b"Bearer ann")]
     assert harness.send(b"POST", strange, b"{}").status == 421
     assert harness.post({}, (b"origin", b"https://evil.example"), principal="ann").status == 403
@@ -615,7 +615,7 @@ UNREADABLE: list[bytes] = [
 
 @pytest.mark.parametrize("body", UNREADABLE)
 def test_invalid_body_gets_its_error_only_with_a_token(body: bytes) -> None:
-    harness, unguarded = guarded(), RouterHarness(house())
+    harness, unguarded = guarded(), RouterHarness(scoped_server())
     assert harness.post(body, principal="none").status == 403
     mine, theirs = harness.post(body, principal="ann"), unguarded.post(body)
     assert (mine.status, mine.body) == (theirs.status, theirs.body)
@@ -693,7 +693,7 @@ def test_request_state_belongs_to_its_principal() -> None:
 # -- For how long ----------------------------------------------------------------------------------
 
 
-def fleeting(text: str) -> Grant | None:
+def grant_with_expiry(text: str) -> Grant | None:
     """Tokens that are good for as many seconds as they say."""
     name, _, seconds = text.partition("-")
     return Grant(name, "app", frozenset({READ, WRITE}), NOW + float(seconds), leeway=5)
@@ -702,7 +702,7 @@ def fleeting(text: str) -> Grant | None:
 LISTEN: dict[str, Any] = {"notifications": {"toolsListChanged": True}}
 
 
-def stands(reply: Reply) -> bool:
+def is_open(reply: Reply) -> bool:
     return not reply.ended
 
 
@@ -710,7 +710,7 @@ def stands(reply: Reply) -> bool:
 @pytest.mark.parametrize("what", ["listen", "GET"])
 @pytest.mark.requirement("AR-13")
 def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) -> None:
-    harness = guarded(fleeting)
+    harness = guarded(grant_with_expiry)
     client = harness.session(principal="ann-60")
     stream = (
         client.get() if what == "GET" else harness.ask("subscriptions/listen", "ann-60", **LISTEN)
@@ -722,26 +722,26 @@ def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) ->
             harness.server.changed(tools=True)
             harness.pump()
     assert stream.is_stream
-    assert stands(stream)
+    assert is_open(stream)
     harness.wait(1 if busy else 15)
     if busy:
         assert harness.tool("whoami", "bob-900").status == 200
     harness.server.changed(tools=True)
     harness.pump()
-    assert not stands(stream)
+    assert not is_open(stream)
     assert not [each for each in stream.messages if "result" in each]
     assert not harness.endpoint.one_shots
     # Its client comes back, and goes on where it was.
     if what == "GET":
         again = client.get(stream.last_id)
         assert again.status == 200
-        assert stands(again)
+        assert is_open(again)
         assert client.delete().status == 204
     assert harness.endpoint.idle
 
 
 def test_running_call_outlives_the_token() -> None:
-    harness = guarded(fleeting)
+    harness = guarded(grant_with_expiry)
     client = harness.session(principal="ann-60")
     lone, called = harness.tool("slow", "ann-60"), client.call(1, "slow", progress=True)
     harness.wait(300)
@@ -754,28 +754,28 @@ def test_running_call_outlives_the_token() -> None:
     harness.close_after(called)
     again = client.get(called.last_id)
     harness.wait(300)
-    assert stands(again)
+    assert is_open(again)
     harness.step(3)
     assert again.message_text == "done"
 
 
 def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
-    harness = guarded(fleeting)
+    harness = guarded(grant_with_expiry)
     opened = harness.get(principal="ann-60")
     target = opened.events[0][1]
     harness.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann-60")
     ready = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     harness.send(b"POST", POST, ready, target, principal="ann-120")
     harness.wait(110)
-    assert stands(opened)
+    assert is_open(opened)
     call = json.encode(request(1, "tools/call", {"name": "slow"}))
     assert harness.send(b"POST", POST, call, target, principal="ann-130").status == 202
     harness.wait(200)
-    assert stands(opened)  # what is answered is answered there
+    assert is_open(opened)  # what is answered is answered there
     harness.step(3)
     assert opened.messages[-1]["id"] == 1
     harness.wait(15)
-    assert not stands(opened)
+    assert not is_open(opened)
     assert not harness.endpoint.sessions
 
 
@@ -783,7 +783,7 @@ def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
 @pytest.mark.requirement("AR-10")
 def test_body_that_outlasts_its_token_is_denied(seconds: int, status: int) -> None:
     clock = [NOW]
-    harness = AuthHarness(guard(fleeting), wall_time=lambda: clock[0])
+    harness = AuthHarness(guard(grant_with_expiry), wall_time=lambda: clock[0])
     body = json.encode(
         request(1, "tools/call", {"name": "erase", "arguments": {}, "_meta": meta()})
     )
@@ -808,7 +808,7 @@ def test_grant_without_expiry_never_expires() -> None:
     harness = guarded()
     stream = harness.session(principal="ann").get()
     harness.wait(10_000)
-    assert stands(stream)
+    assert is_open(stream)
 
 
 # -- Metadata --------------------------------------------------------------------------------------

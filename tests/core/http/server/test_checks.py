@@ -50,7 +50,7 @@ def test_preflight_allows_the_requested_headers(
 
 
 def test_cors_headers_are_sent_to_listed_origins_only() -> None:
-    harness = RouterHarness(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
+    harness = RouterHarness(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     version = (b"mcp-protocol-version", E.encode())
     body = request(1, "tools/list", {"_meta": meta()})
     for page, shares in ((PAGE, True), ((b"origin", b"http://127.0.0.1:8000"), False)):

@@ -153,7 +153,7 @@ def test_origin_of_the_server_itself_is_allowed() -> None:
 
 def test_origin_that_is_listed_gets_cors_headers() -> None:
     page = (b"origin", b"https://app.example")
-    harness = RouterHarness(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
+    harness = RouterHarness(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     wants = (b"access-control-request-headers", b"mcp-session-id, content-type")
     before = harness.send(
         b"OPTIONS", [HOST, page, (b"access-control-request-method", b"POST"), wants]

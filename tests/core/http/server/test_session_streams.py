@@ -257,14 +257,14 @@ def test_closed_conversation_sends_what_was_queued() -> None:
     both = client.post(
         [request(1, "ping"), request(2, "tools/call", {"name": "slow", "arguments": {"steps": 9}})]
     )
-    deaf = client.call(3, "count", progress=True, to=9)
+    unread = client.call(3, "count", progress=True, to=9)
     harness.unread = True
     harness.step(2)
     harness.server.changed(tools=True)
     harness.router.close()
     harness.pump()
     harness.unread = False
-    for reply in (listening, both, deaf):
+    for reply in (listening, both, unread):
         harness.read(reply.exchange)
         assert reply.ended
     assert [each.get("method", "result") for each in listening.messages][1:] == [
@@ -272,7 +272,7 @@ def test_closed_conversation_sends_what_was_queued() -> None:
         "result",
     ]
     assert [each["id"] for each in both.messages] == [1]
-    assert [each["params"]["progress"] for each in deaf.messages] == [1, 2]
+    assert [each["params"]["progress"] for each in unread.messages] == [1, 2]
     assert left_over(harness) == {}
 
 

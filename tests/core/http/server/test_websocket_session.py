@@ -241,7 +241,7 @@ def test_websocket_closes_when_the_token_expires() -> None:
 @pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
 def test_upgrade_checks_every_form_of_host_and_origin(gate: HostOriginPolicy) -> None:
     letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(gate)]
-    harness = WebSocketHarness(gate=gate)
+    harness = WebSocketHarness(policy=gate)
     for host, let_in in HOSTS:
         assert harness.ask_for_socket(upgrade(host=host)).status == (
             101 if letter in let_in else 421
