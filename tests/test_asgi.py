@@ -129,10 +129,10 @@ def test_asgi_lifespan_failure_is_reported_and_logged(
 
     async def main() -> None:
         call = Call({"type": "lifespan"})
-        call.tell({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
+        call.deliver({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
         await call.run(driver.asgi(Neutral(lifespan=lived).server))
         assert call.failure is None
-        assert call.said == said
+        assert call.sent == said
 
     driver.run(main)
     [record] = caplog.records
@@ -153,7 +153,7 @@ def test_asgi_shutdown_cancels_handlers_and_answers_clients(
         async with serve_app(driver.asgi(neutral.server)) as host:
             session = await host.session()
             call, stream = session.calling(1, "wait"), session.get()
-            await stream.until(lambda: stream.said)
+            await stream.until(lambda: stream.sent)
             await neutral.started.wait()
         assert neutral.log == ["cancelled"]
         await call.end()
@@ -257,7 +257,7 @@ def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
                 await anyio.lowlevel.checkpoint()
             given_up.task.cancel()
             assert text_of(await host.call_tool(2, "value").end()) == "alive"
-            assert given_up.said == []
+            assert given_up.sent == []
         assert lived.seen == ["in"]
 
     driver.run_to_the_end(main)
@@ -275,7 +275,7 @@ def test_asgi_request_task_cancelled_cancels_the_handler(driver: Driver) -> None
             call.task.cancel()
             await call.end()
             await neutral.until(lambda: neutral.log == ["cancelled"])
-            assert call.said == []
+            assert call.sent == []
 
     driver.run(main)
 
@@ -285,12 +285,12 @@ def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.begin("POST", [HOST], None)
-            call.refuses = OSError("gone")
+            call.send_error = OSError("gone")
             await call.end()
             call = host.call_tool(1, tool, arguments={"to": 3} if tool == "count" else {})
-            call.refuses = OSError("gone")
+            call.send_error = OSError("gone")
             await call.end()
-            assert call.said == []
+            assert call.sent == []
 
     driver.run(main)
 
@@ -326,15 +326,15 @@ def test_asgi_errors_of_the_server_propagate(driver: Driver) -> None:
         neutral = Neutral()
         async with serve_app(driver.asgi(neutral.server)) as host:
             early = host.begin("POST", host.call_tool(1, "echo").scope["headers"], None)
-            early.tell(ZeroDivisionError("in receive"))
+            early.deliver(ZeroDivisionError("in receive"))
             late = host.call_tool(2, "wait")
             await neutral.started.wait()
-            late.tell(ZeroDivisionError("in receive"))
+            late.deliver(ZeroDivisionError("in receive"))
             for call in (early, late):
                 with pytest.raises(ZeroDivisionError, match="in receive"):
                     await call.end()
             refusing = host.call_tool(3, "echo")
-            refusing.refuses = ZeroDivisionError("in send")
+            refusing.send_error = ZeroDivisionError("in send")
             with pytest.raises(ZeroDivisionError, match="in send"):
                 await refusing.end()
             await neutral.until(lambda: neutral.log == ["cancelled"])
@@ -358,12 +358,12 @@ def test_asgi_websocket_carries_a_connection_until_a_binary_message(driver: Driv
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.websocket()
-            call.tell(text_frame(initialize(D)))
-            await call.until(lambda: len(call.said) == 2)
+            call.deliver(text_frame(initialize(D)))
+            await call.until(lambda: len(call.sent) == 2)
             accepted, answer = frames_of(call)
             assert accepted == ACCEPT
             assert answer["result"]["protocolVersion"] == D
-            call.tell({"type": "websocket.receive", "bytes": b"{}"})
+            call.deliver({"type": "websocket.receive", "bytes": b"{}"})
             await call.end()
             assert frames_of(call)[2]["code"] == 1003
 
@@ -374,7 +374,7 @@ def test_asgi_websocket_with_bad_origin_is_rejected(driver: Driver) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             refused = await host.websocket((b"origin", b"http://evil.example")).end()
-            assert refused.said == [{"type": "websocket.close"}]
+            assert refused.sent == [{"type": "websocket.close"}]
 
     driver.run(main)
 
@@ -383,11 +383,11 @@ def test_asgi_websocket_authorizes_before_accepting(driver: Driver) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server, auth=guard())) as host:
             refused = await host.websocket(extensions={"websocket.http.response": {}}).end()
-            assert refused.said[0]["status"] == 401
+            assert refused.sent[0]["status"] == 401
             call = host.websocket((b"authorization", b"Bearer ann"))
-            await call.until(lambda: call.said)
-            assert call.said == [ACCEPT]
-            call.tell({"type": "websocket.disconnect"})
+            await call.until(lambda: call.sent)
+            assert call.sent == [ACCEPT]
+            call.deliver({"type": "websocket.disconnect"})
             await call.end()
 
     driver.run(main)
@@ -397,10 +397,10 @@ def test_asgi_websocket_disconnect_ends_the_call(driver: Driver) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.websocket()
-            await call.until(lambda: call.said)
-            call.tell({"type": "websocket.disconnect", "code": 1001})
+            await call.until(lambda: call.sent)
+            call.deliver({"type": "websocket.disconnect", "code": 1001})
             await call.end()
-            assert call.said == [ACCEPT]
+            assert call.sent == [ACCEPT]
 
     driver.run(main)
 
@@ -409,8 +409,8 @@ def test_asgi_websocket_closes_at_shutdown(driver: Driver) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.websocket()
-            await call.until(lambda: call.said)
-        assert call.said == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
+            await call.until(lambda: call.sent)
+        assert call.sent == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
 
     driver.run(main)
 
@@ -426,17 +426,17 @@ def test_asgi_websocket_with_unread_output_pauses_receiving(driver: Driver) -> N
     async def main() -> None:
         async with serve_app(driver.asgi(server)) as host:
             call = host.websocket()
-            await call.until(lambda: call.said)
-            call.taking = anyio.Event()
+            await call.until(lambda: call.sent)
+            call.accepting = anyio.Event()
             params = {"name": "shout", "arguments": {}}
             for id in range(40):
-                call.tell(text_frame(stateless_request(id, "tools/call", params)))
+                call.deliver(text_frame(stateless_request(id, "tools/call", params)))
             await anyio.sleep(0.05)
-            assert len(call._told) > 10
-            call.taking.set()
-            await call.until(lambda: len(call.said) == 41)
+            assert len(call._incoming) > 10
+            call.accepting.set()
+            await call.until(lambda: len(call.sent) == 41)
             assert {answer["id"] for answer in frames_of(call)[1:]} == set(range(40))
-            call.tell(text_frame(request(99, "ping")), {"type": "websocket.disconnect"})
+            call.deliver(text_frame(request(99, "ping")), {"type": "websocket.disconnect"})
             await call.end()
 
     driver.run(main)
@@ -448,16 +448,16 @@ def test_asgi_websocket_after_disconnect_sends_nothing(driver: Driver) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.websocket()
-            await call.until(lambda: call.said)
-            call.taking = anyio.Event()
-            call.tell(*(text_frame(request(id, "ping")) for id in range(3)))
+            await call.until(lambda: call.sent)
+            call.accepting = anyio.Event()
+            call.deliver(*(text_frame(request(id, "ping")) for id in range(3)))
             await anyio.sleep(0.01)
-            call.tell({"type": "websocket.disconnect"})
+            call.deliver({"type": "websocket.disconnect"})
             await anyio.sleep(0.01)
-            call.taking.set()
+            call.accepting.set()
             await call.end()
             # On asyncio a message that is being sent cannot be withdrawn.
-            assert len(call.said) <= 2
+            assert len(call.sent) <= 2
 
     driver.run(main)
 

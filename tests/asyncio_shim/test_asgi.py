@@ -15,12 +15,12 @@ def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
         neutral = Neutral(lifespan=lived)
         app = asgi(neutral.server)
         living = Call({"type": "lifespan"})
-        living.tell({"type": "lifespan.startup"})
+        living.deliver({"type": "lifespan.startup"})
         task = asyncio.create_task(living.run(app))
-        await living.until(lambda: living.said)
+        await living.until(lambda: living.sent)
         task.cancel()
         await asyncio.wait({task})
         assert lived.seen == ["in", "out"]
-        assert len(living.said) == 1
+        assert len(living.sent) == 1
 
     run(main())

@@ -160,8 +160,8 @@ class H2Wire:
         Raise `EOFError` if the connection ends before.
         """
         while True:
-            for place, heard in enumerate(self.frames):
-                if (heard.kind, heard.stream, heard.flags) == (kind, stream, flags):
+            for place, found in enumerate(self.frames):
+                if (found.kind, found.stream, found.flags) == (kind, stream, flags):
                     return self.frames.pop(place)
             if not await self.more():
                 raise EOFError(self.frames)
@@ -208,14 +208,14 @@ class H2Serving:
     def __init__(self, reception: HttpServerDriver, nursery: trio.Nursery) -> None:
         self.reception = reception
         self.nursery = nursery
-        self.told: list[AccessLogEntry] = []
+        self.access_log: list[AccessLogEntry] = []
         self.connections: list[H2ServerConnection] = []
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> H2Wire:
         """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
-        connection = H2ServerConnection(self.reception, stream or ours, self.told.append)
+        connection = H2ServerConnection(self.reception, stream or ours, self.access_log.append)
         self.connections.append(connection)
         self.open += 1
 

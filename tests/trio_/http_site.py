@@ -67,7 +67,7 @@ class HttpWire:
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
-        self.heard = b""
+        self.buffer = b""
 
     async def send(self, data: bytes) -> None:
         await self.stream.send_all(data)
@@ -76,7 +76,7 @@ class HttpWire:
         """Read more. Return False at the end."""
         with trio.fail_after(PATIENCE * 5):
             data = bytes(await self.stream.receive_some(65_536))
-        self.heard += data
+        self.buffer += data
         return bool(data)
 
     async def answer(self, *, to: bytes = b"POST") -> Answer:
@@ -85,13 +85,13 @@ class HttpWire:
         Raises:
             EOFError: the connection ended before that.
         """
-        while (found := _first(self.heard, to)) is None:
+        while (found := _first(self.buffer, to)) is None:
             if not await self.more():
-                found = _first(self.heard, to, ended=True)
+                found = _first(self.buffer, to, ended=True)
                 if found is None:
-                    raise EOFError(self.heard)
+                    raise EOFError(self.buffer)
                 break
-        answer, self.heard = found
+        answer, self.buffer = found
         return answer
 
     async def ask(self, request: bytes) -> Answer:
@@ -100,18 +100,18 @@ class HttpWire:
 
     async def until(self, wanted: bytes) -> bytes:
         """Read until `wanted` has arrived, and return everything up to it."""
-        while wanted not in self.heard:
+        while wanted not in self.buffer:
             if not await self.more():
-                raise EOFError(self.heard)
-        before, _, self.heard = self.heard.partition(wanted)
+                raise EOFError(self.buffer)
+        before, _, self.buffer = self.buffer.partition(wanted)
         return before + wanted
 
     async def rest(self) -> bytes:
         """Return everything up to the end of the connection."""
         while await self.more():
             pass
-        heard, self.heard = self.heard, b""
-        return heard
+        received, self.buffer = self.buffer, b""
+        return received
 
 
 def split_answers(data: bytes) -> list[Answer]:
@@ -303,14 +303,14 @@ class Serving:
     def __init__(self, reception: HttpServerDriver, nursery: trio.Nursery) -> None:
         self.reception = reception
         self.nursery = nursery
-        self.told: list[AccessLogEntry] = []
+        self.access_log: list[AccessLogEntry] = []
         self.connections: list[H11ServerConnection] = []
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> HttpWire:
         """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
-        connection = H11ServerConnection(self.reception, stream or ours, self.told.append)
+        connection = H11ServerConnection(self.reception, stream or ours, self.access_log.append)
         self.connections.append(connection)
         self.open += 1
 

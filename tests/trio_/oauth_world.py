@@ -145,10 +145,10 @@ async def oauth_world() -> AsyncIterator[World]:
                         body += event.data
                     elif isinstance(event, h11.EndOfMessage):
                         assert request is not None
-                        status, headers, said = await world.answer(request, bytes(body))
-                        data = b"" if said is None else json.dumps(said).encode()
+                        status, headers, document = await world.answer(request, bytes(body))
+                        data = b"" if document is None else json.dumps(document).encode()
                         more = {**headers, "content-length": str(len(data))}
-                        if said is not None:
+                        if document is not None:
                             more["content-type"] = "application/json"
                         for each in (
                             h11.Response(status_code=status, headers=list(more.items())),

@@ -40,7 +40,7 @@ async def served(world: World) -> AsyncIterator[End]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_stream, world.server, theirs)
         yield ours
-        if not ours.said:
+        if not ours.sent:
             await ours.aclose()  # no client has taken it yet
         if not ours.torn:
             await world.come_to_rest()  # the handlers were cancelled, so no grace period passes
@@ -62,12 +62,12 @@ async def falling_back(world: World, silent: bool) -> None:
 
     async def play_the_server() -> None:
         with world.excused():
-            asked = await wire.hear()
+            asked = await wire.receive()
             assert asked["method"] == "server/discover"
             if not silent:
-                await wire.tell(error(asked["id"], -32601))
+                await wire.send(error(asked["id"], -32601))
             await open_as_server(wire)
-            assert await wire.hear_all() == []
+            assert await wire.receive_all() == []
         await theirs.aclose()
 
     async with trio.open_nursery() as nursery:
@@ -122,9 +122,9 @@ async def a_call(client: Client) -> None:
 
 
 async def progress_and_a_timeout(client: Client) -> None:
-    heard: list[float] = []
-    await client.call_tool("steps", progress=lambda progress, *_: heard.append(progress))
-    assert heard == list(range(5))
+    received: list[float] = []
+    await client.call_tool("steps", progress=lambda progress, *_: received.append(progress))
+    assert received == list(range(5))
     with pytest.raises(CallTimeout):
         await client.call_tool("wait", timeout=0.05)
 
@@ -150,7 +150,7 @@ async def two_calls_of_which_one_is_given_up(client: Client) -> None:
 
 async def many_calls(client: Client) -> None:
     async with trio.open_nursery() as nursery:
-        for tool in "hello", "steps", "nested", "tell":
+        for tool in "hello", "steps", "nested", "log_messages":
             nursery.start_soon(client.call_tool, tool)
         with trio.move_on_after(0.001):
             async with trio.open_nursery() as given_up:

@@ -38,7 +38,7 @@ TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 
 async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
     """Play the server's part of the handshake."""
-    asked = await wire.hear()
+    asked = await wire.receive()
     if wire.version == E:
         assert asked["method"] == "server/discover"
         found = {
@@ -47,12 +47,12 @@ async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
             "ttlMs": 0,
             "cacheScope": "private",
         }
-        await wire.tell(result(asked["id"], found))
+        await wire.send(result(asked["id"], found))
     else:
         assert asked["method"] == "initialize"
         opened = {"protocolVersion": wire.version, "capabilities": offers, "serverInfo": INFO}
-        await wire.tell(result(asked["id"], opened))
-        assert (await wire.hear())["method"] == "notifications/initialized"
+        await wire.send(result(asked["id"], opened))
+        assert (await wire.receive())["method"] == "notifications/initialized"
 
 
 @asynccontextmanager
@@ -177,9 +177,9 @@ async def test_client_call_is_one_request_and_returns_its_result(
 ) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: call(client))
-        asked = await wire.hear()
+        asked = await wire.receive()
         assert (asked["method"], asked.get("params")) == (method, params)
-        await wire.tell(result(asked["id"], answer))
+        await wire.send(result(asked["id"], answer))
         await caller.ended.wait()
         assert caller.error is None
         assert caller.result == gives
@@ -189,12 +189,12 @@ async def test_client_call_is_one_request_and_returns_its_result(
 async def test_client_stateless_request_has_version_and_client_info(nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t", meta={"com.example/mine": 1}))
-        asked = await wire.hear()
+        asked = await wire.receive()
         assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == E
         assert asked["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] == {}
         assert asked["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "mcp-trio"
         assert asked["params"]["_meta"]["com.example/mine"] == 1
-        await wire.tell(result(asked["id"], {"content": [], "resultType": "complete"}))
+        await wire.send(result(asked["id"], {"content": [], "resultType": "complete"}))
         await caller.ended.wait()
         assert caller.result.content == []
 
@@ -202,7 +202,7 @@ async def test_client_stateless_request_has_version_and_client_info(nursery: tri
 async def test_client_stateless_ping_is_server_discover(nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, client.ping)
-        assert (await wire.hear())["method"] == "server/discover"
+        assert (await wire.receive())["method"] == "server/discover"
         nursery.cancel_scope.cancel()
         del caller
 
@@ -211,10 +211,10 @@ async def test_client_list_reads_all_pages(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, client.list_prompts)
         for expected, cursor in (None, "1"), ({"cursor": "1"}, ""), ({"cursor": ""}, None):
-            asked = await wire.hear()
+            asked = await wire.receive()
             assert asked.get("params") == expected
             page: Message = {"prompts": [{"name": f"before {cursor}"}]}
-            await wire.tell(
+            await wire.send(
                 result(asked["id"], page if cursor is None else page | {"nextCursor": cursor})
             )
         await caller.ended.wait()
@@ -225,19 +225,19 @@ async def test_client_list_with_a_repeated_cursor_raises(nursery: trio.Nursery) 
     async with talking() as (client, wire):
         caller = Caller(nursery, client.list_tools)
         while not caller.ended.is_set():
-            asked = await wire.hear()
-            await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": "again"}))
+            asked = await wire.receive()
+            await wire.send(result(asked["id"], {"tools": [TOOL], "nextCursor": "again"}))
             await trio.testing.wait_all_tasks_blocked()
         assert isinstance(caller.error, RemoteProtocolError)
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 @pytest.mark.requirement("RPC-11", "ERR-10")
 async def test_client_error_response_raises_peer_error(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(error(asked["id"], 1234, "not today", data=[1]))
+        asked = await wire.receive()
+        await wire.send(error(asked["id"], 1234, "not today", data=[1]))
         await caller.ended.wait()
         assert isinstance(caller.error, PeerError)
         assert (caller.error.code, caller.error.message, caller.error.data) == (
@@ -264,12 +264,12 @@ async def test_client_invalid_result_fails_its_call_only(
         other = Caller(nursery, lambda: client.call_tool("u"))
         asked = {
             message["params"]["name"]: message["id"]
-            for message in (await wire.hear(), await wire.hear())
+            for message in (await wire.receive(), await wire.receive())
         }
-        await wire.tell(result(asked["t"], answer))
+        await wire.send(result(asked["t"], answer))
         await caller.ended.wait()
         assert isinstance(caller.error, RemoteProtocolError)
-        await wire.tell(result(asked["u"], {"content": []}))
+        await wire.send(result(asked["u"], {"content": []}))
         await other.ended.wait()
         assert other.result == t.CallToolResult(content=[])
 
@@ -294,10 +294,10 @@ GARBAGE: list[Any] = [
 async def test_client_garbage_does_not_disturb_a_call(garbage: Any, nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(garbage)
+        asked = await wire.receive()
+        await wire.send(garbage)
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(result(asked["id"], {"content": []}))
+        await wire.send(result(asked["id"], {"content": []}))
         await caller.ended.wait()
         assert caller.result == t.CallToolResult(content=[])
 
@@ -305,10 +305,10 @@ async def test_client_garbage_does_not_disturb_a_call(garbage: Any, nursery: tri
 @pytest.mark.requirement("PING-1", "PING-2", "CAP-3")
 async def test_client_answers_requests_of_the_server(nursery: trio.Nursery) -> None:
     async with talking() as (_, wire):
-        await wire.tell(
+        await wire.send(
             request("s1", "ping"), request("s2", "roots/list"), request("s3", "no/such")
         )
-        answers = [await wire.hear() for _ in range(3)]
+        answers = [await wire.receive() for _ in range(3)]
         assert answers[0] == result("s1", {})
         assert [(each["id"], each["error"]["code"]) for each in answers[1:]] == [
             ("s2", -32601),
@@ -322,16 +322,18 @@ async def test_client_method_not_offered_is_not_sent() -> None:
         for method in "logging/setLevel", "server/discover", "tasks/list":
             with pytest.raises(LocalProtocolError):
                 await client.request(method, timeout=1)
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 async def test_client_concurrent_calls_are_answered_in_any_order(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         callers = [Caller(nursery, lambda n=n: client.call_tool(f"t{n}")) for n in range(32)]  # type: ignore[misc]
-        asked = {(message := await wire.hear())["params"]["name"]: message["id"] for _ in range(32)}
+        asked = {
+            (message := await wire.receive())["params"]["name"]: message["id"] for _ in range(32)
+        }
         assert len(set(asked.values())) == 32
         for n in reversed(range(32)):
-            await wire.tell(result(asked[f"t{n}"], {"content": [{"type": "text", "text": str(n)}]}))
+            await wire.send(result(asked[f"t{n}"], {"content": [{"type": "text", "text": str(n)}]}))
         for n, caller in enumerate(callers):
             await caller.ended.wait()
             assert caller.result.content[0].text == str(n)
@@ -354,21 +356,21 @@ async def test_client_call_scope_cancelled_sends_cancellation(
 ) -> None:
     async with talking(version) as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
+        asked = await wire.receive()
         caller.scope.cancel()
-        told = await wire.hear()
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == asked["id"]
+        cancellation = await wire.receive()
+        assert cancellation["method"] == "notifications/cancelled"
+        assert cancellation["params"]["requestId"] == asked["id"]
         assert caller.scope.cancelled_caught
         assert "0 calls" in repr(client)
-        await wire.tell(result(asked["id"], {"content": []}))  # they crossed on the stream
-        assert await wire.hears_nothing()
+        await wire.send(result(asked["id"], {"content": []}))  # they crossed on the stream
+        assert await wire.is_silent()
 
 
 async def test_client_response_before_cancellation_wins(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
+        asked = await wire.receive()
         client._conn.receive_data(
             b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % asked["id"], 0.0
         )
@@ -376,7 +378,7 @@ async def test_client_response_before_cancellation_wins(nursery: trio.Nursery) -
         caller.scope.cancel()
         await caller.ended.wait()
         assert caller.result == t.CallToolResult(content=[])
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 @pytest.mark.requirement("CXL-6")
@@ -420,9 +422,9 @@ async def test_client_call_without_response_times_out(
         assert trio.current_time() - start == pytest.approx(seconds)
         assert isinstance(caught.value, TimeoutError)
         assert isinstance(caught.value, McpTrioError)
-        asked, told = await wire.hear(), await wire.hear()
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == asked["id"]
+        asked, cancellation = await wire.receive(), await wire.receive()
+        assert cancellation["method"] == "notifications/cancelled"
+        assert cancellation["params"]["requestId"] == asked["id"]
 
 
 @pytest.mark.requirement("LIFE-22")
@@ -431,9 +433,9 @@ async def test_client_call_without_timeout_waits(
 ) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t", timeout=None))
-        asked = await wire.hear()
+        asked = await wire.receive()
         await trio.sleep(80_000)
-        await wire.tell(result(asked["id"], {"content": []}))
+        await wire.send(result(asked["id"], {"content": []}))
         await caller.ended.wait()
         assert caller.result == t.CallToolResult(content=[])
 
@@ -453,18 +455,18 @@ async def test_client_endless_progress_ends_at_max_timeout(
     async with talking() as (client, wire):
         start = trio.current_time()
         caller = Caller(nursery, lambda: client.call_tool("t", progress=lambda *_: None, **options))
-        asked = await wire.hear()
+        asked = await wire.receive()
         for number in range(397):
             await trio.sleep(step)
             if caller.ended.is_set():
                 break
-            await wire.tell(told_progress(asked["id"], number))
+            await wire.send(told_progress(asked["id"], number))
         await caller.ended.wait()
         assert isinstance(caller.error, CallTimeout)
         assert ("max_timeout" in str(caller.error)) is (options.get("max_timeout", 300) is not None)
-        assert (await wire.hear())["method"] == "notifications/cancelled"
-        told = trio.current_time() - start
-        assert seconds <= told < seconds + step  # the limit is checked once per step
+        assert (await wire.receive())["method"] == "notifications/cancelled"
+        elapsed = trio.current_time() - start
+        assert seconds <= elapsed < seconds + step  # the limit is checked once per step
 
 
 @pytest.mark.requirement("LIFE-23")
@@ -475,15 +477,15 @@ async def test_client_endless_pages_end_at_max_timeout(
         start = trio.current_time()
         caller = Caller(nursery, lambda: client.list_tools(timeout=10, max_timeout=35))
         for number in range(3):  # each page arrives in time and restarts the timeout
-            asked = await wire.hear()
+            asked = await wire.receive()
             await trio.sleep(9)
-            await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": str(number)}))
-        asked = await wire.hear()
+            await wire.send(result(asked["id"], {"tools": [TOOL], "nextCursor": str(number)}))
+        asked = await wire.receive()
         await caller.ended.wait()
         assert str(caller.error) == "tools/list was not over after 35 s in all (max_timeout)"
         assert trio.current_time() - start == pytest.approx(35)
-        told = await wire.hear()
-        assert (told["method"], told["params"]["requestId"]) == (
+        cancellation = await wire.receive()
+        assert (cancellation["method"], cancellation["params"]["requestId"]) == (
             "notifications/cancelled",
             asked["id"],
         )
@@ -494,7 +496,7 @@ async def test_client_invalid_timeout_raises_before_sending(timeout: float) -> N
     async with talking() as (client, wire):
         with pytest.raises(ValueError, match="seconds"):
             await client.call_tool("t", timeout=timeout)
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 # --- progress -----------------------------------------------------------------------------------
@@ -509,13 +511,13 @@ def told_progress(token: Any, progress: float, **more: Any) -> Message:
 @pytest.mark.requirement("PROG-2", "META-14")
 async def test_client_progress_comes_in_order_and_before_the_result(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
-        heard: list[tuple[float, float | None, str | None]] = []
+        received: list[tuple[float, float | None, str | None]] = []
         caller = Caller(
-            nursery, lambda: client.call_tool("t", progress=lambda *told: heard.append(told))
+            nursery, lambda: client.call_tool("t", progress=lambda *values: received.append(values))
         )
-        asked = await wire.hear()
+        asked = await wire.receive()
         token = asked["params"]["_meta"]["progressToken"]
-        await wire.tell(
+        await wire.send(
             told_progress(token, 1, total=3, message="one"),
             told_progress(token, 0.5),
             told_progress(token, 2),
@@ -524,16 +526,16 @@ async def test_client_progress_comes_in_order_and_before_the_result(nursery: tri
         )
         await caller.ended.wait()
         await trio.testing.wait_all_tasks_blocked()
-        assert heard == [(1, 3, "one"), (2, None, None)]
+        assert received == [(1, 3, "one"), (2, None, None)]
         assert caller.error is None
 
 
 async def test_client_progress_is_not_requested_without_a_callback(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.read_resource("a:b"))
-        asked = await wire.hear()
+        asked = await wire.receive()
         assert "_meta" not in asked["params"]
-        await wire.tell(told_progress(asked["id"], 1), result(asked["id"], {"contents": []}))
+        await wire.send(told_progress(asked["id"], 1), result(asked["id"], {"contents": []}))
         await caller.ended.wait()
         assert caller.error is None
 
@@ -548,10 +550,10 @@ async def test_client_progress_of_a_real_server() -> None:
             await context.progress(step, 50)
         return "there"
 
-    heard: list[float] = []
+    received: list[float] = []
     async with connect(server) as client:
-        await client.call_tool("steps", progress=lambda progress, *_: heard.append(progress))
-        assert heard == list(range(50))
+        await client.call_tool("steps", progress=lambda progress, *_: received.append(progress))
+        assert received == list(range(50))
 
 
 async def test_client_progress_restarts_the_timeout(
@@ -562,10 +564,10 @@ async def test_client_progress_restarts_the_timeout(
         caller = Caller(
             nursery, lambda: client.call_tool("t", timeout=10, progress=lambda *_: None)
         )
-        asked = await wire.hear()
+        asked = await wire.receive()
         for step in range(3):
             await trio.sleep(9)
-            await wire.tell(told_progress(asked["params"]["_meta"]["progressToken"], step))
+            await wire.send(told_progress(asked["params"]["_meta"]["progressToken"], step))
         await caller.ended.wait()
         assert isinstance(caller.error, CallTimeout)
         assert trio.current_time() - start == pytest.approx(37)
@@ -576,10 +578,10 @@ async def test_client_progress_callback_failure_fails_and_cancels_its_call(
     raised: type[BaseException], nursery: trio.Nursery
 ) -> None:
     caught: list[BaseException] = []
-    heard: list[object] = []
+    received: list[object] = []
 
-    def fail(*told: object) -> None:
-        heard.append(told)
+    def fail(*values: object) -> None:
+        received.append(values)
         raise raised("in the callback")
 
     async def call(client: Client) -> None:
@@ -590,18 +592,18 @@ async def test_client_progress_callback_failure_fails_and_cancels_its_call(
 
     async with talking() as (client, wire):
         nursery.start_soon(call, client)
-        asked = await wire.hear()
+        asked = await wire.receive()
         other = Caller(nursery, lambda: client.call_tool("u"))
-        also_asked = await wire.hear()
+        also_asked = await wire.receive()
         token = asked["params"]["_meta"]["progressToken"]
-        await wire.tell(told_progress(token, 1), told_progress(token, 2))
-        told = await wire.hear()
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == asked["id"]
+        await wire.send(told_progress(token, 1), told_progress(token, 2))
+        values = await wire.receive()
+        assert values["method"] == "notifications/cancelled"
+        assert values["params"]["requestId"] == asked["id"]
         [error] = caught
         assert type(error) is raised
-        assert heard == [(1, None, None)]
-        await wire.tell(result(also_asked["id"], {"content": []}))
+        assert received == [(1, None, None)]
+        await wire.send(result(also_asked["id"], {"content": []}))
         await other.ended.wait()
         assert other.error is None
 
@@ -623,12 +625,12 @@ async def test_client_fresh_cached_list_is_not_requested_again(
     async with talking(E) as (client, wire):
         for _ in range(2):
             caller = Caller(nursery, client.list_tools)
-            await wire.tell(result((await wire.hear())["id"], FRESH))
+            await wire.send(result((await wire.receive())["id"], FRESH))
             await caller.ended.wait()
             assert await client.list_tools() == caller.result
             await trio.sleep(61)
             assert (
-                await wire.hears_nothing()
+                await wire.is_silent()
             )  # a stale list is requested when it is needed, not when it expires
 
 
@@ -636,7 +638,7 @@ async def test_client_forget_clears_the_cache(nursery: trio.Nursery) -> None:
     async with talking(E) as (client, wire):
         for _ in range(2):
             caller = Caller(nursery, client.list_tools)
-            await wire.tell(result((await wire.hear())["id"], FRESH))
+            await wire.send(result((await wire.receive())["id"], FRESH))
             await caller.ended.wait()
             client.clear_cache()
     async with talking(D) as (client, _):
@@ -649,7 +651,7 @@ async def test_client_cache_hit_is_a_checkpoint(
 ) -> None:
     async with talking(E) as (client, wire):
         caller = Caller(nursery, client.list_tools)
-        await wire.tell(result((await wire.hear())["id"], FRESH))
+        await wire.send(result((await wire.receive())["id"], FRESH))
         await caller.ended.wait()
         with trio.testing.assert_checkpoints():
             assert await client.list_tools(timeout=timeout) == caller.result
@@ -657,7 +659,7 @@ async def test_client_cache_hit_is_a_checkpoint(
             scope.cancel()
             await client.list_tools(timeout=timeout)
         assert scope.cancelled_caught
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 # --- log messages -------------------------------------------------------------------------------
@@ -673,15 +675,15 @@ async def test_client_on_log_failure_affects_nothing_else(
     offers = OFFERS | {"logging": {}}
     async with talking(version, offers, on_log=fail, log_level="error") as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
-        heard = await wire.hear()
+        sent = await wire.receive()
         if version != E:
-            assert (heard["method"], heard["params"]) == ("logging/setLevel", {"level": "error"})
-            await wire.tell(error(heard["id"], -32602, "no such level"))
-            heard = await wire.hear()
+            assert (sent["method"], sent["params"]) == ("logging/setLevel", {"level": "error"})
+            await wire.send(error(sent["id"], -32602, "no such level"))
+            sent = await wire.receive()
         else:
-            assert heard["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "error"
-        told = notification("notifications/message", {"level": "error", "data": "x"})
-        await wire.tell(told, result(heard["id"], {"content": []}))
+            assert sent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "error"
+        logged = notification("notifications/message", {"level": "error", "data": "x"})
+        await wire.send(logged, result(sent["id"], {"content": []}))
         await caller.ended.wait()
         assert caller.error is None
     reported = [
@@ -705,7 +707,7 @@ async def test_client_connection_end_fails_every_call_at_once(
         start = trio.current_time()
         callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
         for _ in range(20):
-            await wire.hear()
+            await wire.receive()
         if how == "says its last half word":
             await wire.stream.send_all(b'{"jsonrpc":"2.0","id":')
         if how == "breaks":
@@ -726,7 +728,7 @@ async def test_client_connection_end_fails_every_call_at_once(
 async def test_client_broken_sending_is_noticed_at_the_next_call(nursery: trio.Nursery) -> None:
     async with talking() as (client, wire):
         caller = Caller(nursery, lambda: client.call_tool("t"))
-        await wire.hear()
+        await wire.receive()
         client._transport._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
         with pytest.raises(ConnectionLost, match="the connection broke"):
             await client.ping()
@@ -741,7 +743,7 @@ async def test_client_aclose_fails_every_call_at_once(
         start = trio.current_time()
         callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
         for _ in range(20):
-            await wire.hear()
+            await wire.receive()
         nursery.start_soon(client.aclose)  # from another task
         for caller in callers:
             await caller.ended.wait()
@@ -749,7 +751,7 @@ async def test_client_aclose_fails_every_call_at_once(
             assert str(caller.error) == "the client was closed"
         with pytest.raises(ConnectionLost, match="the client was closed"):
             await client.list_tools()
-        assert [message["method"] for message in await wire.hear_all()] == [
+        assert [message["method"] for message in await wire.receive_all()] == [
             "notifications/cancelled"
         ] * 20
         assert trio.current_time() == start
@@ -761,7 +763,7 @@ async def test_client_aclose_concurrently_and_repeatedly(nursery: trio.Nursery) 
             for _ in range(5):
                 closing.start_soon(client.aclose)
         await client.aclose()
-        assert await wire.hear_all() == []
+        assert await wire.receive_all() == []
 
 
 async def test_client_aclose_in_the_order_of_opening() -> None:
@@ -769,8 +771,8 @@ async def test_client_aclose_in_the_order_of_opening() -> None:
         await one.aclose()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(two.ping)
-            asked = await wire.hear()
-            await wire.tell(result(asked["id"]))
+            asked = await wire.receive()
+            await wire.send(result(asked["id"]))
         await two.aclose()
 
 
@@ -782,7 +784,7 @@ async def test_client_aclose_sends_queued_messages(nursery: trio.Nursery) -> Non
             scope.cancel()
             await client.call_tool("u")
         await client.aclose()
-        assert [message["method"] for message in await wire.hear_all()] == [
+        assert [message["method"] for message in await wire.receive_all()] == [
             "tools/call",
             "tools/call",
             "notifications/cancelled",

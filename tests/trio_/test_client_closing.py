@@ -136,7 +136,7 @@ async def test_closing_again_waits_for_the_queued_messages(nursery: trio.Nursery
         closers = [Caller(nursery, client.aclose) for _ in range(3)]
         await trio.testing.wait_all_tasks_blocked()
         assert not any(closer.ended.is_set() for closer in closers)
-        assert [message["method"] for message in await wire.hear_all()] == [
+        assert [message["method"] for message in await wire.receive_all()] == [
             "tools/call",
             "notifications/cancelled",
         ]

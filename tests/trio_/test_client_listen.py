@@ -45,12 +45,12 @@ class Telling:
             assert asked["method"] == "subscriptions/listen"
             self.id = asked["id"]
             honoured = answer or asked["params"]["notifications"]
-            await self.tell("subscriptions/acknowledged", notifications=honoured)
+            await self.notify("subscriptions/acknowledged", notifications=honoured)
         else:
             assert asked["method"] == "resources/subscribe"
             await self.peer.answer(asked)
 
-    async def tell(self, what: str, **params: Any) -> None:
+    async def notify(self, what: str, **params: Any) -> None:
         meta = {} if self.id is None else {"_meta": {ID: self.id}}
         await self.peer.notify(f"notifications/{what}", params | meta)
 
@@ -59,7 +59,7 @@ class Listener:
     """A subscription in a task of its own, with the changes that it yielded."""
 
     def __init__(self, client: Client, nursery: trio.Nursery, **wishes: Any) -> None:
-        self.heard: list[Change] = []
+        self.received: list[Change] = []
         self.error: BaseException | None = None
         self.changes: Changes | None = None
         self.begun, self.ended = trio.Event(), trio.Event()
@@ -72,7 +72,7 @@ class Listener:
                 async with client.listen(**wishes) as self.changes:
                     self.begun.set()
                     async for change in self.changes:
-                        self.heard.append(change)
+                        self.received.append(change)
         except Exception as exc:  # noqa: BLE001 - the test examines it
             self.error = exc
         self.ended.set()
@@ -95,19 +95,19 @@ async def test_subscription_yields_changes(version: str, nursery: trio.Nursery) 
         listener, telling = await listening(client, peer, nursery)
         assert listener.changes is not None
         assert listener.changes.honoured == (TOOLS, ONE)
-        await telling.tell("tools/list_changed")
+        await telling.notify("tools/list_changed")
         await trio.testing.wait_all_tasks_blocked()
-        await telling.tell("prompts/list_changed")  # it is not in the subscription
-        await telling.tell("resources/updated", uri="x:1")
+        await telling.notify("prompts/list_changed")  # it is not in the subscription
+        await telling.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
-        assert listener.heard == [TOOLS, ONE]
+        assert listener.received == [TOOLS, ONE]
         listener.scope.cancel()
         await listener.ended.wait()
         if version == E:
             await peer.expect("notifications/cancelled", {"requestId": telling.id})
         else:
             await peer.answer(await peer.expect("resources/unsubscribe", {"uri": "x:1"}))
-        await telling.tell("tools/list_changed")
+        await telling.notify("tools/list_changed")
         await peer.expect_silence()
         assert "0 calls" in repr(client)
 
@@ -132,15 +132,15 @@ async def test_subscription_merges_changes_for_a_slow_reader(
         nursery.start_soon(telling.opens)
         async with client.listen(tools=True, resources=["x:1"]) as changes:
             for _ in range(1000):
-                await telling.tell("tools/list_changed")
-                await telling.tell("resources/updated", uri="x:1")
+                await telling.notify("tools/list_changed")
+                await telling.notify("resources/updated", uri="x:1")
             await trio.testing.wait_all_tasks_blocked()
             assert repr(changes).endswith("2 changed>>")
             assert [await anext(changes), await anext(changes)] == [TOOLS, ONE]
             with trio.move_on_after(0) as impatience:
                 await anext(changes)
             assert impatience.cancelled_caught
-            await telling.tell("tools/list_changed")
+            await telling.notify("tools/list_changed")
             assert await anext(changes) == TOOLS
         if version == D:
             await peer.answer(await peer.expect("resources/unsubscribe"))
@@ -154,7 +154,7 @@ async def test_subscription_next_is_a_checkpoint(version: str, nursery: trio.Nur
         with trio.testing.assert_checkpoints():
             block = client.listen(uris=["x:1"])
             changes = await block.__aenter__()
-        await telling.tell("resources/updated", uri="x:1")
+        await telling.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -175,8 +175,8 @@ async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery)
         first = await blocks.enter_async_context(client.listen(uris=["x:1"]))
         nursery.start_soon(telling[1].opens)
         second = await blocks.enter_async_context(client.listen(tools=True, uris=["x:2"]))
-        await telling[0].tell("resources/updated", uri="x:1")
-        await telling[1].tell("tools/list_changed")
+        await telling[0].notify("resources/updated", uri="x:1")
+        await telling[1].notify("tools/list_changed")
         assert await anext(first) == ONE
         assert await anext(second) == TOOLS
 
@@ -188,10 +188,10 @@ async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery)
 async def test_subscription_ended_by_the_server_ends_the_loop(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener, telling = await listening(client, peer, nursery)
-        await telling.tell("tools/list_changed")
+        await telling.notify("tools/list_changed")
         await peer.answer({"id": telling.id}, {"_meta": {ID: telling.id}})
         await listener.ended.wait()
-        assert (listener.error, listener.heard) == (None, [TOOLS])
+        assert (listener.error, listener.received) == (None, [TOOLS])
         await peer.expect_silence()
 
 
@@ -217,13 +217,13 @@ async def test_subscription_of_a_lost_connection_raises(
     async with play_server(version) as (client, peer):
         one, _ = await listening(client, peer, nursery, uris=["x:0"])
         other, telling = await listening(client, peer, nursery, uris=["x:1"])
-        await telling.tell("resources/updated", uri="x:1")
+        await telling.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
         await (client.aclose() if how == "closed" else peer.aclose())
         for listener in one, other:
             await listener.ended.wait()
             assert isinstance(listener.error, ConnectionLost)
-        assert (one.heard, other.heard) == ([], [ONE])
+        assert (one.received, other.received) == ([], [ONE])
         with pytest.raises(ConnectionLost):
             async with client.listen(tools=True):
                 pass
@@ -260,9 +260,9 @@ async def test_subscription_block_has_no_timeout(
     async with play_server(version) as (client, peer):
         listener, telling = await listening(client, peer, nursery)
         await trio.sleep(80_000)
-        await telling.tell("resources/updated", uri="x:1")
+        await telling.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
-        assert listener.heard == [ONE]
+        assert listener.received == [ONE]
         listener.scope.cancel()
 
 

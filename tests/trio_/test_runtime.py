@@ -60,24 +60,24 @@ class Job(CallbackJob):
     `failed` behaves as in every `CallbackJob`.
     """
 
-    __slots__ = ("told",)
+    __slots__ = ("calls",)
 
     def __init__(self, work: Callable[[], Awaitable[Any]]) -> None:
         super().__init__(work, lambda *_: None)
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
 
     def done(self, answer: Any) -> None:
-        self.told.append(answer)
+        self.calls.append(answer)
 
     def failed(self, exc: BaseException) -> None:
-        self.told.append(exc)
+        self.calls.append(exc)
         super().failed(exc)
 
     def dropped(self) -> None:
-        self.told.append("dropped")
+        self.calls.append("dropped")
 
     def after(self) -> None:
-        self.told.append("after")
+        self.calls.append("after")
 
 
 async def works() -> str:
@@ -89,8 +89,8 @@ async def test_job_methods_are_called_in_order() -> None:
     job = Job(works)
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
-        assert job.told == []
-    assert job.told == ["answer", "dropped", "after"]
+        assert job.calls == []
+    assert job.calls == ["answer", "dropped", "after"]
 
 
 async def test_job_exception_is_passed_to_failed() -> None:
@@ -102,7 +102,7 @@ async def test_job_exception_is_passed_to_failed() -> None:
     job = Job(fails)
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
-    assert job.told == [error, "dropped", "after"]
+    assert job.calls == [error, "dropped", "after"]
 
 
 async def test_job_exception_raised_by_failed_propagates() -> None:
@@ -113,7 +113,7 @@ async def test_job_exception_raised_by_failed_propagates() -> None:
     with pytest.RaisesGroup(KeyboardInterrupt):
         async with trio.open_nursery() as nursery:
             start_job(job, nursery, job.after)
-    assert job.told[1:] == ["dropped", "after"]
+    assert job.calls[1:] == ["dropped", "after"]
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -124,7 +124,7 @@ async def test_job_stopped_is_dropped(begun: bool) -> None:
         if begun:
             await trio.testing.wait_all_tasks_blocked()
         job.stop()
-    assert job.told == ["dropped", "after"]
+    assert job.calls == ["dropped", "after"]
 
 
 async def test_job_failing_while_stopped_is_passed_to_failed() -> None:
@@ -133,7 +133,7 @@ async def test_job_failing_while_stopped_is_passed_to_failed() -> None:
         start_job(job, nursery, job.after)
         await trio.testing.wait_all_tasks_blocked()
         job.stop()
-    [group, *rest] = job.told
+    [group, *rest] = job.calls
     assert isinstance(group, ExceptionGroup)
     assert (type(group.exceptions[0]), rest) == (KeyError, ["dropped", "after"])
 
@@ -157,8 +157,8 @@ async def test_job_cancelled_from_outside_propagates() -> None:
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     assert scope.cancelled_caught
-    assert jobs[0].told == ["dropped", "after"]
-    assert isinstance(jobs[1].told[0], ExceptionGroup)
+    assert jobs[0].calls == ["dropped", "after"]
+    assert isinstance(jobs[1].calls[0], ExceptionGroup)
 
 
 async def test_job_stale_cancelled_is_a_failure() -> None:
@@ -178,26 +178,26 @@ async def test_job_stale_cancelled_is_a_failure() -> None:
         __slots__ = ()
 
         def failed(self, exc: BaseException) -> None:
-            self.told.append(exc)
+            self.calls.append(exc)
 
     job = Keeping(keeps)
     async with trio.open_nursery() as nursery:
         start_job(job, nursery, job.after)
-    assert job.told == [kept[0], "dropped", "after"]
+    assert job.calls == [kept[0], "dropped", "after"]
 
 
 @pytest.mark.parametrize(
-    ("shutdown_timeout", "told"),
+    ("shutdown_timeout", "calls"),
     [(None, ["dropped", "after"]), (1.0, ["answer", "dropped", "after"])],
 )
 async def test_job_started_in_cancelled_nursery_runs_only_with_shutdown_timeout(
-    shutdown_timeout: float | None, told: list[str]
+    shutdown_timeout: float | None, calls: list[str]
 ) -> None:
     job = Job(works)
     async with trio.open_nursery() as nursery:
         nursery.cancel_scope.cancel()
         start_job(job, nursery, job.after, shutdown_timeout=shutdown_timeout)
-    assert job.told == told
+    assert job.calls == calls
     assert job.shutting_down == (shutdown_timeout is not None)
 
 
@@ -210,4 +210,4 @@ async def test_job_over_shutdown_timeout_is_cancelled(
         nursery.cancel_scope.cancel()
         start_job(job, nursery, job.after, shutdown_timeout=1.0)
     assert trio.current_time() - start == 1.0
-    assert job.told == ["dropped", "after"]
+    assert job.calls == ["dropped", "after"]

@@ -96,16 +96,16 @@ async def test_server_end_of_input_ends_an_idle_server_at_once(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    assert await wire.hear_all() == []
+    assert await wire.receive_all() == []
     assert watch.happened == {"end": 0}
 
 
 async def test_server_end_of_input_lets_running_handlers_answer(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(wire.calling(1, "take", {"seconds": 3}))
+    await wire.send(wire.calling(1, "take", {"seconds": 3}))
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    [answer] = await wire.hear_all()
+    [answer] = await wire.receive_all()
     assert text_of(answer) == "in time"
     assert watch.happened == {"finally": 3, "end": 3}
 
@@ -117,19 +117,19 @@ async def test_server_end_of_input_lets_waiting_requests_run(
     server.add_tool((watch := Watch()).take)
     watch.start = 0.0
     async with served(server) as wire:
-        await wire.tell(*(wire.calling(n, "take", {"seconds": 1}) for n in range(3)))
+        await wire.send(*(wire.calling(n, "take", {"seconds": 1}) for n in range(3)))
         await wire.stream.send_eof()  # type: ignore[attr-defined]
-        assert [answer["id"] for answer in await wire.hear_all()] == [0, 1, 2]
+        assert [answer["id"] for answer in await wire.receive_all()] == [0, 1, 2]
 
 
 async def test_server_end_of_input_cancels_handlers_after_the_grace(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(
+    await wire.send(
         wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2})
     )
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    in_time, late = await wire.hear_all()
+    in_time, late = await wire.receive_all()
     assert in_time["id"] == 2
     assert late == {
         "jsonrpc": "2.0",
@@ -142,7 +142,7 @@ async def test_server_end_of_input_cancels_handlers_after_the_grace(
 async def test_server_shielded_handler_delays_only_the_end(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
+    await wire.send(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
     await wire.stream.aclose()
     await trio.sleep(31)
     assert watch.happened == {"finally": 30, "end": 30}
@@ -154,7 +154,7 @@ async def test_server_queued_responses_are_written_without_grace(
 ) -> None:
     ours, theirs = memory_pair()
     wire = Wire(ours)
-    await wire.tell(*(wire.asking(n, "ping") for n in range(1000)))
+    await wire.send(*(wire.asking(n, "ping") for n in range(1000)))
     await ours.send_eof()
     watch.start = 0.0
 
@@ -162,7 +162,7 @@ async def test_server_queued_responses_are_written_without_grace(
         await watch.serve(theirs, grace=grace)
 
     nursery.start_soon(serve)
-    assert len(await wire.hear_all()) == 1000
+    assert len(await wire.receive_all()) == 1000
 
 
 async def test_server_slow_reader_gets_all_responses(
@@ -172,7 +172,7 @@ async def test_server_slow_reader_gets_all_responses(
     answered = 0
 
     async def tell() -> None:
-        await wire.tell(*(wire.asking(n, "ping") for n in range(pings)))
+        await wire.send(*(wire.asking(n, "ping") for n in range(pings)))
         await wire.stream.send_eof()  # type: ignore[attr-defined]
 
     async with trio.open_nursery() as nursery:
@@ -188,7 +188,7 @@ async def test_server_slow_reader_gets_all_responses(
 async def test_server_unread_responses_are_dropped_after_a_timeout(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(*(wire.asking(n, "ping") for n in range(10_000)))
+    await wire.send(*(wire.asking(n, "ping") for n in range(10_000)))
     await wire.stream.send_eof()  # type: ignore[attr-defined]
     await trio.sleep(10)
     assert watch.happened == {"end": 5}
@@ -197,7 +197,7 @@ async def test_server_unread_responses_are_dropped_after_a_timeout(
 async def test_server_broken_stream_ends_it_at_once(
     watch: Watch, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(
+    await wire.send(
         wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30})
     )
     await trio.testing.wait_all_tasks_blocked()
@@ -215,7 +215,7 @@ async def test_server_cancelled_cancels_handlers_and_closes_the_stream(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch.serve, theirs)
             await wire.shake_hands()
-            await wire.tell(
+            await wire.send(
                 wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "chat", progressToken=1)
             )
             await trio.sleep(1)
@@ -234,7 +234,7 @@ async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch.serve, theirs)
             await wire.shake_hands()
-            await wire.tell(wire.calling(1, "shielded", {"seconds": 3}, progressToken=1))
+            await wire.send(wire.calling(1, "shielded", {"seconds": 3}, progressToken=1))
             await trio.sleep(1)
             scope.cancel()
     assert watch.happened == {"finally": 3}
@@ -246,10 +246,10 @@ async def test_server_serves_several_streams_and_revisions(
 ) -> None:
     async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
         watch.start = trio.current_time()
-        await one.tell(one.calling(1, "take", {"seconds": 2}))
-        await two.tell(two.calling(1, "take", {"seconds": 1}))
-        assert "resultType" in (await two.hear())["result"]
-        assert "resultType" not in (await one.hear())["result"]
+        await one.send(one.calling(1, "take", {"seconds": 2}))
+        await two.send(two.calling(1, "take", {"seconds": 1}))
+        assert "resultType" in (await two.receive())["result"]
+        assert "resultType" not in (await one.receive())["result"]
         await two.stream.aclose()
         assert await one.is_alive()
 
@@ -280,7 +280,7 @@ async def test_serve_stdio_serves_the_standard_streams(
     wire = Wire(stdio)
     await wire.shake_hands()
     await stdio.send_eof()
-    assert await wire.hear_all() == []
+    assert await wire.receive_all() == []
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -71,16 +71,16 @@ def house() -> Server:
         return ""
 
     @server.tool
-    async def tell(context: Context, times: int, size: int) -> str:
+    async def report(context: Context, times: int, size: int) -> str:
         """Report progress often, and wait for the reader."""
         for number in range(times):
             await context.progress(number, message="x" * size)
-            told.append(number)
-        return "told"
+            reported.append(number)
+        return "reported"
 
     started, ended = trio.Event(), trio.Event()
-    told: list[int] = []
-    server.started, server.ended, server.told = started, ended, told  # type: ignore[attr-defined]
+    reported: list[int] = []
+    server.started, server.ended, server.reported = started, ended, reported  # type: ignore[attr-defined]
     return server
 
 
@@ -116,7 +116,7 @@ async def test_websocket_frames_get_their_responses(
                 await wire.send(data[at : at + size])
             except trio.BrokenResourceError:
                 break  # the server has closed
-        assert await wire.heard() == answers
+        assert await wire.receive_all() == answers
 
 
 async def test_websocket_invalid_frames_end_without_waiting_for_close(
@@ -126,7 +126,7 @@ async def test_websocket_invalid_frames_end_without_waiting_for_close(
     async with talking() as wire:
         began = trio.current_time()
         await wire.send(frame(3) + b"x" * 1000)
-        assert await wire.heard() == [1002]
+        assert await wire.receive_all() == [1002]
         assert trio.current_time() == began
         await wire.stream.aclose()
 
@@ -136,7 +136,7 @@ async def test_websocket_close_is_awaited_for_a_second(autojump_clock: trio.abc.
     async with talking() as wire:
         began = trio.current_time()
         await wire.send(frame(BINARY))
-        assert await wire.heard() == [1003]
+        assert await wire.receive_all() == [1003]
         assert trio.current_time() == began + 1
 
 
@@ -152,7 +152,7 @@ async def test_websocket_close_over_tls_is_awaited_for_a_second(
         assert await wire.open(upgrade()) == 101
         began = trio.current_time()
         await wire.send(frame(3))
-        assert await wire.heard() == [1002]
+        assert await wire.receive_all() == [1002]
         assert trio.current_time() == began + 1
 
 
@@ -165,9 +165,9 @@ async def test_websocket_invalid_messages_are_limited(autojump_clock: trio.abc.C
         await wire.send(frame(TEXT, b"no JSON"))
         assert (await wire.message())["error"]["code"] == -32700
         await wire.send(frame(TEXT, b"no JSON") * 3)
-        heard = await wire.heard()
-        assert heard.pop() == 1007
-        assert {each["error"]["code"] for each in heard} == {-32700}
+        received = await wire.receive_all()
+        assert received.pop() == 1007
+        assert {each["error"]["code"] for each in received} == {-32700}
 
 
 # -- Rejected upgrades ---------------------------------------------------------------------------
@@ -265,7 +265,7 @@ async def test_websocket_upgrade_response_and_access_log(autojump_clock: trio.ab
         assert wire.headers[b"connection"] == b"upgrade"
         await trio.sleep(1)
         await wire.send(close(1000))
-        assert await wire.heard() == [1000]
+        assert await wire.receive_all() == [1000]
         await trio.sleep(0.1)
     (line,) = lines
     assert (line.method, line.target, line.status) == ("GET", "/mcp", 101)
@@ -351,15 +351,15 @@ async def echo(opened: Client, text: str) -> str:
 async def test_websocket_conversation_in_each_revision(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    heard: list[float] = []
+    received: list[float] = []
     async with client(of_client={"versions": [version]}) as opened:
         assert opened.peer.dialect.version == version
         assert await echo(opened, "ä€𝄞" * 100_000) == "ä€𝄞" * 100_000
         await opened.call_tool(
-            "tell", {"times": 3, "size": 1}, progress=lambda at, *_: heard.append(at)
+            "report", {"times": 3, "size": 1}, progress=lambda at, *_: received.append(at)
         )
-        assert heard == [0, 1, 2]
-        assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "tell"]
+        assert received == [0, 1, 2]
+        assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "report"]
 
 
 async def test_websocket_negotiates_the_newest_revision(autojump_clock: trio.abc.Clock) -> None:
@@ -470,7 +470,7 @@ async def test_websocket_internal_error_ends_one_connection(
 
         monkeypatch.setattr(WebSocketFrames, "read", fail)
         await wire.send(message(ASK))
-        assert await wire.heard() == [1011]
+        assert await wire.receive_all() == [1011]
         assert "internal error on <WebSocketServerConnection of <WebSocket" in caplog.text
         monkeypatch.undo()
         await other.send(message(ASK))
@@ -482,12 +482,12 @@ async def test_websocket_broken_while_sending_ends_the_handler(
 ) -> None:
     server = house()
     async with talking(server) as wire:
-        params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
+        params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
         await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(1)
         await trio.aclose_forcefully(wire.stream)
         await trio.sleep(1)
-        assert len(server.told) < 100  # type: ignore[attr-defined]
+        assert len(server.reported) < 100  # type: ignore[attr-defined]
 
 
 async def test_websocket_client_cancelled_after_the_server_is_gone(
@@ -514,20 +514,20 @@ async def test_websocket_client_cancelled_after_the_server_is_gone(
 async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio.abc.Clock) -> None:
     server = house()
     async with talking(server) as wire:
-        params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
+        params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
         await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(5)
-        said = len(server.told)  # type: ignore[attr-defined]
-        assert 10 < said < 100
+        reported = len(server.reported)  # type: ignore[attr-defined]
+        assert 10 < reported < 100
         await trio.sleep(5)
-        assert len(server.told) == said  # type: ignore[attr-defined]
-        heard = [await wire.message() for _ in range(501)]
-        assert heard[-1]["id"] == 1
+        assert len(server.reported) == reported  # type: ignore[attr-defined]
+        received = [await wire.message() for _ in range(501)]
+        assert received[-1]["id"] == 1
         await wire.send(message(stateless_request(2, "tools/call", params, progressToken=2)))
         await trio.sleep(40)
         while await wire.more():
             pass
-        assert len(server.told) < 700  # type: ignore[attr-defined]
+        assert len(server.reported) < 700  # type: ignore[attr-defined]
 
 
 async def test_websocket_server_unread_responses_pause_reading(
@@ -585,17 +585,17 @@ class PlayedPeer:
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
-        self.asked = b""
+        self.request = b""
 
     async def accept(self, answer: bytes | None = None) -> None:
-        while b"\r\n\r\n" not in self.asked:
-            self.asked += await self.stream.receive_some()
+        while b"\r\n\r\n" not in self.request:
+            self.request += await self.stream.receive_some()
         if answer is None:
             import base64
             import hashlib
             import re
 
-            found = re.search(rb"sec-websocket-key: (.*)\r", self.asked)
+            found = re.search(rb"sec-websocket-key: (.*)\r", self.request)
             assert found is not None
             proof = base64.b64encode(
                 hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
@@ -613,7 +613,7 @@ class PlayedPeer:
             )
         await self.stream.send_all(answer)
 
-    async def say(self, value: Any) -> None:
+    async def send(self, value: Any) -> None:
         await self.stream.send_all(message(value, mask=False))
 
     async def open(self) -> None:
@@ -622,7 +622,7 @@ class PlayedPeer:
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "p", "version": "1"},
         }
-        await self.say({"jsonrpc": "2.0", "id": 1, "result": result})
+        await self.send({"jsonrpc": "2.0", "id": 1, "result": result})
 
 
 async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseException:
@@ -662,9 +662,9 @@ SAID: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["at work", "before it is open"])
-@pytest.mark.parametrize(("data", "told"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
+@pytest.mark.parametrize(("data", "text"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
 async def test_websocket_close_or_error_of_the_server_is_reported(
-    data: bytes, told: str, early: bool, autojump_clock: trio.abc.Clock
+    data: bytes, text: str, early: bool, autojump_clock: trio.abc.Clock
 ) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.accept()
@@ -679,7 +679,7 @@ async def test_websocket_close_or_error_of_the_server_is_reported(
     error = await played(play)
     assert type(error).__name__ in ("ConnectFailed", "ConnectionLost", "RemoteProtocolError")
     assert isinstance(error, ConnectFailed) is early
-    with pytest.raises(type(error), match=told):
+    with pytest.raises(type(error), match=text):
         raise error
 
 
@@ -726,9 +726,9 @@ ANSWERS: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "told"), ANSWERS)
+@pytest.mark.parametrize(("answer", "text"), ANSWERS)
 async def test_websocket_rejected_upgrade_raises(
-    answer: bytes, told: str, autojump_clock: trio.abc.Clock
+    answer: bytes, text: str, autojump_clock: trio.abc.Clock
 ) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.accept(answer)
@@ -736,12 +736,12 @@ async def test_websocket_rejected_upgrade_raises(
 
     error = await played(play)
     assert isinstance(error, ConnectFailed)
-    with pytest.raises(ConnectFailed, match=told):
+    with pytest.raises(ConnectFailed, match=text):
         raise error
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "text"),
     [
         (
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n",
@@ -752,7 +752,7 @@ async def test_websocket_rejected_upgrade_raises(
     ],
 )
 async def test_websocket_endless_other_response_raises_at_once(
-    answer: bytes, told: str, autojump_clock: trio.abc.Clock
+    answer: bytes, text: str, autojump_clock: trio.abc.Clock
 ) -> None:
     """As a server without WebSockets that answers any GET with an event stream."""
 
@@ -760,7 +760,7 @@ async def test_websocket_endless_other_response_raises_at_once(
         await peer.accept(answer)
         await trio.sleep_forever()
 
-    with pytest.raises(ConnectFailed, match=told):
+    with pytest.raises(ConnectFailed, match=text):
         raise await played(play)
     assert trio.current_time() < 1
 

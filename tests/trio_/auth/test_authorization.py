@@ -450,10 +450,10 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_browser_login_shows_the_page_and_gets_the_redirect(
     world: World, browser: list[str]
 ) -> None:
-    told: list[str] = []
-    async with opened(world, LoginConfig(storage=MemoryStorage(), show=told.append)) as client:
+    shown: list[str] = []
+    async with opened(world, LoginConfig(storage=MemoryStorage(), show=shown.append)) as client:
         await client.list_tools()
-    assert told == browser
+    assert shown == browser
     assert browser[0].startswith(f"{world.root}/authorize?")
 
 
@@ -496,12 +496,12 @@ async def test_loopback_unrelated_requests_get_404(
 
     async def ask(port: int, request: bytes) -> None:
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-            said = b""
+            received = b""
             with suppress(trio.BrokenResourceError):
                 await stream.send_all(request)
                 async for data in stream:
-                    said += data
-            statuses.append(said[:12])
+                    received += data
+            statuses.append(received[:12])
 
     def come_back(url: str) -> bool:
         query = parse_qs(urlsplit(url).query)

@@ -269,17 +269,17 @@ async def ok(stream: trio.abc.Stream) -> None:
     await stream.send_all(OK + b"content-length: 2\r\n\r\nhi")
 
 
-@pytest.mark.parametrize("said", ["environment", "here"])
+@pytest.mark.parametrize("source", ["environment", "here"])
 async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
-    authority: trustme.CA, environment: pytest.MonkeyPatch, said: str
+    authority: trustme.CA, environment: pytest.MonkeyPatch, source: str
 ) -> None:
     async with listening(ok, theirs(authority, "as.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
             place = f"http://me:secret@127.0.0.1:{there}"
-            if said == "environment":
+            if source == "environment":
                 environment.setenv("https_proxy", place)
-            more = {} if said == "environment" else {"proxy": place}
+            more = {} if source == "environment" else {"proxy": place}
             reply = await fetch(
                 HttpRequest("GET", "https://as.test/x"), allow=public, tls=ours(authority), **more
             )
@@ -329,11 +329,13 @@ async def test_fetch_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
             await fetch(HttpRequest("GET", f"http://{host}:{port}/"), allow=local, **more)
 
 
-@pytest.mark.parametrize("said", ["socks5://me:secret@a.test:1080", "http://me:secret@a.test:x"])
+@pytest.mark.parametrize(
+    "proxy_url", ["socks5://me:secret@a.test:1080", "http://me:secret@a.test:x"]
+)
 async def test_fetch_invalid_proxy_raises_without_the_password(
-    environment: pytest.MonkeyPatch, said: str
+    environment: pytest.MonkeyPatch, proxy_url: str
 ) -> None:
-    environment.setenv("https_proxy", said)
+    environment.setenv("https_proxy", proxy_url)
     with pytest.raises(FetchFailed, match="proxy") as caught:
         await fetch(HttpRequest("GET", "https://as.test/"), allow=public)
     assert "secret" not in str(caught.value)

@@ -57,10 +57,10 @@ async def asked(loopback: LoopbackListener, line: str, host: str | None = None) 
     """Return the response to a request."""
     async with await connected(loopback, host) as stream:
         await stream.send_all(f"{line} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
-        said = b""
+        received = b""
         async for data in stream:
-            said += data
-        return said
+            received += data
+        return received
 
 
 GOOD = f"GET /callback?state=s&code={CANARY}"
@@ -75,11 +75,11 @@ async def test_loopback_redirect_is_returned_and_not_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with waiting() as (loopback, answers):
-        said = await asked(loopback, GOOD)
-    assert said.startswith(b"HTTP/1.1 200")
-    assert b"no-referrer" in said
-    assert b"no-store" in said
-    assert CANARY.encode() not in said
+        response = await asked(loopback, GOOD)
+    assert response.startswith(b"HTTP/1.1 200")
+    assert b"no-referrer" in response
+    assert b"no-store" in response
+    assert CANARY.encode() not in response
     assert answers == [f"{loopback.redirect_uri}?state=s&code={CANARY}"]
     assert CANARY not in caplog.text
 
@@ -102,9 +102,9 @@ async def test_loopback_redirect_is_returned_and_not_shown(
 )
 async def test_loopback_other_request_gets_404(line: str) -> None:
     async with waiting() as (loopback, answers):
-        said = await asked(loopback, line)
-        assert said.startswith(b"HTTP/1.1 404")
-        assert CANARY.encode() not in said
+        response = await asked(loopback, line)
+        assert response.startswith(b"HTTP/1.1 404")
+        assert CANARY.encode() not in response
         assert answers == []
         await asked(loopback, GOOD)
     assert len(answers) == 1
@@ -112,9 +112,9 @@ async def test_loopback_other_request_gets_404(line: str) -> None:
 
 async def test_loopback_head_request_gets_no_body() -> None:
     async with waiting() as (loopback, _):
-        said = await asked(loopback, GOOD.replace("GET", "HEAD"))
-        assert said.startswith(b"HTTP/1.1 404")
-        assert said.endswith(b"\r\n\r\n")
+        response = await asked(loopback, GOOD.replace("GET", "HEAD"))
+        assert response.startswith(b"HTTP/1.1 404")
+        assert response.endswith(b"\r\n\r\n")
         await asked(loopback, GOOD)
 
 

@@ -67,11 +67,11 @@ class Forks:
                 os.kill(pid, signal.SIGKILL)
                 self._control.recv(100)
                 raise
-            said = []
+            output = []
             for file in files[1:]:
                 file.seek(0)
-                said.append(file.read().decode())
-        return subprocess.CompletedProcess(words, status, *said)
+                output.append(file.read().decode())
+        return subprocess.CompletedProcess(words, status, *output)
 
     def close(self) -> None:
         self._control.close()

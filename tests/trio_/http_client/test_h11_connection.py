@@ -126,8 +126,8 @@ async def test_h11_client_truncated_response_is_connection_lost(answer: bytes) -
     for length in range(len(answer)):
         exchange, _ = await answered(answer[:length], close=True)
         assert isinstance(exchange.error, ConnectionLost)
-        said = "without an answer" if length == 0 else "in the middle of its answer"
-        assert str(exchange.error) == f"the server closed the connection {said}"
+        when = "without an answer" if length == 0 else "in the middle of its answer"
+        assert str(exchange.error) == f"the server closed the connection {when}"
         assert not any(isinstance(action, End) for action in exchange.actions)
 
 
@@ -321,11 +321,11 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
 
         nursery.start_soon(play)
         await open_tunnel(ours, "there:443", [(b"proxy-authorization", b"Basic x")])
-    heard = bytes(await theirs.receive_some())
+    received = bytes(await theirs.receive_some())
     # From here on the stream leads to the server.
     await theirs.send_all(b"\x16\x03")
     assert await ours.receive_some() == b"\x16\x03"
-    return heard
+    return received
 
 
 @pytest.mark.parametrize(
@@ -336,14 +336,14 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
     ],
 )
 async def test_h11_tunnel_is_opened(answer: bytes) -> None:
-    heard = await tunnelled(answer)
-    assert heard == (
+    received = await tunnelled(answer)
+    assert received == (
         b"CONNECT there:443 HTTP/1.1\r\nhost: there:443\r\nproxy-authorization: Basic x\r\n\r\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("answer", "close", "said"),
+    ("answer", "close", "error"),
     [
         (
             b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
@@ -356,8 +356,8 @@ async def test_h11_tunnel_is_opened(answer: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it sent data right after its answer"),
     ],
 )
-async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, said: str) -> None:
-    with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=said)):
+async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, error: str) -> None:
+    with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=error)):
         await tunnelled(answer, close=close)
 
 

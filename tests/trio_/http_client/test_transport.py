@@ -43,9 +43,9 @@ async def close_after(request: Request) -> None:
     await trio.aclose_forcefully(request.connection.stream)
 
 
-def answering(**told: Any) -> Callable[[Request], Awaitable[None]]:
+def answering(**options: Any) -> Callable[[Request], Awaitable[None]]:
     async def answer(request: Request) -> None:
-        await request.answer(**told)
+        await request.answer(**options)
 
     return answer
 
@@ -76,7 +76,7 @@ async def test_http_client_conversation_in_each_revision(
         version
     ]
     closing = {D: ["DELETE"], E: []}[version]
-    assert server.heard() == [*opening, CALL, CALL, *closing]
+    assert server.request_names() == [*opening, CALL, CALL, *closing]
     assert all(request.headers["x-mine"] == "1" for request in server.requests)
     assert all(request.headers["host"] == "played.test" for request in server.requests)
     assert (
@@ -96,8 +96,10 @@ async def test_http_client_call_headers_override_client_headers(monkeypatch: Mon
         await client.call_tool("t")
         with pytest.raises(ValueError, match="set by the protocol"):
             await client.call_tool("t", headers={"Mcp-Method": "x"})
-    told = [(request.headers["x-mine"], request.headers["x-ours"]) for request in server.requests]
-    assert told == [("1", "2"), ("3", "2"), ("1", "2")]
+    received = [
+        (request.headers["x-mine"], request.headers["x-ours"]) for request in server.requests
+    ]
+    assert received == [("1", "2"), ("3", "2"), ("1", "2")]
 
 
 async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
@@ -162,15 +164,15 @@ async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch
 
     server.answers[CALL] = answer
     async with talking(server, monkeypatch) as client:
-        heard: dict[int, str] = {}
+        results: dict[int, str] = {}
 
         async def call(number: int) -> None:
-            heard[number] = (await client.call_tool("t", {"words": str(number)})).text
+            results[number] = (await client.call_tool("t", {"words": str(number)})).text
 
         async with trio.open_nursery() as nursery:
             for number in range(200):
                 nursery.start_soon(call, number)
-        assert heard == {number: str(number) for number in range(200)}
+        assert results == {number: str(number) for number in range(200)}
     assert server.opened == most == 100
 
 
@@ -246,12 +248,12 @@ async def test_http_client_idle_connection_closed_retries_reads_only(
     server = PlayedServer(E, tools_list=once, tools_call=close_after)
     async with talking(server, monkeypatch) as client:
         assert await client.list_tools() == []  # the connection had carried the handshake
-        assert server.heard() == ["server/discover", "tools/list", "tools/list"]
+        assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
         with pytest.raises(
             ConnectionLost, match="tools/call: the server closed the connection without an answer"
         ):
             await client.call_tool("t")
-        assert server.heard()[3:] == [CALL]
+        assert server.request_names()[3:] == [CALL]
 
 
 # --- cancellation and timeouts ------------------------------------------------------------------
@@ -274,11 +276,11 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
         await one.ended.wait()
         await trio.sleep(6)
         assert not other.ended.is_set()
-        told = server.requests[-1].rpc_method == "notifications/cancelled"
-        assert told is (version == D)
+        notified = server.requests[-1].rpc_method == "notifications/cancelled"
+        assert notified is (version == D)
         assert "1 under way" in repr(client._transport)
         # Sending the cancellation takes another connection, which is kept.
-        assert server.live == (2 if told else 1)
+        assert server.live == (2 if notified else 1)
         server.answers[CALL] = DONE
         await client.call_tool("t")
         other.scope.cancel()
@@ -359,7 +361,7 @@ async def test_http_client_initialize_times_out_after_30_seconds(
 async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    told = {
+    message = {
         "jsonrpc": "2.0",
         "method": "notifications/message",
         "params": {"level": "info", "data": "x"},
@@ -369,16 +371,16 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     async def stream(request: Request) -> None:
         times.append(trio.current_time())
         await request.begin_stream()
-        await request.event(told, f"e{len(times)}")
+        await request.event(message, f"e{len(times)}")
         if len(times) < 3:
             await close_after(request)
         await trio.sleep_forever()
 
     server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
-    heard: list[Any] = []
-    async with talking(server, monkeypatch, on_log=heard.append) as client:
+    received: list[Any] = []
+    async with talking(server, monkeypatch, on_log=received.append) as client:
         await trio.sleep(100)
-        assert len(heard) == len(times) == 3
+        assert len(received) == len(times) == 3
         assert times[0] == 0.0
         assert 1 <= times[1] < times[2] < 10
         gets = [
@@ -388,7 +390,7 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
         ]
         assert gets == [None, "e1", "e2"]
         await client.call_tool("t")
-    assert server.heard()[-1] == "DELETE"
+    assert server.request_names()[-1] == "DELETE"
 
 
 # --- failures -----------------------------------------------------------------------------------
@@ -409,7 +411,7 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "text"),
     [
         (answering(status=404, **PAGE), "404 Not Found: is this the URL of an MCP server?"),
         (answering(status=200, **PAGE), "text/html"),
@@ -428,13 +430,13 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
 )
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_other_server_raises_with_the_cause(
-    version: str, answer: Any, said: str, monkeypatch: MonkeyPatch
+    version: str, answer: Any, text: str, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(version, initialize=answer, GET=answering(status=404))
     server.answers["server/discover"] = answer
     error = await fails(server, monkeypatch)
-    assert said in str(error)
-    if "401" in said:
+    assert text in str(error)
+    if "401" in text:
         assert isinstance(error.__cause__, AuthRequired)
         assert error.__cause__.scopes == ("a", "b")
 
@@ -482,7 +484,7 @@ async def test_http_client_aclose_fails_pending_calls(
         assert "0 under way" in repr(client._transport)
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
-    assert ("DELETE" in server.heard()) is (version == D)
+    assert ("DELETE" in server.request_names()) is (version == D)
 
 
 async def test_http_client_session_delete_has_a_second(
@@ -493,7 +495,7 @@ async def test_http_client_session_delete_has_a_second(
         await trio.testing.wait_all_tasks_blocked()
         await client.aclose()
         assert trio.current_time() == 1
-    assert server.heard()[-1] == "DELETE"
+    assert server.request_names()[-1] == "DELETE"
 
 
 @pytest.mark.parametrize("version", ERAS)
@@ -512,7 +514,7 @@ async def test_http_client_cancelled_still_deletes_the_session(
         await trio.testing.wait_all_tasks_blocked()
         server.nursery.cancel_scope.cancel()
     assert trio.current_time() <= 6
-    assert ("DELETE" in server.heard()) is (version == D)
+    assert ("DELETE" in server.request_names()) is (version == D)
 
 
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
@@ -532,7 +534,7 @@ async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPat
 
 async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: MonkeyPatch) -> None:
     answered = trio.Event()
-    said: list[Any] = []
+    names: list[Any] = []
 
     async def ask(request: Request) -> None:
         await request.begin_stream()
@@ -543,12 +545,12 @@ async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: M
         )
         await answered.wait()
         await request.event(
-            {"jsonrpc": "2.0", "id": request.message["id"], "result": text(said[0])}
+            {"jsonrpc": "2.0", "id": request.message["id"], "result": text(names[0])}
         )
         await request.end()
 
     async def take(request: Request) -> None:
-        said.append(request.message["result"]["content"]["name"])
+        names.append(request.message["result"]["content"]["name"])
         await request.answer(202)
         answered.set()
 

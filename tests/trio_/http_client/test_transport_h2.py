@@ -102,15 +102,15 @@ async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: Mo
     server = PlayedServer(E)
     server.answers[CALL] = answer
     async with talking(server, monkeypatch) as client:
-        heard: dict[int, str] = {}
+        results: dict[int, str] = {}
 
         async def call(number: int) -> None:
-            heard[number] = (await client.call_tool("t", {"words": str(number)})).text
+            results[number] = (await client.call_tool("t", {"words": str(number)})).text
 
         async with trio.open_nursery() as nursery:
             for number in range(200):
                 nursery.start_soon(call, number)
-        assert heard == {number: str(number) for number in range(200)}
+        assert results == {number: str(number) for number in range(200)}
         assert client.protocol == "HTTP/2"
     assert (server.opened, most) == (1, 200)
 
@@ -213,10 +213,10 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
             await request.event(
                 {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
             )
-        told.set()
+        sent.set()
         await trio.sleep_forever()
 
-    told = trio.Event()
+    sent = trio.Event()
     server = PlayedServer(E, tools_call=DONE)
     server.answers["subscriptions/listen"] = listen
     server.answers["server/discover"] = {
@@ -227,7 +227,7 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
         async with talking(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(50):
                 await client.call_tool("t")
-            await told.wait()
+            await sent.wait()
             await client.call_tool("t")
             assert await anext(changes) == Change("tools")
             assert (server.opened, server.closed) == (1, 0)
@@ -369,7 +369,7 @@ async def test_http2_client_unprocessed_call_is_retried_and_no_other(
             else:
                 with pytest.raises(ConnectionLost, match=outcome):
                     await client.call_tool("t")
-        assert server.heard().count(CALL) == times
+        assert server.request_names().count(CALL) == times
         saying(server, finish)
         assert (await client.call_tool("t")).text == "done"
 
@@ -401,7 +401,7 @@ async def test_http2_client_goaway_moves_new_calls_to_another_connection(
             assert caller.error is None
         await trio.testing.wait_all_tasks_blocked()
         assert (server.opened, server.closed) == (2, 1)
-        assert server.heard().count(CALL) == 6
+        assert server.request_names().count(CALL) == 6
 
 
 async def test_http2_client_broken_connection_fails_its_calls(
@@ -416,7 +416,7 @@ async def test_http2_client_broken_connection_fails_its_calls(
         for caller in callers:
             await caller.ended.wait()
             assert isinstance(caller.error, ConnectionLost)
-        assert server.heard().count(CALL) == 5
+        assert server.request_names().count(CALL) == 5
         server.answers[CALL] = DONE
         await client.call_tool("t")
 
@@ -433,7 +433,7 @@ async def test_http2_client_broken_connection_retries_reads(monkeypatch: MonkeyP
     server = PlayedServer(E, tools_list=once)
     async with talking(server, monkeypatch) as client:
         assert await client.list_tools() == []
-        assert server.heard() == ["server/discover", "tools/list", "tools/list"]
+        assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
 
 
 async def test_http2_client_server_without_capacity_ends_in_an_error(

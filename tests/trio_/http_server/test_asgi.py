@@ -24,15 +24,15 @@ async def test_trio_asgi_lifespan_cancelled_cancels_handlers(
     async with anyio.create_task_group() as group:
         host = Host(app, group)
         living = host.call(type="lifespan")
-        living.tell({"type": "lifespan.startup"})
-        await living.until(lambda: living.said)
+        living.deliver({"type": "lifespan.startup"})
+        await living.until(lambda: living.sent)
         call = host.call_tool(1, "wait")
         await neutral.started.wait()
         living.task.cancel()
         await call.end()
     assert lived.seen == ["in", "out"]
     assert neutral.log == ["cancelled"]
-    assert len(living.said) == 1
+    assert len(living.sent) == 1
     assert not caplog.records
 
 
@@ -40,11 +40,11 @@ async def test_trio_asgi_disconnect_during_a_blocked_send_ends_the_request() -> 
     neutral = Neutral()
     async with serve_app(asgi(neutral.server)) as host:
         call = host.call_tool(1, "flood", arguments={"number": 1000})
-        call.taking = trio.Event()  # type: ignore[assignment]
+        call.accepting = trio.Event()  # type: ignore[assignment]
         await neutral.started.wait()
         call.disconnect()
         await call.end()
-        assert call.said == []
+        assert call.sent == []
 
 
 def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
@@ -52,10 +52,10 @@ def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
         app = asgi(Neutral().server)
         for scope in ({"type": "lifespan"}, {"type": "http"}):
             call = Call(scope)
-            call.tell({"type": "lifespan.startup"})
+            call.deliver({"type": "lifespan.startup"})
             await call.run(app)
-            told = call.said[0]["message"] if call.said else str(call.failure)
-            assert "there is mcp_asyncio_shim.asgi" in told
+            text = call.sent[0]["message"] if call.sent else str(call.failure)
+            assert "there is mcp_asyncio_shim.asgi" in text
 
     asyncio.run(main())
 

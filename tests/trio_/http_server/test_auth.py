@@ -240,7 +240,7 @@ async def test_token_check_precedes_100_continue() -> None:
         head, _, body = call("whoami", "expect: 100-continue").partition(b"\r\n\r\n")
         await wire.send(head + b"\r\n\r\n")
         await slow.came.wait()
-        assert not wire.heard
+        assert not wire.buffer
         slow.go.set()
         assert await wire.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await wire.send(body)
@@ -393,12 +393,12 @@ async def test_jwks_unreachable_is_answered_503() -> None:
 # -- Fetches -------------------------------------------------------------------------------------
 
 
-class Waiting:
+class SteppedCheck:
     """An authorization check that needs `steps`, and records their results in `told`."""
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)
-        self.told: list[Any] = []
+        self.results: list[Any] = []
 
     @property
     def step(self) -> Any:
@@ -406,7 +406,7 @@ class Waiting:
 
     def send(self, reply: Any, now: float) -> None:
         del self.steps[0]
-        self.told.append(reply)
+        self.results.append(reply)
 
     def throw(self, exc: BaseException, now: float) -> None:
         self.send(repr(exc), now)
@@ -414,7 +414,7 @@ class Waiting:
     def time_out(self, now: float) -> None:
         if self.steps:
             self.steps.clear()
-            self.told.append("gave up")
+            self.results.append("gave up")
 
 
 class Fetching:
@@ -449,7 +449,7 @@ def jwks_step() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "outcome"),
     [
         (keys_reply(), keys_reply()),
         (FetchFailed("nobody is there"), "FetchFailed('nobody is there')"),
@@ -457,11 +457,11 @@ def jwks_step() -> Any:
     ],
 )
 async def test_jwks_fetch_is_shared_by_concurrent_checks(
-    answer: Any, told: Any, fetching: Fetching
+    answer: Any, outcome: Any, fetching: Fetching
 ) -> None:
     fetching.answer = answer
     step = jwks_step()
-    ann, bob, gone = (Waiting(step) for _ in range(3))
+    ann, bob, gone = (SteppedCheck(step) for _ in range(3))
     async with trio.open_nursery() as nursery:
         admitting = AuthStepRunner(nursery)
         run: Any = admitting.run
@@ -481,28 +481,28 @@ async def test_jwks_fetch_is_shared_by_concurrent_checks(
     assert [
         each if isinstance(each, str) else each.status
         for waiter in (ann, bob)
-        for each in waiter.told
-    ] == [told if isinstance(told, str) else told.status] * 2
-    assert gone.told == []  # other checks still use the fetch
+        for each in waiter.results
+    ] == [outcome if isinstance(outcome, str) else outcome.status] * 2
+    assert gone.results == []  # other checks still use the fetch
     assert repr(admitting) == "<AuthStepRunner, 0 fetches>"
 
 
 async def test_token_check_verifier_times_out(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow()
-    waiting = Waiting(Await(slow("ann")))
+    waiting = SteppedCheck(Await(slow("ann")))
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    assert waiting.told == ["gave up"]
+    assert waiting.results == ["gave up"]
     assert trio.current_time() == 20.0
 
 
 async def test_token_check_fetch_times_out(
     autojump_clock: trio.testing.MockClock, fetching: Fetching
 ) -> None:
-    waiting = Waiting(jwks_step())
+    waiting = SteppedCheck(jwks_step())
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    assert waiting.told == ["FetchFailed('it was given up')"]
+    assert waiting.results == ["FetchFailed('it was given up')"]
     assert trio.current_time() == 8.0
 
 
@@ -510,7 +510,7 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
     """Otherwise a client could prevent the fetch for all by disconnecting every time."""
     keeper = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     now, report = 1_800_000_000.0, []
-    door = EndpointAuth(keeper, lambda: now, lambda *told, **how: report.append(told))
+    door = EndpointAuth(keeper, lambda: now, lambda *arguments, **how: report.append(arguments))
     async with trio.open_nursery() as nursery:
         reception = HttpServerDriver(Router({"/mcp": house_behind(door)}), nursery)
         first = begin(reception.router, "a.b.c", Poked())
@@ -535,7 +535,7 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
 
 
 async def test_jwks_fetches_are_limited(fetching: Fetching) -> None:
-    crowd = [Waiting(jwks_step()) for _ in range(205)]
+    crowd = [SteppedCheck(jwks_step()) for _ in range(205)]
     async with trio.open_nursery() as nursery:
         admitting = AuthStepRunner(nursery)
         run: Any = admitting.run
@@ -545,20 +545,20 @@ async def test_jwks_fetches_are_limited(fetching: Fetching) -> None:
         assert repr(admitting) == "<AuthStepRunner, 200 fetches>"
         fetching.go.set()
     assert len(fetching.urls) == 200
-    refused = [each.told for each in crowd if isinstance(each.told[0], str)]
+    refused = [each.results for each in crowd if isinstance(each.results[0], str)]
     assert refused == [["FetchFailed('too much is being fetched already')"]] * 5
 
 
 async def test_jwks_fetch_pending_at_shutdown_fails(
     fetching: Fetching,
 ) -> None:
-    waiting = Waiting(jwks_step())
+    waiting = SteppedCheck(jwks_step())
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
         run: Any = AuthStepRunner(nursery).run
         outer.start_soon(run, waiting)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    assert waiting.told == ["FetchFailed('it was given up')"]
+    assert waiting.results == ["FetchFailed('it was given up')"]
 
 
 # -- Allowed addresses ---------------------------------------------------------------------------
@@ -610,7 +610,7 @@ async def test_jwks_private_address_needs_a_private_server(
     monkeypatch.setattr("mcp_trio.auth._fetch.fetch", fetch)
     names = Names(issuer=issuer, **{"10.9.9.9": ["10.9.9.9"]})
     trio.socket.set_custom_hostname_resolver(names)
-    waiting = Waiting(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
+    waiting = SteppedCheck(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
     (allow,) = asked

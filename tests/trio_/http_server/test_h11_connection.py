@@ -80,7 +80,7 @@ async def test_h11_server_passes_the_request_head() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) -> None:
-    said = (
+    data = (
         post(body=b"one")
         + post("/echo", chunked(b"t", b"wo"), CHUNKED)
         + get()
@@ -88,8 +88,8 @@ async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) ->
     )
     async with serving(FakeSite()) as served:
         wire = served.connect()
-        for start in range(0, len(said), size):
-            await wire.send(said[start : start + size])
+        for start in range(0, len(data), size):
+            await wire.send(data[start : start + size])
         assert [(await wire.answer()).body for _ in range(4)] == [b"one", b"two", b"", b"four"]
 
 
@@ -98,7 +98,7 @@ async def test_h11_server_pipelined_responses_leave_in_one_write() -> None:
         wire = served.connect()
         await wire.send(post(body=b"one") + post(body=b"two") + post(body=b"three"))
         await wire.more()
-        assert [answer.body for answer in split_answers(wire.heard)] == [b"one", b"two", b"three"]
+        assert [answer.body for answer in split_answers(wire.buffer)] == [b"one", b"two", b"three"]
 
 
 async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
@@ -108,7 +108,7 @@ async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
         await wire.send(post("/later", b"one") + post(body=b"two"))
         await wait()
         assert [exchange.body for exchange in site.exchanges] == [b"one"]
-        assert not wire.heard
+        assert not wire.buffer
         site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
         served.reception.pump()
         assert [(await wire.answer()).body for _ in range(2)] == [b"at last", b"two"]
@@ -119,22 +119,22 @@ async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
     async with serving(site) as served:
         wire = served.connect()
         requests = [post("/later"), *[post(body=b"%d" % number * 100) for number in range(3_000)]]
-        said = trio.Event()
+        sent = trio.Event()
 
         async def ask() -> None:
             await wire.send(b"".join(requests))
-            said.set()
+            sent.set()
 
         served.nursery.start_soon(ask)
         await wait()
-        assert not said.is_set()
+        assert not sent.is_set()
         assert len(site.exchanges) == 1
         assert len(served.connections[0]._incoming) <= 128 * KIB
         site.exchanges[0].send(Head(204, []), End())
         served.reception.pump()
         for _ in requests:
             await wire.answer()
-        await said.wait()
+        await sent.wait()
 
 
 async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
@@ -227,7 +227,7 @@ async def test_h11_server_response_without_body_has_none(target: str) -> None:
             answer = await wire.ask(get(target, method=method))
             assert answer.status == (204 if target == "/nothing" else 200)
             assert CHUNKED.split(b":")[0] not in answer.headers
-            assert wire.heard == b""
+            assert wire.buffer == b""
 
 
 async def test_h11_server_passes_any_method() -> None:
@@ -368,7 +368,7 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("data", "status"),
     [
         (b"\r\n\r\n", 400),
         (b"\x16\x03\x01\x02\x00\x01", 400),
@@ -388,13 +388,13 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
     ],
 )
 async def test_h11_server_invalid_request_gets_an_error_and_a_close(
-    said: bytes, status: int
+    data: bytes, status: int
 ) -> None:
     site = FakeSite()
     async with serving(site) as served:
         wire = served.connect()
         assert (await wire.ask(post(body=b"good"))).body == b"good"
-        await wire.send(post(body=b"too") + said + post(body=b"never"))
+        await wire.send(post(body=b"too") + data + post(body=b"never"))
         good, bad = split_answers(await wire.rest())
     assert good.body == b"too"
     assert (bad.status, bad.headers[b"connection"]) == (status, b"close")
@@ -406,12 +406,12 @@ async def test_h11_server_invalid_request_gets_an_error_and_a_close(
 
 
 async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
-    said = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
-    for size in range(len(said) + 1):
+    data = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
+    for size in range(len(data) + 1):
         site = FakeSite()
         async with serving(site) as served:
             wire = served.connect()
-            await wire.send(said[:size])
+            await wire.send(data[:size])
             await wait()
             await wire.stream.aclose()
             await wait()
@@ -529,8 +529,8 @@ async def test_h11_server_broken_stream_ends_the_exchange(caplog: pytest.LogCapt
 
 async def open_seconds(wire: HttpWire) -> tuple[float, bytes]:
     """Return after how many seconds the connection ends, and the bytes sent on it."""
-    heard = await wire.rest()
-    return round(trio.current_time(), 6), heard
+    received = await wire.rest()
+    return round(trio.current_time(), 6), received
 
 
 async def test_h11_server_silent_connection_is_closed(autojump_clock: MockClock) -> None:
@@ -707,10 +707,10 @@ async def test_h11_server_internal_error_within_a_response_truncates_it(
         site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign]
         site.exchanges[0].send(Body(b"x"))
         served.reception.pump()
-        heard = await wire.rest()
-        assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert heard.endswith(b"\r\n\r\n")
-        assert not heard.endswith(b"0\r\n\r\n")
+        received = await wire.rest()
+        assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert received.endswith(b"\r\n\r\n")
+        assert not received.endswith(b"0\r\n\r\n")
         await wire.stream.aclose()
         await wait()
         assert served.open == 0
@@ -787,7 +787,7 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
         await gone.stream.aclose()
         await wait()
         await served.connect().ask(post("/fault-later"))
-    assert served.told == [
+    assert served.access_log == [
         AccessLogEntry("POST", "/echo?q", 200, 0, 5),
         AccessLogEntry("POST", "/stream", 200, 5, 8),
         AccessLogEntry("POST", "/refuse", 403, 1, 2),
@@ -797,7 +797,7 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
 
 
 async def test_h11_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(told: AccessLogEntry) -> None:
+    def fail(entry: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
     async with serving(FakeSite()) as served:

@@ -87,11 +87,11 @@ async def test_h2_server_passes_the_request_head() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_h2_server_concurrent_requests_in_any_chunks(size: int) -> None:
-    said = HELLO + asking(1, b"one") + asking(3, b"two") + asking(5) + asking(7, b"four")
+    sent = HELLO + asking(1, b"one") + asking(3, b"two") + asking(5) + asking(7, b"four")
     async with h2_serving(FakeSite()) as served:
         wire = served.connect()
-        for start in range(0, len(said), size):
-            await wire.send(said[start : start + size])
+        for start in range(0, len(sent), size):
+            await wire.send(sent[start : start + size])
         assert [(await wire.answer(id)).body for id in (1, 3, 5, 7)] == [
             b"one",
             b"two",
@@ -333,7 +333,7 @@ async def test_h2_server_unread_stream_is_reset_after_a_timeout(
         served.reception.pump()
         assert (await wire.answer(1)).reset == CANCEL
         assert site.exchanges[0].gone_at == start + 30
-        assert [(told.status, told.size) for told in served.told] == [(200, 65_536)]
+        assert [(entry.status, entry.size) for entry in served.access_log] == [(200, 65_536)]
 
 
 async def test_h2_server_large_responses_take_turns() -> None:
@@ -472,7 +472,7 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sent",
     [
         b"",
         PREFACE[:10],
@@ -483,12 +483,12 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
     ],
 )
 async def test_h2_server_preface_and_first_head_time_out(
-    said: bytes, autojump_clock: MockClock
+    sent: bytes, autojump_clock: MockClock
 ) -> None:
     async with h2_serving(FakeSite()) as served:
         wire = served.connect()
-        if said:
-            await wire.send(said)
+        if sent:
+            await wire.send(sent)
         assert await wire.end() == NO_ERROR
         assert trio.current_time() == 10
         await wire.stream.aclose()
@@ -591,7 +591,7 @@ async def test_h2_server_reset_disconnects_the_exchange(autojump_clock: MockCloc
             exchange.send(Body(b"to nobody"))
         served.reception.pump()
         assert (await wire.ask(7, b"and on")).body == b"and on"
-        assert [told.status for told in served.told] == [200, 0, 0, 200]
+        assert [entry.status for entry in served.access_log] == [200, 0, 0, 200]
 
 
 async def test_h2_server_request_reset_in_the_same_read_is_not_started() -> None:
@@ -624,13 +624,13 @@ async def test_h2_server_disconnect_ends_all_exchanges(
 
 
 async def test_h2_server_disconnect_at_every_byte_of_a_request() -> None:
-    said = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
-    for size in range(0, len(said) + 1, 3):
+    sent = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
+    for size in range(0, len(sent) + 1, 3):
         site = FakeSite()
         async with h2_serving(site) as served:
             wire = served.connect()
             if size:
-                await wire.send(said[:size])
+                await wire.send(sent[:size])
             await wait()
             await wire.stream.aclose()
             await wait()
@@ -799,7 +799,7 @@ async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock
         await wire.ask(5, b"", b"/refuse")
         await wire.send(post(7, b"no path", flags=END_HEADERS | END_STREAM))
         await wire.settle()
-        assert served.told == [
+        assert served.access_log == [
             AccessLogEntry("POST", "/echo", 200, 0.0, 4),
             AccessLogEntry("POST", "/later", 0, 3.0, 0),
             AccessLogEntry("POST", "/refuse", 403, 0.0, 2),
@@ -807,7 +807,7 @@ async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock
 
 
 async def test_h2_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(told: AccessLogEntry) -> None:
+    def fail(entry: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
     async with h2_serving(FakeSite()) as served:

@@ -102,14 +102,14 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("said", "code"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(("frames", "code"), ENDS.values(), ids=ENDS)
 async def test_h2_server_connection_error_ends_the_connection(
-    said: bytes, code: int, autojump_clock: MockClock
+    frames: bytes, code: int, autojump_clock: MockClock
 ) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = served.connect()
-        await wire.send(said)
+        await wire.send(frames)
         assert await wire.end() == code
         await wire.stream.aclose()
         await wait()
@@ -166,12 +166,12 @@ RESETS = {
 }
 
 
-@pytest.mark.parametrize(("said", "code"), RESETS.values(), ids=RESETS)
-async def test_h2_server_stream_error_ends_its_stream_only(said: bytes, code: int) -> None:
+@pytest.mark.parametrize(("frames", "code"), RESETS.values(), ids=RESETS)
+async def test_h2_server_stream_error_ends_its_stream_only(frames: bytes, code: int) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
-        await wire.send(said)
+        await wire.send(frames)
         answer = await wire.answer(1)
         assert (answer.status, answer.reset) == (0, code)
         await wire.send(frame(DATA, END_STREAM, 1, b"too late"))
@@ -204,14 +204,14 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("said", "status"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("frames", "status"), REFUSALS.values(), ids=REFUSALS)
 async def test_h2_server_rejected_head_gets_an_error_response(
-    said: bytes, status: int, autojump_clock: MockClock
+    frames: bytes, status: int, autojump_clock: MockClock
 ) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
         wire = await served.meet()
-        await wire.send(said)
+        await wire.send(frames)
         answer = await wire.answer(1)
         assert answer.status == status
         assert answer.body
@@ -275,9 +275,9 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("together", [1, 1_000])
-@pytest.mark.parametrize("said", FLOODS.values(), ids=FLOODS)
+@pytest.mark.parametrize("frames", FLOODS.values(), ids=FLOODS)
 async def test_h2_server_flood_ends_the_connection_early(
-    said: list[bytes], together: int, autojump_clock: MockClock
+    frames: list[bytes], together: int, autojump_clock: MockClock
 ) -> None:
     site = FakeSite()
     async with h2_serving(site) as served:
@@ -292,8 +292,8 @@ async def test_h2_server_flood_ends_the_connection_early(
         served.nursery.start_soon(hear)
         await wire.send(HELLO)
         try:
-            for start in range(0, len(said), together):
-                await wire.send(*said[start : start + together])
+            for start in range(0, len(frames), together):
+                await wire.send(*frames[start : start + together])
                 if codes:
                     break
                 await wait()
@@ -380,7 +380,7 @@ FRAMES = st.one_of(
 def test_h2_server_random_frames_leave_nothing_behind(
     frames: list[bytes], size: int, stops: bool
 ) -> None:
-    said = HELLO + b"".join(frames)
+    sent = HELLO + b"".join(frames)
     faults: list[str] = []
 
     class Ears(logging.Handler):
@@ -398,8 +398,8 @@ def test_h2_server_random_frames_leave_nothing_behind(
 
             served.nursery.start_soon(hear)
             with suppress(trio.BrokenResourceError):
-                for start in range(0, len(said), size):
-                    await wire.send(said[start : start + size])
+                for start in range(0, len(sent), size):
+                    await wire.send(sent[start : start + size])
             await wait()
             for exchange in site.exchanges:
                 if (

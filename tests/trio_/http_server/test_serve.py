@@ -269,7 +269,7 @@ async def test_http_server_changes_reach_the_standalone_stream(autojump_clock: M
         await trio.to_thread.run_sync(partial(server.changed, tools=True))
         assert b"notifications/tools/list_changed" in await stream.until(b"}")
         await trio.sleep(100)
-        assert b": \n" in await stream.until(b"\n\n") or stream.heard  # keep-alive comments
+        assert b": \n" in await stream.until(b"\n\n") or stream.buffer  # keep-alive comments
 
 
 # -- Paths and routes ----------------------------------------------------------------------------
@@ -412,11 +412,11 @@ async def test_http_server_disconnect_at_every_byte_of_a_response(version: str) 
             await wait()
             await whole.more()
             await whole.stream.aclose()
-            for size in range(1, len(whole.heard)):
+            for size in range(1, len(whole.buffer)):
                 wire = talker.again(listener)
                 await wire.send(asking.replace(b'"0000"', b'"%04d"' % size))
-                while len(wire.heard) < size:
-                    wire.heard += await wire.stream.receive_some(size - len(wire.heard))
+                while len(wire.buffer) < size:
+                    wire.buffer += await wire.stream.receive_some(size - len(wire.buffer))
                 await wire.stream.aclose()
                 await wait()
             assert text_of(await talker.call(0, "hello")) == "hello"
@@ -545,12 +545,12 @@ async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixt
 
 
 async def test_http_server_access_log() -> None:
-    told: list[AccessLogEntry] = []
-    async with served_over_http(make(), on_exchange=told.append) as listener:
+    entries: list[AccessLogEntry] = []
+    async with served_over_http(make(), on_exchange=entries.append) as listener:
         talker = Talker(listener.connect(), E)
         await talker.call(1, "hello")
         await talker.ask(get("/none"))
-    assert [(each.method, each.target, each.status, each.rpc_method) for each in told] == [
+    assert [(each.method, each.target, each.status, each.rpc_method) for each in entries] == [
         ("POST", "/mcp", 200, "tools/call"),
         ("GET", "/none", 404, ""),
     ]

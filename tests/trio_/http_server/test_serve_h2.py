@@ -318,15 +318,15 @@ async def test_http2_first_bytes_select_the_protocol() -> None:
     async with served_over_http(make([]), routes=ROUTES) as listener:
         for size in 1, 5, 1_000:
             wire = H2Wire(listener.connect())
-            said = HELLO + post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET")
-            for start in range(0, len(said), size):
-                await wire.send(said[start : start + size])
+            sent = HELLO + post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET")
+            for start in range(0, len(sent), size):
+                await wire.send(sent[start : start + size])
             assert (await wire.answer(1)).body == b"ok\n"
         for size in 1, 1_000:
             plain = HttpWire(listener.connect())
-            said = get("/healthz")
-            for start in range(0, len(said), size):
-                await plain.send(said[start : start + size])
+            sent = get("/healthz")
+            for start in range(0, len(sent), size):
+                await plain.send(sent[start : start + size])
             assert (await plain.answer()).body == b"ok\n"
         plain = HttpWire(listener.connect())
         await plain.send(PREFACE[:-1] + b"x")
@@ -334,10 +334,10 @@ async def test_http2_first_bytes_select_the_protocol() -> None:
         wire = H2Wire(listener.connect())
         await wire.send(b"HELP ME PLEASE\r\n")
         assert (await wire.until(GOAWAY)).payload[4:8] == number(1)
-        for said in b"", PREFACE[:10]:
+        for sent in b"", PREFACE[:10]:
             plain = HttpWire(listener.connect())
-            if said:
-                await plain.send(said)
+            if sent:
+                await plain.send(sent)
             await plain.stream.send_eof()  # type: ignore[attr-defined]
             assert await plain.rest() == b""
 
@@ -437,8 +437,8 @@ mcp_trio.run(mcp_trio.Server("x"))
 
 def test_http2_is_not_imported_by_a_stdio_server() -> None:
     words = [sys.executable, "-c", PIPE]
-    said = encoded(initialize(D)) + b"\n"
-    done = subprocess.run(words, input=said, capture_output=True, timeout=60, check=True)
+    sent = encoded(initialize(D)) + b"\n"
+    done = subprocess.run(words, input=sent, capture_output=True, timeout=60, check=True)
     assert json.loads(done.stdout)["result"]["protocolVersion"] == D
     assert done.stderr.splitlines()[-1] == b"[]"
 
@@ -529,7 +529,7 @@ async def test_http2_h2load(tmp_path: Any) -> None:
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([])))
         load = ("-n", "2000", "-c", "4", "-m", "100", "-d", str(tmp_path / "call.json"))
-        told = await run(h2load, *load, *ASKING, address.url)
-        assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in told
-        assert "2000 2xx" in told
+        output = await run(h2load, *load, *ASKING, address.url)
+        assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in output
+        assert "2000 2xx" in output
         nursery.cancel_scope.cancel()
