@@ -32,7 +32,7 @@ from tests.core.auth.minting import HOLDER, JKT, STRANGER, as_bytes, b64, forge,
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
 from tests.security.internet import texts_of_objects
-from tests.trio_.http_site import Answer, HttpWire, get
+from tests.trio_.h11_wire import Answer, HttpWire, get
 
 RESOURCE = "https://mcp.example.com/mcp"
 SECRET = "memo://secret"

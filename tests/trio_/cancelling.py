@@ -134,7 +134,7 @@ class End(trio.abc.HalfCloseableStream):
 
     def check(self) -> None:
         """Check that no request sent here was answered twice, and abandoned ones cancelled."""
-        asked = {
+        request = {
             message["id"]: message["method"]
             for message in self._messages()
             if "method" in message and "id" in message
@@ -147,14 +147,14 @@ class End(trio.abc.HalfCloseableStream):
         ]
         assert len(answered) == len(set(answered))
         assert len(given_up) == len(set(given_up))
-        assert set(asked) >= {*answered, *given_up} - {None}
+        assert set(request) >= {*answered, *given_up} - {None}
         opening = {
-            id for n, (id, method) in enumerate(asked.items()) if method in _OPENINGS[n == 0]
+            id for n, (id, method) in enumerate(request.items()) if method in _OPENINGS[n == 0]
         }
         if self.is_ours:
             assert not opening.intersection(given_up)
             if self.left_first and not self.torn:
-                assert set(asked) == {*opening, *answered, *given_up}
+                assert set(request) == {*opening, *answered, *given_up}
 
     def _messages(self) -> list[Message]:
         """Return the messages sent here, in order, including an incomplete one."""

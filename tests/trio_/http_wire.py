@@ -192,7 +192,7 @@ class PlayedServer:
             await request.answer(400)
 
 
-class MemoryWay:
+class MemoryConnector:
     """A fake `Connector`: each connection is a memory pair with `server` at the end."""
 
     server: PlayedServer
@@ -222,16 +222,16 @@ class MemoryWay:
 
 
 @asynccontextmanager
-async def talking(
+async def connected(
     server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> AsyncIterator[Client]:
     """A client of `server` in memory. At the end every connection must be closed."""
 
-    class Way(MemoryWay):
+    class ServerConnector(MemoryConnector):
         pass
 
-    Way.server = server
-    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
+    ServerConnector.server = server
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
     options.setdefault("versions", [server.version])
     async with open_quiet_nursery() as nursery:
         server.nursery = nursery

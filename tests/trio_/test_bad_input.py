@@ -36,7 +36,7 @@ from tests.core.helpers import (
     request,
     result,
 )
-from tests.trio_.test_client import Caller, talking
+from tests.trio_.test_client import CallTask, connected
 from tests.trio_.wire import Wire, served, text_of
 
 if TYPE_CHECKING:
@@ -611,34 +611,34 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
 async def test_client_invalid_response_fails_its_call(
     response: Message, version: str, nursery: trio.Nursery
 ) -> None:
-    async with talking(version) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.receive()
-        await wire.send({"jsonrpc": "2.0", "id": asked["id"]} | response)
-        await caller.ended.wait()
-        assert isinstance(caller.error, RemoteProtocolError)
-        next_one = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.receive()
-        await wire.send(error(asked["id"], 1, "fine"))
+    async with connected(version) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send({"jsonrpc": "2.0", "id": sent["id"]} | response)
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, RemoteProtocolError)
+        next_one = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send(error(sent["id"], 1, "fine"))
         await next_one.ended.wait()
         assert isinstance(next_one.error, PeerError)
 
 
 @pytest.mark.requirement("CXL-9", "RPC-6")
 async def test_client_second_response_is_ignored(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.receive()
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
         await wire.send(
-            result(str(asked["id"]), {"content": [{"type": "text", "text": "of another type"}]}),
-            result(asked["id"], {"content": []}),
-            result(asked["id"], {"content": [{"type": "text", "text": "again"}]}),
-            error(asked["id"]),
+            result(str(sent["id"]), {"content": [{"type": "text", "text": "of another type"}]}),
+            result(sent["id"], {"content": []}),
+            result(sent["id"], {"content": [{"type": "text", "text": "again"}]}),
+            error(sent["id"]),
         )
-        await caller.ended.wait()
-        assert caller.result.content == []
+        await call_task.ended.wait()
+        assert call_task.result.content == []
         assert await wire.is_silent()
-        next_one = Caller(nursery, client.ping)
+        next_one = CallTask(nursery, client.ping)
         await wire.send(result((await wire.receive())["id"]))
         await next_one.ended.wait()
         assert next_one.error is None
@@ -660,14 +660,14 @@ async def test_client_invalid_log_message_is_dropped(
     params: Any, version: str, nursery: trio.Nursery
 ) -> None:
     received: list[Any] = []
-    async with talking(version, on_log=received.append) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.receive()
+    async with connected(version, on_log=received.append) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
         await wire.send(
             notification("notifications/message", params),
             notification("notifications/message", {"level": "error", "data": "a good one"}),
-            error(asked["id"], 1, "fine"),
+            error(sent["id"], 1, "fine"),
         )
-        await caller.ended.wait()
-        assert isinstance(caller.error, PeerError)
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, PeerError)
         assert [message.data for message in received] == ["a good one"]

@@ -62,10 +62,10 @@ async def falling_back(world: World, silent: bool) -> None:
 
     async def play_the_server() -> None:
         with world.excused():
-            asked = await wire.receive()
-            assert asked["method"] == "server/discover"
+            request = await wire.receive()
+            assert request["method"] == "server/discover"
             if not silent:
-                await wire.send(error(asked["id"], -32601))
+                await wire.send(error(request["id"], -32601))
             await open_as_server(wire)
             assert await wire.receive_all() == []
         await theirs.aclose()
@@ -209,7 +209,7 @@ async def calling(world: World, act: Act, version: str, options: dict[str, Any])
         assert not end.torn
 
 
-async def talking(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
+async def connected(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
     """The whole conversation is cancelled."""
     world.server = made(**options)
     async with served(world) as end:
@@ -257,7 +257,7 @@ SCENARIOS: dict[str, Scenario] = {
     **{
         f"{name}, {how}": partial(scenario, act=act, version=version, options=options)
         for name, (act, version, options) in ACTS.items()
-        for how, scenario in (("by itself", calling), ("with all", talking))
+        for how, scenario in (("by itself", calling), ("with all", connected))
     },
     "beside another call": beside_a_call,
     "both ends, stateful": partial(both_ends, version=D),
@@ -280,25 +280,26 @@ def test_client_cancelled_at_every_step_leaves_no_trace(scenario: Scenario, seed
 CHILD = """
 import json, sys
 for line in sys.stdin:
-    asked = json.loads(line)
-    if asked["method"] == "server/discover":
+    request = json.loads(line)
+    if request["method"] == "server/discover":
         if sys.argv[1] == "dies":
             sys.exit(1)
         result = {
             "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
             "ttlMs": 0, "cacheScope": "private",
         }
-    elif asked["method"] == "initialize":
+    elif request["method"] == "initialize":
         result = {
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "p", "version": "1"},
         }
-    elif "id" in asked:
+    elif "id" in request:
         result = {"content": [{"type": "text", "text": "hello"}]}
     else:
         continue
-    said = {"jsonrpc": "2.0", "id": asked["id"], "result": {"resultType": "complete", **result}}
-    print(json.dumps(said), flush=True)
+    result["resultType"] = "complete"
+    response = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+    print(json.dumps(response), flush=True)
 """
 
 

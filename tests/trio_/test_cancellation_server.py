@@ -186,12 +186,12 @@ async def completion(world: World) -> None:
         return [typed + "ython"]
 
     async def script(wire: Wire) -> None:
-        asked = {
+        request = {
             "ref": {"type": "ref/prompt", "name": "review"},
             "argument": {"name": "language", "value": "p"},
         }
         for id in 11, 12:
-            response = await wire.ask(id, "completion/complete", asked)
+            response = await wire.ask(id, "completion/complete", request)
             assert response["result"]["completion"]["values"] == ["python"]
 
     await cut_server(world, script)
@@ -216,9 +216,9 @@ async def a_question(world: World) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "ask"), wire.calling(12, "ask"))
         for _ in range(2):
-            asked = await wire.receive()
-            assert asked["method"] == "roots/list"
-            await wire.send(result(asked["id"], {"roots": [{"uri": "file:///a"}]}))
+            request = await wire.receive()
+            assert request["method"] == "roots/list"
+            await wire.send(result(request["id"], {"roots": [{"uri": "file:///a"}]}))
         responses = await receive_responses(wire, 2)
         assert [text_of(responses[id]) for id in (11, 12)] == ["1", "1"]
 
@@ -275,9 +275,9 @@ async def a_silent_client_is_asked_whether_it_lives(world: World) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "wait"))
         for _ in range(2):
-            asked = await wire.receive()
-            assert asked["method"] == "ping"
-            await wire.send(result(asked["id"]))
+            request = await wire.receive()
+            assert request["method"] == "ping"
+            await wire.send(result(request["id"]))
         assert (await wire.receive())["method"] == "ping"
         await wire.receive_all()
 
@@ -353,7 +353,7 @@ async def listeners_with_two_conversations(world: World, stopped: bool) -> None:
             await serve_listeners(world.server, [listener], stop=stop if stopped else None, grace=1)
         following.cancel()
 
-    async def talk() -> None:
+    async def session() -> None:
         with world.excused():
             async with await listener.connect() as ours:
                 wire = Wire(ours)
@@ -370,8 +370,8 @@ async def listeners_with_two_conversations(world: World, stopped: bool) -> None:
         nursery.start_soon(serve)
         with following:
             async with trio.open_nursery() as clients:
-                clients.start_soon(talk)
-                clients.start_soon(talk)
+                clients.start_soon(session)
+                clients.start_soon(session)
         if not stopped:
             nursery.cancel_scope.cancel()
 

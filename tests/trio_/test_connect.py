@@ -149,9 +149,11 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
 
 
 @pytest.mark.requirement("CACHE-5", "CACHE-10")
-@pytest.mark.parametrize(("version", "cache", "asked"), [(E, True, 3), (E, False, 4), (D, True, 4)])
+@pytest.mark.parametrize(
+    ("version", "cache", "requests"), [(E, True, 3), (E, False, 4), (D, True, 4)]
+)
 async def test_connect_cached_list_follows_the_server_ttl(
-    version: str, cache: bool, asked: int, autojump_clock: MockClock
+    version: str, cache: bool, requests: int, autojump_clock: MockClock
 ) -> None:
     lists: list[bytes] = []
 
@@ -166,10 +168,10 @@ async def test_connect_cached_list_follows_the_server_ttl(
         await client.list_tools()
         await trio.sleep(60)
         assert [tool.name for tool in await client.list_tools()] == ["hello"]
-        assert len(lists) == asked - 1
+        assert len(lists) == requests - 1
         client._handle_notification(changed(client))
         await client.list_tools()
-        assert len(lists) == asked
+        assert len(lists) == requests
 
 
 def changed(client: Client) -> NotificationReceived:

@@ -72,7 +72,7 @@ def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
 MANY: Final = 10_000
 
 
-class Chatter:
+class LoudServer:
     """A server with tools that send much (`said` messages so far), and one that returns at once."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Chatter:
 @pytest.mark.requirement("PROG-10", "LOG-12")
 @pytest.mark.parametrize(("tool", "version"), [("progress", D), ("log", E)])
 async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: str) -> None:
-    chatter = Chatter()
+    chatter = LoudServer()
     meta: dict[str, Any] = {"progressToken": 1}
     if tool == "log" and version == E:
         meta["io.modelcontextprotocol/logLevel"] = "error"
@@ -140,7 +140,7 @@ async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: 
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_pressure_handler_waiting_for_an_unread_client_can_be_cancelled(version: str) -> None:
-    chatter = Chatter()
+    chatter = LoudServer()
     async with served(chatter.server, version) as wire:
         await wire.send(wire.calling(11, "progress", progressToken=1))
         await trio.testing.wait_all_tasks_blocked()
@@ -156,7 +156,7 @@ async def test_pressure_handler_waiting_for_an_unread_client_can_be_cancelled(ve
 
 
 async def test_pressure_256_handlers_sending_to_an_unread_client() -> None:
-    chatter = Chatter()
+    chatter = LoudServer()
     async with served(chatter.server) as wire:
         lines = Lines(wire)
         with Memory() as memory:
@@ -178,11 +178,11 @@ async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: Moc
     start = trio.current_time()
     async with served(server) as wire, trio.open_nursery() as nursery:
 
-        async def tell() -> None:
+        async def send_all() -> None:
             for first in range(0, pings, 1000):
                 await wire.send(*(wire.asking(n, "ping") for n in range(first, first + 1000)))
 
-        nursery.start_soon(tell)
+        nursery.start_soon(send_all)
         lines = Lines(wire)
         while answered < pings:
             answered += "method" not in await lines.next()
@@ -195,7 +195,7 @@ async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: Moc
 # -- A client that sends too many requests -------------------------------------------------------
 
 
-class Gate:
+class GatedServer:
     """A server with a tool that waits for the test; `inside` has the running calls."""
 
     def __init__(self, limits: Limits) -> None:
@@ -220,16 +220,16 @@ async def test_pressure_calls_over_the_limit_wait(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
     calls, all_sent = 3_000, False
-    gate = Gate(Limits(in_flight=4, waiting=8))
+    gate = GatedServer(Limits(in_flight=4, waiting=8))
     async with served(gate.server, version) as wire, trio.open_nursery() as nursery:
         await wire.ping()
 
-        async def tell() -> None:
+        async def send_all() -> None:
             nonlocal all_sent
             await wire.send(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
             all_sent = True
 
-        nursery.start_soon(tell)
+        nursery.start_soon(send_all)
         await trio.testing.wait_all_tasks_blocked()
         [conn] = conns
         stats = conn.stats()
@@ -260,19 +260,19 @@ async def test_pressure_calls_waiting_too_long_are_rejected(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
     calls = 1_000
-    gate = Gate(Limits(in_flight=4, waiting=8, pause=5.0))
+    gate = GatedServer(Limits(in_flight=4, waiting=8, pause=5.0))
     answers: dict[int, Any] = {}
     async with served(gate.server, version) as wire:
         await wire.ping()
 
-        async def hear() -> None:
+        async def receive_all() -> None:
             while len(answers) < calls:
                 answer = await wire.receive()
                 assert answer["id"] not in answers
                 answers[answer["id"]] = answer
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(hear)
+            nursery.start_soon(receive_all)
             await wire.send(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
             await trio.sleep(6)
             while len(answers) < calls:

@@ -354,7 +354,7 @@ async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path
             pages = Path(f"/proc/{child.process.pid}/statm").read_text().split()[1]
             return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
-        async def tell() -> None:
+        async def send_all() -> None:
             nonlocal sent
             for first in range(0, number, at_once):
                 await child.wire.send(
@@ -364,7 +364,7 @@ async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path
 
         before = resident()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(tell)
+            nursery.start_soon(send_all)
             seen = -1
             while seen < sent:  # until the sender has to wait
                 seen = sent
@@ -410,7 +410,7 @@ PLAYED = textwrap.dedent("""
         if step == plan:
             die()
 
-    def say(message, step):
+    def send(message, step):
         data = json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\\n"
         at("before " + step)
         if plan == "within " + step:
@@ -420,7 +420,7 @@ PLAYED = textwrap.dedent("""
         at("after " + step)
 
     def answer(id, result, step):
-        say({"id": id, "result": {"resultType": "complete"} | result}, step)
+        send({"id": id, "result": {"resultType": "complete"} | result}, step)
 
     if plan.startswith("stderr"):
         for _ in range(160):
@@ -436,8 +436,8 @@ PLAYED = textwrap.dedent("""
         os.close(1)
     at("start")
     for line in sys.stdin:
-        asked = json.loads(line)
-        method, id = asked["method"], asked.get("id")
+        request = json.loads(line)
+        method, id = request["method"], request.get("id")
         at("hearing " + method)
         if plan == "dies when probed" and method == "server/discover":
             sys.exit(1)
@@ -453,12 +453,12 @@ PLAYED = textwrap.dedent("""
                 "serverInfo": {"name": "p", "version": "1"},
             }
             answer(id, opened, "opening")
-        elif method == "tools/call" and asked["params"]["name"] == "steps":
-            token = asked["params"]["_meta"]["progressToken"]
+        elif method == "tools/call" and request["params"]["name"] == "steps":
+            token = request["params"]["_meta"]["progressToken"]
             params = {"progressToken": token, "progress": 1}
-            say({"method": "notifications/progress", "params": params}, "progress")
+            send({"method": "notifications/progress", "params": params}, "progress")
             answer(id, {"content": [{"type": "text", "text": str(os.getpid())}]}, "answer")
-        elif method == "tools/call" and asked["params"]["name"] == "die":
+        elif method == "tools/call" and request["params"]["name"] == "die":
             if plan == "idle":
                 signal.setitimer(signal.ITIMER_REAL, 0.1)
             elif plan == "closes stdout":

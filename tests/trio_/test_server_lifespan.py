@@ -123,7 +123,7 @@ class Stopping:
         await serve_stream(build(self.events), self.theirs, stop=self.stop, grace=5.0)
         self.ended = round(trio.current_time() - self.start, 2)
 
-    async def hear_in_order(self) -> dict[Any, Any]:
+    async def receive_all_by_id(self) -> dict[Any, Any]:
         return {message["id"]: message for message in await self.wire.receive_all()}
 
 
@@ -152,7 +152,7 @@ async def test_serving_stop_finishes_running_and_rejects_new_requests(
     stopping.stop.set()
     await trio.testing.wait_all_tasks_blocked()
     await wire.send(wire.calling(2, "rows"), wire.asking(3, "ping"))
-    answers = await stopping.hear_in_order()
+    answers = await stopping.receive_all_by_id()
     assert text_of(answers[1]) == "in time"
     assert answers[2]["error"] == {
         "code": -32000,
@@ -170,7 +170,7 @@ async def test_serving_stop_cancels_handlers_after_the_grace(
     await wire.send(wire.calling(1, "wait", {"seconds": 30}))
     await trio.testing.wait_all_tasks_blocked()
     stopping.stop.set()
-    answers = await stopping.hear_in_order()
+    answers = await stopping.receive_all_by_id()
     assert answers[1]["error"] == {"code": -32000, "message": "the server is being shut down"}
     assert stopping.ended == 5
     assert stopping.events == ["enter s", "waited", "leave"]
@@ -185,7 +185,7 @@ async def test_serving_stop_with_end_of_input_during_the_grace(
     stopping.stop.set()
     await trio.sleep(1)
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    answers = await stopping.hear_in_order()
+    answers = await stopping.receive_all_by_id()
     assert text_of(answers[1]) == "in time"
     assert stopping.ended == 3
 

@@ -42,7 +42,7 @@ from tests.core.http.frames import (
 from tests.core.http.server.test_auth import guard
 from tests.core.http.websocket_harness import PROOF
 from tests.trio_.frames import FrameWire
-from tests.trio_.http_talk import MemoryListener, served_over_http
+from tests.trio_.http_session import MemoryListener, served_over_http
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
 
 
-def house() -> Server:
+def example_server() -> Server:
     server = Server("house", version="1")
 
     @server.tool
@@ -85,9 +85,9 @@ def house() -> Server:
 
 
 @asynccontextmanager
-async def talking(server: Server | None = None, **options: Any) -> AsyncIterator[FrameWire]:
+async def connected(server: Server | None = None, **options: Any) -> AsyncIterator[FrameWire]:
     """A WebSocket to a server, in bytes."""
-    async with served_over_http(server or house(), **options) as listener:
+    async with served_over_http(server or example_server(), **options) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade()) == 101
         yield wire
@@ -110,7 +110,7 @@ async def test_websocket_frames_get_their_responses(
     data: bytes, answers: list[Any], chopped: bool, autojump_clock: trio.abc.Clock
 ) -> None:
     size = len(data) if not chopped else 1 if len(data) < 10_000 else 997
-    async with talking(limited()) as wire:
+    async with connected(limited()) as wire:
         for at in range(0, len(data), size):
             try:
                 await wire.send(data[at : at + size])
@@ -123,7 +123,7 @@ async def test_websocket_invalid_frames_end_without_waiting_for_close(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     """Frames after an error cannot be decoded, so the peer's Close would not be noticed."""
-    async with talking() as wire:
+    async with connected() as wire:
         began = trio.current_time()
         await wire.send(frame(3) + b"x" * 1000)
         assert await wire.receive_all() == [1002]
@@ -133,7 +133,7 @@ async def test_websocket_invalid_frames_end_without_waiting_for_close(
 
 async def test_websocket_close_is_awaited_for_a_second(autojump_clock: trio.abc.Clock) -> None:
     """The second starts when our Close was written."""
-    async with talking() as wire:
+    async with connected() as wire:
         began = trio.current_time()
         await wire.send(frame(BINARY))
         assert await wire.receive_all() == [1003]
@@ -147,7 +147,7 @@ async def test_websocket_close_over_tls_is_awaited_for_a_second(
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
     authority.configure_trust(theirs)
-    async with served_over_http(house(), tls=ours) as listener:
+    async with served_over_http(example_server(), tls=ours) as listener:
         wire = FrameWire(trio.SSLStream(listener.connect(), theirs, server_hostname="localhost"))
         assert await wire.open(upgrade()) == 101
         began = trio.current_time()
@@ -157,7 +157,7 @@ async def test_websocket_close_over_tls_is_awaited_for_a_second(
 
 
 async def test_websocket_invalid_messages_are_limited(autojump_clock: trio.abc.Clock) -> None:
-    async with talking() as wire:
+    async with connected() as wire:
         for _ in range(2):
             await wire.send(frame(TEXT, b"no JSON"))
             assert (await wire.message())["error"]["code"] == -32700
@@ -193,15 +193,17 @@ REFUSED: list[tuple[str, bytes, int, dict[bytes, bytes]]] = [
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "headers"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+    ("head", "status", "headers"),
+    [row[1:] for row in REFUSED],
+    ids=[row[0] for row in REFUSED],
 )
 async def test_websocket_invalid_upgrade_is_rejected(
-    asked: bytes, status: int, headers: dict[bytes, bytes], autojump_clock: trio.abc.Clock
+    head: bytes, status: int, headers: dict[bytes, bytes], autojump_clock: trio.abc.Clock
 ) -> None:
     """Bytes behind the request are not read: they may be meant for a WebSocket."""
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
-        assert await wire.open(asked + upgrade()) == status
+        assert await wire.open(head + upgrade()) == status
         assert headers.items() <= wire.headers.items()
         assert b"close" in wire.headers[b"connection"]
         while await wire.more():
@@ -211,13 +213,13 @@ async def test_websocket_invalid_upgrade_is_rejected(
 
 async def test_websocket_upgrade_over_http_1_0_is_rejected(autojump_clock: trio.abc.Clock) -> None:
     """HTTP/1.0 has no upgrade (RFC 9110 7.8)."""
-    async with served_over_http(house(), sessions=False) as listener:
+    async with served_over_http(example_server(), sessions=False) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(version=b"1.0")) == 405
 
 
 async def test_websocket_without_token_gets_401(autojump_clock: trio.abc.Clock) -> None:
-    async with served_over_http(house(), guards={"/mcp": guard()}) as listener:
+    async with served_over_http(example_server(), guards={"/mcp": guard()}) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade()) == 401
         assert wire.headers[b"www-authenticate"].startswith(b"Bearer ")
@@ -236,7 +238,7 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
 
         return GRANTS.get(text)
 
-    async with served_over_http(house(), guards={"/mcp": guard(later)}) as listener:
+    async with served_over_http(example_server(), guards={"/mcp": guard(later)}) as listener:
         began = trio.current_time()
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(b"authorization: Bearer ann") + message(ASK)) == 101
@@ -251,7 +253,7 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
 
 async def test_websocket_upgrade_response_and_access_log(autojump_clock: trio.abc.Clock) -> None:
     lines: list[Any] = []
-    async with served_over_http(house(), on_exchange=lines.append) as listener:
+    async with served_over_http(example_server(), on_exchange=lines.append) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(b"sec-websocket-extensions: permessage-deflate")) == 101
         assert wire.headers.keys() == {
@@ -277,7 +279,7 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
     patience: float, autojump_clock: trio.abc.Clock
 ) -> None:
     lines: list[Any] = []
-    server = house()
+    server = example_server()
     async with served_over_http(server, on_exchange=lines.append) as listener:
         stream = listener.connect()
         await stream.send_all(
@@ -296,7 +298,7 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
 async def test_websocket_frames_behind_the_upgrade_request_are_read(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade() + message(ASK) + frame(PING, b"x")) == 101
         assert await wire.next_frame() == (PONG, b"x")
@@ -304,7 +306,7 @@ async def test_websocket_frames_behind_the_upgrade_request_are_read(
 
 
 async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.Clock) -> None:
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
         await wire.send(b"OPTIONS /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert await wire.open(b"") == 204
@@ -315,7 +317,7 @@ async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.
 
 
 @asynccontextmanager
-async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
+async def connecting_to(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
     """Make every connector connect to the result of `stream()`."""
 
     async def reach(self: Connector, *best: str) -> trio.abc.Stream:
@@ -333,8 +335,8 @@ async def client(
 ) -> AsyncIterator[Client]:
     """Our client and our server, in memory."""
     async with (
-        served_over_http(server or house(), **options) as listener,
-        reaching(listener.connect),
+        served_over_http(server or example_server(), **options) as listener,
+        connecting_to(listener.connect),
         connect("ws://localhost/mcp", **(of_client or {})) as opened,
     ):
         yield opened
@@ -390,7 +392,7 @@ async def test_websocket_trace_has_whole_messages(autojump_clock: trio.abc.Clock
 async def test_websocket_cancelled_call_cancels_the_handler(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    server = house()
+    server = example_server()
     async with client(server, of_client={"versions": [version]}) as opened:
         with trio.move_on_after(1):
             await opened.call_tool("wait")
@@ -402,7 +404,7 @@ async def test_websocket_cancelled_call_cancels_the_handler(
 async def test_websocket_disconnect_cancels_all_handlers(
     how: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    server = house()
+    server = example_server()
 
     async def converse() -> None:
         async with client_of(listener) as opened, trio.open_nursery() as nursery:
@@ -412,7 +414,7 @@ async def test_websocket_disconnect_cancels_all_handlers(
 
     @asynccontextmanager
     async def client_of(listener: MemoryListener) -> AsyncIterator[Client]:
-        async with reaching(listener.connect), connect("ws://localhost/mcp") as opened:
+        async with connecting_to(listener.connect), connect("ws://localhost/mcp") as opened:
             yield opened
 
     async with served_over_http(server) as listener:
@@ -428,7 +430,7 @@ async def test_websocket_disconnect_cancels_all_handlers(
 
 async def test_websocket_server_shutdown_closes_with_1001(autojump_clock: trio.abc.Clock) -> None:
     stop = trio.Event()
-    server = house()
+    server = example_server()
     async with client(server, stop=stop, grace=2.0) as opened, trio.open_nursery() as nursery:
 
         async def call() -> None:
@@ -457,7 +459,7 @@ async def test_websocket_internal_error_ends_one_connection(
     caplog: pytest.LogCaptureFixture,
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire, other = FrameWire(listener.connect()), FrameWire(listener.connect())
         for each in (wire, other):
             assert await each.open(upgrade()) == 101
@@ -480,8 +482,8 @@ async def test_websocket_internal_error_ends_one_connection(
 async def test_websocket_broken_while_sending_ends_the_handler(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    server = house()
-    async with talking(server) as wire:
+    server = example_server()
+    async with connected(server) as wire:
         params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
         await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(1)
@@ -494,7 +496,7 @@ async def test_websocket_client_cancelled_after_the_server_is_gone(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     ours, theirs = memory_pair()
-    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+    async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
         with trio.move_on_after(5):
             async with (
@@ -512,8 +514,8 @@ async def test_websocket_client_cancelled_after_the_server_is_gone(
 
 
 async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio.abc.Clock) -> None:
-    server = house()
-    async with talking(server) as wire:
+    server = example_server()
+    async with connected(server) as wire:
         params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
         await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(5)
@@ -533,7 +535,7 @@ async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio
 async def test_websocket_server_unread_responses_pause_reading(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    async with talking() as wire:
+    async with connected() as wire:
         ask = message(
             stateless_request(
                 1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}}
@@ -552,7 +554,7 @@ async def test_websocket_client_waits_for_a_server_that_does_not_read(
 ) -> None:
     """Messages of the callers wait in the client, and each call is answered or fails."""
     ours, theirs = memory_pair()
-    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+    async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
         async with connect("ws://localhost/mcp", versions=[D]) as opened:
             results: list[BaseException] = []
@@ -636,7 +638,7 @@ async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseExcep
             pass
 
     error: BaseException | None = None
-    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+    async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         try:
             async with connect("ws://localhost/mcp", versions=[D], **options) as opened:
@@ -785,8 +787,8 @@ async def test_websocket_server_with_authorization_needs_a_token(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     async with (
-        served_over_http(house(), guards={"/mcp": guard()}) as listener,
-        reaching(listener.connect),
+        served_over_http(example_server(), guards={"/mcp": guard()}) as listener,
+        connecting_to(listener.connect),
     ):
         with pytest.raises(ConnectFailed, match="access token, in headers") as caught:
             async with connect("ws://localhost/mcp"):

@@ -90,7 +90,7 @@ async def test_auth_disabled_refusal_names_the_cure(world: World) -> None:
         async with opened(world, False):
             pass
     assert isinstance(caught.value.__cause__, AuthRequired)
-    assert world.asked == []
+    assert world.requests == []
 
 
 async def test_stored_tokens_are_used_without_a_user(world: World) -> None:
@@ -126,7 +126,7 @@ async def test_rejected_token_is_refreshed(world: World) -> None:
         world.good.clear()
         await client.list_tools()
     assert world.tokens == 2
-    assert world.asked[-1][1]["grant_type"] == "refresh_token"
+    assert world.requests[-1][1]["grant_type"] == "refresh_token"
 
 
 async def test_concurrent_rejections_cause_one_refresh(world: World) -> None:
@@ -374,20 +374,20 @@ async def test_authorization_server_is_reached_through_the_same_proxy(world: Wor
         opened(world, headless(), proxy=f"http://127.0.0.1:{port}") as client,
     ):
         await client.list_tools()
-    asked = {head.split()[1].decode() for head in proxy.heads}
-    assert {f"{world.root}/mcp", f"{world.root}/register", f"{world.root}/token"} <= asked
+    requests = {head.split()[1].decode() for head in proxy.heads}
+    assert {f"{world.root}/mcp", f"{world.root}/register", f"{world.root}/token"} <= requests
 
 
 async def test_private_address_is_allowed_for_servers_in_a_private_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     authorization = ClientAuthorization("https://mcp.corp/mcp", headless())
-    asked: list[bool] = []
+    requests: list[bool] = []
 
     async def fetch(
         request: HttpRequest, *, allow: Callable[[str], bool], **more: object
     ) -> HttpResponse:
-        asked.append(allow("10.0.0.1"))
+        requests.append(allow("10.0.0.1"))
         raise FetchFailed("that is enough")
 
     monkeypatch.setattr("mcp_trio.auth._authorization.fetch", fetch)
@@ -404,7 +404,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
             )
             with pytest.raises(AuthorizationFailed, match="that is enough"):
                 await authorization.handle_challenge(attempt)
-    assert asked == [False, False, True]
+    assert requests == [False, False, True]
 
 
 async def test_call_timeout_resumes_after_login(world: World) -> None:

@@ -202,9 +202,9 @@ def test_log_level_for_server_without_logging_warns(server: ServerFile) -> None:
             return "said"
     """)
     assert run("call", "say", *target).stderr == ""
-    asked = run("call", "say", "--log-level", "debug", *target)
-    assert (asked.returncode, asked.stdout) == (0, "said\n")
-    assert asked.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
+    requests = run("call", "say", "--log-level", "debug", *target)
+    assert (requests.returncode, requests.stdout) == (0, "said\n")
+    assert requests.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
 
 
 # -- Servers at a URL --------------------------------------------------------------------------

@@ -56,7 +56,7 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
     exchange = Exchange(client)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
-        asked = await theirs.receive_some()
+        request = await theirs.receive_some()
         await theirs.send_all(answer)
         if close:
             await theirs.aclose()
@@ -64,7 +64,7 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
             await exchange.over.wait()
     await client.aclose()
     await theirs.aclose()
-    return exchange, bytes(asked)
+    return exchange, bytes(request)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
 async def test_h11_client_complete_response(
     answer: bytes, close: bool, status: int, text: bytes, again: bool
 ) -> None:
-    exchange, asked = await answered(answer, close=close)
-    assert asked == REQUEST
+    exchange, request = await answered(answer, close=close)
+    assert request == REQUEST
     assert exchange.error is None
     head, *rest = exchange.actions
     assert isinstance(head, Head)

@@ -669,8 +669,8 @@ async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
             await exchange.over.wait()
             assert (play.client.capacity == 0) is is_doubted
         if is_doubted:
-            asked = await play.server.until(PING)
-            await play.server.send(frame(PING, ACK, 0, asked.payload))
+            request = await play.server.until(PING)
+            await play.server.send(frame(PING, ACK, 0, request.payload))
             await trio.testing.wait_all_tasks_blocked()
         assert not [each for each in play.server.frames if each.kind == PING]
         assert play.client.capacity

@@ -17,8 +17,8 @@ from mcp_core import types as t
 from mcp_trio import connect, connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
 from tests.core.helpers import D, E
-from tests.trio_.http_wire import URL, MemoryWay, PlayedServer, Request, talking
-from tests.trio_.test_client import Caller
+from tests.trio_.http_wire import URL, MemoryConnector, PlayedServer, Request, connected
+from tests.trio_.test_client import CallTask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ async def test_http_client_conversation_in_each_revision(
     server = PlayedServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
-    async with talking(
+    async with connected(
         server, monkeypatch, headers={"X-Mine": "1"}, trace=lambda *each: crossed.append(each)
     ) as client:
         assert client.peer.dialect.version == version
@@ -91,7 +91,7 @@ async def test_http_client_conversation_in_each_revision(
 
 async def test_http_client_call_headers_override_client_headers(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
+    async with connected(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
         await client.call_tool("t", headers={"X-Mine": "3"})
         await client.call_tool("t")
         with pytest.raises(ValueError, match="set by the protocol"):
@@ -105,7 +105,7 @@ async def test_http_client_call_headers_override_client_headers(monkeypatch: Mon
 async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
 
-    class Way(MemoryWay):
+    class ServerConnector(MemoryConnector):
         def __init__(self, *origin: Any, **options: Any) -> None:
             super().__init__(*origin, **options)
             assert (self.origin, options) == (
@@ -113,8 +113,8 @@ async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> No
                 {"tls": None, "proxy": "environment", "prior_knowledge": False},
             )
 
-    Way.server = server
-    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
+    ServerConnector.server = server
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
     async with trio.open_nursery() as server.nursery, connect("HTTPS://played.test/mcp") as client:
         assert client.peer.dialect.version == E
 
@@ -145,7 +145,7 @@ async def test_http_client_invalid_url_or_option_raises(url: str, options: Any) 
 
 async def test_http_client_message_of_a_megabyte_either_way(monkeypatch: MonkeyPatch) -> None:
     words = "x" * 1_000_000
-    async with talking(PlayedServer(E, tools_call=echo), monkeypatch) as client:
+    async with connected(PlayedServer(E, tools_call=echo), monkeypatch) as client:
         assert (await client.call_tool("t", {"words": words})).text == words
 
 
@@ -163,7 +163,7 @@ async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch
         await echo(request)
 
     server.answers[CALL] = answer
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         results: dict[int, str] = {}
 
         async def call(number: int) -> None:
@@ -208,7 +208,7 @@ async def test_http_client_truncated_response_fails_its_call_only(
             await close_after(request)
 
         server.answers[CALL] = cut
-        async with talking(server, monkeypatch) as client:
+        async with connected(server, monkeypatch) as client:
             if length >= whole_at:
                 assert (await client.call_tool("cut")).content == []
             else:
@@ -223,7 +223,7 @@ async def test_http_client_invalid_http_fails_its_call(monkeypatch: MonkeyPatch)
         await trio.sleep_forever()
 
     server = PlayedServer(E, tools_call=nonsense)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost, match=r"the server's answer is not HTTP/1\.1"):
             await client.call_tool("t")
         server.answers[CALL] = DONE
@@ -246,7 +246,7 @@ async def test_http_client_idle_connection_closed_retries_reads_only(
             await request.result(lists)
 
     server = PlayedServer(E, tools_list=once, tools_call=close_after)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         assert await client.list_tools() == []  # the connection had carried the handshake
         assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
         with pytest.raises(
@@ -265,10 +265,10 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
 ) -> None:
     """At once; or, if a cancellation is sent first, when the server does not end the response."""
     server = PlayedServer(version, tools_call=hang)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
         one, other = (
-            Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
+            CallTask(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
         )
         await trio.testing.wait_all_tasks_blocked()
         assert server.live == 2
@@ -294,7 +294,7 @@ async def test_http_client_slow_server_times_out(
         await trio.sleep(request.message["params"]["arguments"]["seconds"])
         await request.result(DONE)
 
-    async with talking(PlayedServer(E, tools_call=slow), monkeypatch) as client:
+    async with connected(PlayedServer(E, tools_call=slow), monkeypatch) as client:
         await client.call_tool("t", {"seconds": 59})
         with pytest.raises(CallTimeout):
             await client.call_tool("t", {"seconds": 61})
@@ -318,7 +318,7 @@ async def test_http_client_progress_restarts_the_timeout(
         await request.end()
 
     steps: list[float] = []
-    async with talking(PlayedServer(E, tools_call=stream), monkeypatch) as client:
+    async with connected(PlayedServer(E, tools_call=stream), monkeypatch) as client:
         await client.call_tool("t", progress=lambda step, *_: steps.append(step))
         assert (steps, trio.current_time()) == ([1, 2, 3], 150)
 
@@ -330,7 +330,7 @@ async def test_http_client_idle_connections_are_closed(
         await request.result(DONE, [("keep-alive", "timeout=5")])
 
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         assert (server.opened, server.closed) == (1, 0)
         await trio.sleep(29)
@@ -378,7 +378,7 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
 
     server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
     received: list[Any] = []
-    async with talking(server, monkeypatch, on_log=received.append) as client:
+    async with connected(server, monkeypatch, on_log=received.append) as client:
         await trio.sleep(100)
         assert len(received) == len(times) == 3
         assert times[0] == 0.0
@@ -397,7 +397,7 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
 
 
 async def opens(server: PlayedServer, monkeypatch: MonkeyPatch) -> None:
-    async with talking(server, monkeypatch):
+    async with connected(server, monkeypatch):
         raise AssertionError("it came about")
 
 
@@ -442,7 +442,7 @@ async def test_http_client_other_server_raises_with_the_cause(
 
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
-    class Nowhere(MemoryWay):
+    class Nowhere(MemoryConnector):
         async def connect(self) -> H11ClientConnection:
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")
@@ -454,7 +454,7 @@ async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -
 
 async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E, tools_call=close_after)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
         server.gone = True
@@ -473,8 +473,8 @@ async def test_http_client_aclose_fails_pending_calls(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang)
-    async with talking(server, monkeypatch) as client:
-        pending = Caller(nursery, lambda: client.call_tool("t", timeout=None))
+    async with connected(server, monkeypatch) as client:
+        pending = CallTask(nursery, lambda: client.call_tool("t", timeout=None))
         await trio.testing.wait_all_tasks_blocked()
         async with trio.open_nursery() as closing:
             closing.start_soon(client.aclose)
@@ -491,7 +491,7 @@ async def test_http_client_session_delete_has_a_second(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(D, session="s1", DELETE=hang)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
         await client.aclose()
         assert trio.current_time() == 1
@@ -504,7 +504,8 @@ async def test_http_client_cancelled_still_deletes_the_session(
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
     monkeypatch.setattr(
-        "mcp_trio.http_client._connector.Connector", type("Way", (MemoryWay,), {"server": server})
+        "mcp_trio.http_client._connector.Connector",
+        type("ServerConnector", (MemoryConnector,), {"server": server}),
     )
     async with trio.open_nursery() as server.nursery:
         with trio.move_on_after(5) as scope:
@@ -520,7 +521,8 @@ async def test_http_client_cancelled_still_deletes_the_session(
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
     monkeypatch.setattr(
-        "mcp_trio.http_client._connector.Connector", type("Way", (MemoryWay,), {"server": server})
+        "mcp_trio.http_client._connector.Connector",
+        type("ServerConnector", (MemoryConnector,), {"server": server}),
     )
     async with trio.open_nursery() as server.nursery:
         with pytest.raises(ZeroDivisionError):
@@ -556,6 +558,6 @@ async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: M
 
     server = PlayedServer(D, tools_call=ask, POST=take)
     server.answers["notifications/initialized"] = answering(status=202)
-    async with talking(server, monkeypatch, on_elicit=lambda asked: {"name": "Ada"}) as client:
+    async with connected(server, monkeypatch, on_elicit=lambda sent: {"name": "Ada"}) as client:
         result = await client.call_tool("t")
         assert result.content == [t.TextContent("Ada")]

@@ -226,8 +226,8 @@ async def test_http_socket_system_tls_offers_http2_with_a_nursery(
             await client.call_tool("t")
             assert client.protocol == "HTTP/2"
         # A connection for one request does not need it.
-        way = Connector(*Url.parse(url).origin)
-        alone = await way.connect()
+        connector = Connector(*Url.parse(url).origin)
+        alone = await connector.connect()
         assert alone.protocol == "HTTP/1.1"
         await alone.aclose()
 

@@ -43,15 +43,15 @@ from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, toke
 from tests.core.helpers import E
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
-from tests.trio_.http_site import Answer, HttpWire, get
-from tests.trio_.http_talk import served_over_http
-from tests.trio_.http_wire import MemoryWay
+from tests.trio_.h11_wire import Answer, HttpWire, get
+from tests.trio_.http_session import served_over_http
+from tests.trio_.http_wire import MemoryConnector
 from tests.trio_.wire import ERAS, PATIENCE
 
 ANN = Grant("ann", "app", frozenset({"read"}))
 
 
-def house() -> Server:
+def scoped_server() -> Server:
     server = Server("house")
 
     @server.tool
@@ -107,25 +107,25 @@ def guard(verifier: Any, **options: Any) -> OAuthResourceServer:
     )
 
 
-class Poked:
+class IgnoredWakeups:
     """The token that a driver gives to an exchange."""
 
     def wake(self) -> None:
         pass
 
 
-def house_behind(door: EndpointAuth) -> Endpoint:
-    server = house()
+def endpoint_behind(auth: EndpointAuth) -> Endpoint:
+    server = scoped_server()
     return Endpoint(
         server.config,
         HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
-        auth=door,
+        auth=auth,
     )
 
 
-def begin(site: Router, bearer: str, poked: Poked) -> Exchange:
+def begin(site: Router, bearer: str, poked: IgnoredWakeups) -> Exchange:
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {bearer}".encode())]
     return site.begin(RequestHead(b"POST", b"/mcp", headers), trio.current_time(), token=poked)
 
@@ -148,7 +148,7 @@ async def serving(server: Any, auth: Any, **options: Any) -> AsyncIterator[Dial]
 
 async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mcp_trio")
-    async with serving(house(), guard({"ann": ANN}.get)) as dial:
+    async with serving(scoped_server(), guard({"ann": ANN}.get)) as dial:
         wire = await dial()
         assert text(await wire.ask(call())) == "ann"
         refused = await wire.ask(call(auth=""))
@@ -174,18 +174,18 @@ async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptu
     assert "canary-77" not in caplog.text
 
 
-class Slow:
+class StalledVerifier:
     """A verifier that waits for `go`."""
 
     def __init__(self) -> None:
         self.go = trio.Event()
-        self.came, self.left = trio.Event(), trio.Event()
-        self.asked = 0
+        self.started, self.left = trio.Event(), trio.Event()
+        self.calls = 0
         self.over: list[str] = []
 
     async def __call__(self, text: str) -> Grant | None:
-        self.asked += 1
-        self.came.set()
+        self.calls += 1
+        self.started.set()
         try:
             await self.go.wait()
         except trio.Cancelled:
@@ -201,15 +201,15 @@ class Slow:
 
 
 async def test_token_check_stalled_does_not_block_other_requests() -> None:
-    slow = Slow()
-    servers = {"/mcp": house(), "/open": house()}
+    slow = StalledVerifier()
+    servers = {"/mcp": scoped_server(), "/open": scoped_server()}
     async with serving(servers, {"/mcp": guard(slow), "/open": None}) as dial:
         wire, other = await dial(), await dial()
         await wire.send(
             call() + call(auth="Bearer eve") + get("/.well-known/oauth-protected-resource")
         )
         assert text(await other.ask(call(auth="", path="/open"))) == ""
-        assert slow.asked == 1
+        assert slow.calls == 1
         slow.go.set()
         assert text(await wire.answer()) == "ann"
         assert (await wire.answer()).status == 401
@@ -219,13 +219,13 @@ async def test_token_check_stalled_does_not_block_other_requests() -> None:
 
 
 async def test_token_check_body_may_arrive_before_or_after() -> None:
-    slow = Slow()
-    async with serving(house(), guard(slow)) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         whole = call()
         head, _, body = whole.partition(b"\r\n\r\n")
         await wire.send(head + b"\r\n\r\n" + body[:10])
-        await slow.came.wait()
+        await slow.started.wait()
         slow.go.set()
         await slow.left.wait()
         await wire.send(body[10:])
@@ -234,12 +234,12 @@ async def test_token_check_body_may_arrive_before_or_after() -> None:
 
 
 async def test_token_check_precedes_100_continue() -> None:
-    slow = Slow()
-    async with serving(house(), guard(slow)) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         head, _, body = call("whoami", "expect: 100-continue").partition(b"\r\n\r\n")
         await wire.send(head + b"\r\n\r\n")
-        await slow.came.wait()
+        await slow.started.wait()
         assert not wire.buffer
         slow.go.set()
         assert await wire.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -256,11 +256,11 @@ async def test_token_check_precedes_100_continue() -> None:
 
 
 async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
-    slow = Slow()
-    async with serving(house(), guard(slow)) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         await wire.send(call())
-        await slow.came.wait()
+        await slow.started.wait()
         await wire.stream.aclose()
         with trio.fail_after(PATIENCE * 5):
             await slow.left.wait()
@@ -274,9 +274,9 @@ async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
 async def test_token_check_failure_is_a_500_without_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    slow = Slow()
+    slow = StalledVerifier()
     slow.go.set()
-    async with serving(house(), guard(slow)) as dial:
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         answer = await wire.ask(call(auth="Bearer fault"))
         assert answer.status == 500
@@ -288,11 +288,11 @@ async def test_token_check_failure_is_a_500_without_details(
 
 async def test_token_check_during_shutdown_is_answered_503() -> None:
     stop = trio.Event()
-    slow = Slow()
-    async with serving(house(), guard(slow), stop=stop, grace=0) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow), stop=stop, grace=0) as dial:
         wire = await dial()
         await wire.send(call())
-        await slow.came.wait()
+        await slow.started.wait()
         stop.set()
         await trio.testing.wait_all_tasks_blocked()
         slow.go.set()
@@ -302,11 +302,11 @@ async def test_token_check_during_shutdown_is_answered_503() -> None:
 
 async def test_serve_http_auth_for_an_unknown_path_raises() -> None:
     with pytest.raises(ValueError, match="'/mpc', where nothing is served"):
-        await serve_http(house(), auth={"/mpc": guard({}.get)})
+        await serve_http(scoped_server(), auth={"/mpc": guard({}.get)})
 
 
 async def test_serve_http_auth_without_entry_for_a_path_raises() -> None:
-    servers = {"/mcp": house(), "/admin": house()}
+    servers = {"/mcp": scoped_server(), "/admin": scoped_server()}
     with pytest.raises(ValueError, match="no guard for '/admin': say None"):
         await serve_http(servers, auth={"/mcp": guard({}.get)})
 
@@ -323,15 +323,15 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
         return Grant("ann", scopes=frozenset({"read"}), expires_at=trio.current_time() + 10)
 
     monkeypatch.setattr("mcp_trio.http_server._auth.time", trio.current_time)
-    server = house()
+    server = scoped_server()
     async with served_over_http(server, guards={"/mcp": guard(for_ten_seconds)}) as listener:
 
-        class Way(MemoryWay):
+        class ServerConnector(MemoryConnector):
             async def connect(self) -> H11ClientConnection:
                 await trio.lowlevel.checkpoint()
                 return H11ClientConnection(listener.connect())
 
-        monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
+        monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
         headers = {"authorization": "Bearer ann"}
         async with (
             connect_http(
@@ -355,7 +355,7 @@ async def test_jwt_of_an_authorization_server_is_verified() -> None:
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         keeper = guard(JwtVerifier(issuer.issuer, RESOURCE))
-        async with serving(house(), keeper) as dial:
+        async with serving(scoped_server(), keeper) as dial:
             good = call(auth=f"Bearer {issuer.token(RESOURCE, 'read')}")
             wires = [await dial() for _ in range(5)]
             for wire in wires:
@@ -381,7 +381,7 @@ async def test_jwt_of_an_authorization_server_is_verified() -> None:
 
 
 async def test_jwks_unreachable_is_answered_503() -> None:
-    async with serving(house(), guard(JwtVerifier("http://127.0.0.1:1", RESOURCE))) as dial:
+    async with serving(scoped_server(), guard(JwtVerifier("http://127.0.0.1:1", RESOURCE))) as dial:
         wire = await dial()
         issuer = AuthorizationServer("http://127.0.0.1:1")
         answer = await wire.ask(call(auth=f"Bearer {issuer.token(RESOURCE, 'read')}"))
@@ -488,7 +488,7 @@ async def test_jwks_fetch_is_shared_by_concurrent_checks(
 
 
 async def test_token_check_verifier_times_out(autojump_clock: trio.testing.MockClock) -> None:
-    slow = Slow()
+    slow = StalledVerifier()
     waiting = SteppedCheck(Await(slow("ann")))
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
@@ -510,27 +510,27 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
     """Otherwise a client could prevent the fetch for all by disconnecting every time."""
     keeper = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     now, report = 1_800_000_000.0, []
-    door = EndpointAuth(keeper, lambda: now, lambda *arguments, **how: report.append(arguments))
+    auth = EndpointAuth(keeper, lambda: now, lambda *arguments, **how: report.append(arguments))
     async with trio.open_nursery() as nursery:
-        reception = HttpServerDriver(Router({"/mcp": house_behind(door)}), nursery)
-        first = begin(reception.router, "a.b.c", Poked())
+        driver = HttpServerDriver(Router({"/mcp": endpoint_behind(auth)}), nursery)
+        first = begin(driver.router, "a.b.c", IgnoredWakeups())
         assert first.auth_check is None  # it is not a token
         for _ in range(5):
-            first = begin(reception.router, token(header={"kid": "nobody"}), Poked())
-            scope = reception.start_auth_check(first)
+            first = begin(driver.router, token(header={"kid": "nobody"}), IgnoredWakeups())
+            scope = driver.start_auth_check(first)
             await trio.testing.wait_all_tasks_blocked()
-            reception.router.disconnected(first, trio.current_time())
+            driver.router.disconnected(first, trio.current_time())
             scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
         # Two waiting tasks are expected: the fetch, and one that uses its result.
         assert len(nursery.child_tasks) == 2
         fetching.go.set()
         await trio.testing.wait_all_tasks_blocked()
-        second = begin(reception.router, token(), Poked())
+        second = begin(driver.router, token(), IgnoredWakeups())
         assert second.auth_check is None
         assert second.principal == f"{ISSUER}#sub:alice"
         assert fetching.urls == [JWKS_URI]
-        reception.close()
+        driver.close()
         nursery.cancel_scope.cancel()
 
 
@@ -601,10 +601,10 @@ async def test_jwks_private_address_needs_a_private_server(
     issuer: list[str], named_by: str | None, may: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configured address may be anywhere."""
-    asked: list[Callable[[str], bool]] = []
+    requests: list[Callable[[str], bool]] = []
 
     async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpResponse:
-        asked.append(allow)
+        requests.append(allow)
         return keys_reply()
 
     monkeypatch.setattr("mcp_trio.auth._fetch.fetch", fetch)
@@ -613,7 +613,7 @@ async def test_jwks_private_address_needs_a_private_server(
     waiting = SteppedCheck(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    (allow,) = asked
+    (allow,) = requests
     assert allow(PUBLIC)
     assert allow(PRIVATE) is may
     assert allow("169.254.169.254") is may

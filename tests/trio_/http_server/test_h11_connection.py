@@ -12,9 +12,9 @@ import trio.testing
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
 from mcp_trio.http_server._connection import AccessLogEntry
-from tests.trio_.http_site import (
+from tests.trio_.h11_wire import (
     FakeExchange,
-    FakeSite,
+    FakeRouter,
     HttpWire,
     get,
     post,
@@ -47,7 +47,7 @@ async def ended(wire: HttpWire) -> bool:
 
 
 async def test_h11_server_answers_requests_on_one_connection() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         for body in b"one", b"", b"x" * 100_000, b"four":
@@ -62,7 +62,7 @@ async def test_h11_server_answers_requests_on_one_connection() -> None:
 
 
 async def test_h11_server_passes_the_request_head() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.ask(post("http://localhost/echo?a=b", b"1", b"X-Name:  Value "))
@@ -86,7 +86,7 @@ async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) ->
         + get()
         + post(body=b"four")
     )
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         for start in range(0, len(data), size):
             await wire.send(data[start : start + size])
@@ -94,7 +94,7 @@ async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) ->
 
 
 async def test_h11_server_pipelined_responses_leave_in_one_write() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.send(post(body=b"one") + post(body=b"two") + post(body=b"three"))
         await wire.more()
@@ -102,7 +102,7 @@ async def test_h11_server_pipelined_responses_leave_in_one_write() -> None:
 
 
 async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/later", b"one") + post(body=b"two"))
@@ -110,12 +110,12 @@ async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
         assert [exchange.body for exchange in site.exchanges] == [b"one"]
         assert not wire.buffer
         site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
-        served.reception.pump()
+        served.driver.pump()
         assert [(await wire.answer()).body for _ in range(2)] == [b"at last", b"two"]
 
 
 async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         requests = [post("/later"), *[post(body=b"%d" % number * 100) for number in range(3_000)]]
@@ -131,14 +131,14 @@ async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
         assert len(site.exchanges) == 1
         assert len(served.connections[0]._incoming) <= 128 * KIB
         site.exchanges[0].send(Head(204, []), End())
-        served.reception.pump()
+        served.driver.pump()
         for _ in requests:
             await wire.answer()
         await sent.wait()
 
 
 async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
         exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
@@ -157,26 +157,26 @@ async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
 
 
 async def test_h11_server_unfinished_response_is_sent_in_chunks() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream"))
         assert b"transfer-encoding: chunked" in await wire.until(b"\r\n\r\n")
         exchange = site.exchanges[0]
         exchange.send(Body(b"data: 1\n\n"))
-        served.reception.pump()
+        served.driver.pump()
         assert await wire.until(b"1\n\n\r\n") == b"9\r\ndata: 1\n\n\r\n"
         exchange.send(Body(b""), Body(b"2"), Body(b"3"))
-        served.reception.pump()
+        served.driver.pump()
         await wait()
         exchange.send(End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.until(b"0\r\n\r\n")).endswith(b"1\r\n2\r\n1\r\n3\r\n0\r\n\r\n")
         assert (await wire.ask(post(body=b"next"))).body == b"next"
 
 
 async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream", version=b"1.0"))
@@ -184,7 +184,7 @@ async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
         assert CLOSE in head
         assert CHUNKED not in head
         site.exchanges[0].send(Body(b"data"), End())
-        served.reception.pump()
+        served.driver.pump()
         assert await wire.rest() == b"data"
 
 
@@ -200,7 +200,7 @@ async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
     ],
 )
 async def test_h11_server_keep_alive_follows_the_request(request_: bytes, closes: bool) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         answer = await wire.ask(request_)
         assert answer.status == 200
@@ -213,7 +213,7 @@ async def test_h11_server_keep_alive_follows_the_request(request_: bytes, closes
 
 @pytest.mark.parametrize("target", ["/echo", "/stream", "/nothing"])
 async def test_h11_server_response_without_body_has_none(target: str) -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def finish(exchange: FakeExchange) -> None:
         if target == "/stream":
@@ -231,7 +231,7 @@ async def test_h11_server_response_without_body_has_none(target: str) -> None:
 
 
 async def test_h11_server_passes_any_method() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         for method in b"OPTIONS", b"DELETE", b"PATCH", b"QUERY":
@@ -254,7 +254,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
         await ours.send_all(data)
 
     stream.send_all = send_all  # type: ignore[method-assign]
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         served.connect(stream)
         wire = HttpWire(theirs)
@@ -263,7 +263,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
         await wire.send(post("/later"))
         await wait()
         site.exchanges[1].send(Head(200, []), Body(b"a"), Body(b"b"), End())
-        served.reception.pump()
+        served.driver.pump()
         await wire.answer()
         assert len(writes) == 2
         await theirs.aclose()
@@ -273,7 +273,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
 
 
 async def test_h11_server_expect_continue_is_answered() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         request = post("/echo", b"hello", EXPECT)
         await wire.send(request[:-5])
@@ -289,7 +289,7 @@ async def test_h11_server_expect_continue_is_answered() -> None:
 
 
 async def test_h11_server_expect_continue_rejected_closes() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         answer = await wire.ask(post("/refuse", b"hello", EXPECT)[:-5])
         assert (answer.status, answer.headers[b"connection"]) == (403, b"close")
@@ -298,7 +298,7 @@ async def test_h11_server_expect_continue_rejected_closes() -> None:
 
 @pytest.mark.parametrize("framed", [False, True])
 async def test_h11_server_rejected_body_is_drained(framed: bool) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     body = b"x" * 10_000
     request = post("/refuse", chunked(body), CHUNKED) if framed else post("/refuse", body)
     async with serving(site) as served:
@@ -314,7 +314,7 @@ async def test_h11_server_rejected_body_is_drained(framed: bool) -> None:
 @pytest.mark.parametrize("framed", [False, True])
 async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> None:
     body = b"x" * 200_000
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         answer = await wire.ask(
             post("/refuse", b"", CHUNKED) if framed else post("/refuse", body)[:-200_000]
@@ -325,7 +325,7 @@ async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> N
 
 
 async def test_h11_server_rejected_body_is_drained_for_a_second(autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.ask(post("/refuse", b"hello")[:-1])
         assert await ended(wire)
@@ -333,7 +333,7 @@ async def test_h11_server_rejected_body_is_drained_for_a_second(autojump_clock: 
 
 
 async def test_h11_server_close_after_reads_no_further_request(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         answer = await wire.ask(post("/hang-up", b"x" * 1_000) + post())
@@ -348,7 +348,7 @@ async def test_h11_server_close_after_reads_no_further_request(autojump_clock: M
 
 
 async def test_h11_server_invalid_chunks_get_400() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         answer = await wire.ask(post("/echo", b"5\r\nhelloXX", CHUNKED))
@@ -358,7 +358,7 @@ async def test_h11_server_invalid_chunks_get_400() -> None:
 
 
 async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.send(post("/refuse", b"5\r\nhelloXX", CHUNKED))
         assert [answer.status for answer in split_answers(await wire.rest())] == [403]
@@ -390,7 +390,7 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
 async def test_h11_server_invalid_request_gets_an_error_and_a_close(
     data: bytes, status: int
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         assert (await wire.ask(post(body=b"good"))).body == b"good"
@@ -408,7 +408,7 @@ async def test_h11_server_invalid_request_gets_an_error_and_a_close(
 async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
     data = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
     for size in range(len(data) + 1):
-        site = FakeSite()
+        site = FakeRouter()
         async with serving(site) as served:
             wire = served.connect()
             await wire.send(data[:size])
@@ -424,7 +424,7 @@ async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
 async def test_h11_server_disconnect_during_a_handler_is_noticed(
     half: bool, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/later"))
@@ -439,17 +439,17 @@ async def test_h11_server_disconnect_during_a_handler_is_noticed(
         assert site.exchanges[0].gone_at == trio.current_time()
         assert served.open == 0
         site.exchanges[0].send(Head(200, []), End())
-        served.reception.pump()
+        served.driver.pump()
 
 
 async def test_h11_server_half_close_gets_the_response_being_written() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/later"))
         await wait()
         site.exchanges[0].send(Head(200, []), Body(b"x" * 1_000_000), End())
-        served.reception.pump()
+        served.driver.pump()
         await wait()  # it is being written, and cannot complete
         assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
         await wire.stream.send_eof()
@@ -460,14 +460,14 @@ async def test_h11_server_half_close_gets_the_response_being_written() -> None:
 
 
 async def test_h11_server_half_close_without_reading_times_out(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         for goes in False, True:
             wire = served.connect()
             await wire.send(post("/later"))
             await wait()
             site.exchanges[-1].send(Head(200, []), Body(b"x" * 1_000_000), End())
-            served.reception.pump()
+            served.driver.pump()
             await wait()
             begun = trio.current_time()
             assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
@@ -485,13 +485,13 @@ async def test_h11_server_half_close_without_reading_times_out(autojump_clock: M
 
 @pytest.mark.parametrize("read", [0, 1, 20, 150, 60_000, 70_000, 500_000])
 async def test_h11_server_disconnect_within_a_response(read: int) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream"))
         await wait()
         site.exchanges[0].send(Body(b"x" * 600_000))
-        served.reception.pump()
+        served.driver.pump()
         await wait()
         while read > 0:
             read -= len(await wire.stream.receive_some(min(read, 10_000)))
@@ -512,7 +512,7 @@ async def test_h11_server_broken_stream_ends_the_exchange(caplog: pytest.LogCapt
         return data
 
     stream.receive_some = receive_some  # type: ignore[method-assign]
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         served.connect(stream)
         await theirs.send_all(post("/later"))
@@ -534,12 +534,12 @@ async def open_seconds(wire: HttpWire) -> tuple[float, bytes]:
 
 
 async def test_h11_server_silent_connection_is_closed(autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         assert await open_seconds(served.connect()) == (10, b"")
 
 
 async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await trio.sleep(9)
         await wire.ask(post())
@@ -550,7 +550,7 @@ async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -
 
 @pytest.mark.parametrize("first", [False, True])
 async def test_h11_server_slow_head_gets_408(first: bool, autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         if not first:
             await wire.ask(post())
@@ -569,7 +569,7 @@ async def test_h11_server_slow_head_gets_408(first: bool, autojump_clock: MockCl
 
 @pytest.mark.parametrize("framed", [False, True])
 async def test_h11_server_missing_body_gets_408(framed: bool, autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/echo", b"5\r\n", CHUNKED) if framed else post(body=b"x" * 100)[:-1])
@@ -584,7 +584,7 @@ async def test_h11_server_missing_body_gets_408(framed: bool, autojump_clock: Mo
 async def test_h11_server_slow_body_needs_minimum_progress(
     a_second: int, arrives: bool, autojump_clock: MockClock
 ) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         body = b"x" * a_second * 100
         request = post(body=body)
@@ -604,14 +604,14 @@ async def test_h11_server_slow_body_needs_minimum_progress(
 
 
 async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         for _ in range(2):
             await wire.send(post("/later") + b"POST")  # the next head has started
             await trio.sleep(10_000)
             site.exchanges[-1].send(Head(204, []), End())
-            served.reception.pump()
+            served.driver.pump()
             assert (await wire.answer()).status == 204
             await wire.ask(post()[4:])
 
@@ -620,7 +620,7 @@ async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> N
 async def test_h11_server_unread_response_closes_the_connection(
     takes: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
         exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
@@ -641,7 +641,7 @@ async def test_h11_server_unread_response_closes_the_connection(
 
 
 async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
         exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
@@ -659,7 +659,7 @@ async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: Mo
 
 
 async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire, other = served.connect(), served.connect()
         await wire.send(post("/stream"))
@@ -667,7 +667,7 @@ async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock
         stream = site.exchanges[0]
         for _ in range(40):
             stream.send(Body(b"x" * 10_000))
-            served.reception.pump()
+            served.driver.pump()
             assert (await other.ask(post(body=b"hello"))).body == b"hello"
             await trio.sleep(1)
         assert stream.gone_at == pytest.approx(36, abs=10)
@@ -681,7 +681,7 @@ async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock
 async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
     target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         other = served.connect()
         await other.ask(post())
         answer = await served.connect().ask(post(target, b"hello"))
@@ -695,7 +695,7 @@ async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
 async def test_h11_server_internal_error_within_a_response_truncates_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream"))
@@ -706,7 +706,7 @@ async def test_h11_server_internal_error_within_a_response_truncates_it(
 
         site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign]
         site.exchanges[0].send(Body(b"x"))
-        served.reception.pump()
+        served.driver.pump()
         received = await wire.rest()
         assert received.startswith(b"HTTP/1.1 200 OK\r\n")
         assert received.endswith(b"\r\n\r\n")
@@ -729,7 +729,7 @@ async def test_h11_server_failing_stream_ends_its_connection(
 
     stream = trio.StapledStream(ours, ours)
     setattr(stream, fails, fail)
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         served.connect(stream)
         await theirs.send_all(post())
         await wait()
@@ -745,7 +745,7 @@ async def test_h11_server_failing_disconnect_is_logged(
     def fail(now: float) -> None:
         raise ZeroDivisionError
 
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         other, wire = served.connect(), served.connect()
         await other.ask(post())
@@ -770,14 +770,14 @@ async def test_h11_server_failing_disconnect_is_logged(
 
 
 async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.ask(post("/echo?q", b"hello"))
         await wire.send(post("/stream"))
         await trio.sleep(5)
         site.exchanges[1].send(Body(b"one"), Body(b"three"), End())
-        served.reception.pump()
+        served.driver.pump()
         await wire.answer()
         await wire.ask(post("/refuse", b"hello")[:-1])
         await trio.sleep(10)
@@ -800,7 +800,7 @@ async def test_h11_server_access_log_callback_may_fail(caplog: pytest.LogCapture
     def fail(entry: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         served.connections[0]._on_exchange = fail
         assert (await wire.ask(post())).status == 200

@@ -116,14 +116,14 @@ FAULTS: dict[str, Callable[[], Any]] = {
 async def test_handler_failure_is_answered_without_details_and_logged(
     fault: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = {
+    requests = {
         "tools/call": {"name": "act"},
         "prompts/get": {"name": "act"},
         "resources/read": {"uri": "test://act"},
         "test/act": {},
     }
     async with served(declare(kind, FAULTS[fault])) as wire:
-        for id, (method, params) in enumerate(asked.items()):
+        for id, (method, params) in enumerate(requests.items()):
             caplog.clear()
             answer = await wire.ask(id, method, params)
             assert answer["id"] == id
@@ -256,7 +256,7 @@ async def test_handler_cancelled_from_outside_in_a_group_propagates() -> None:
 # --- cancellation -------------------------------------------------------------------------------
 
 
-class Witness:
+class RecordingTools:
     """A tool that waits, and a record of what happened to it."""
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -310,7 +310,7 @@ class Witness:
 async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(
     tool: str, version: str
 ) -> None:
-    witness = Witness()
+    witness = RecordingTools()
     async with served(witness.server, version) as wire:
         await wire.send(wire.calling(1, tool, progressToken="p"))
         await trio.testing.wait_all_tasks_blocked()
@@ -336,7 +336,7 @@ async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(
 async def test_handler_cancellation_of_unknown_request_is_ignored(
     notice: Message, version: str
 ) -> None:
-    async with served(Witness().server, version) as wire:
+    async with served(RecordingTools().server, version) as wire:
         assert text_of(await wire.call(1, "hello")) == "hello"
         await wire.send(notice)
         assert await wire.is_silent()
@@ -344,7 +344,7 @@ async def test_handler_cancellation_of_unknown_request_is_ignored(
 
 
 async def test_handler_cancelled_before_its_task_runs() -> None:
-    witness = Witness()
+    witness = RecordingTools()
     async with served(witness.server) as wire:
         await wire.send(wire.calling(1, "wait"), cancelled(1), wire.calling(2, "hello"))
         assert (await wire.receive())["id"] == 2
@@ -353,7 +353,7 @@ async def test_handler_cancelled_before_its_task_runs() -> None:
 
 
 async def test_handler_that_ignores_cancellation_keeps_its_slot() -> None:
-    witness = Witness(Limits(in_flight=1))
+    witness = RecordingTools(Limits(in_flight=1))
     async with served(witness.server) as wire:
         await wire.send(wire.calling(1, "shielded"))
         await trio.testing.wait_all_tasks_blocked()
@@ -474,7 +474,7 @@ async def test_handler_lookup_failure_is_answered(caplog: pytest.LogCaptureFixtu
             raise ValueError(SECRET)
 
     odd = Odd("odd")
-    odd.add_tool(Witness().hello)
+    odd.add_tool(RecordingTools().hello)
     async with served(odd) as wire:
         answer = await wire.call(1, "hello")
         assert answer["error"]["code"] == -32603
@@ -487,7 +487,7 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "mcp_trio")
-    async with served(Witness().server) as wire:
+    async with served(RecordingTools().server) as wire:
         await wire.send("no JSON")
         assert (await wire.receive())["error"]["code"] == -32700
     texts = [record.getMessage() for record in caplog.records]
@@ -498,7 +498,7 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
 
 @pytest.mark.may_leave("connection")
 async def test_dispatch_repr(nursery: trio.Nursery) -> None:
-    server = Witness().server
+    server = RecordingTools().server
     dispatch = Dispatch(server, nursery, None)
     dispatch.serve(
         Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.handle_event)

@@ -316,17 +316,17 @@ async def test_link_timer_ends_an_unanswered_initialize(
     await trio.testing.wait_all_tasks_blocked()
     conn.open(trio.current_time())
 
-    asked: list[str] = []
+    methods: list[str] = []
 
     async def listen() -> None:
         async for data in other:
-            asked.extend(json.loads(each)["method"] for each in data.splitlines())
+            methods.extend(json.loads(each)["method"] for each in data.splitlines())
 
     async def asked_after(seconds: float) -> list[str]:
-        asked.clear()
+        methods.clear()
         mock_clock.jump(seconds)
         await trio.testing.wait_all_tasks_blocked()
-        return asked
+        return methods
 
     nursery.start_soon(listen)
     link.pump()
