@@ -72,10 +72,10 @@ class Call:
     async def _receive(self) -> dict[str, Any]:
         while not self._incoming:
             await self._moved.wait()
-        told = self._incoming.popleft()
-        if isinstance(told, BaseException):
-            raise told
-        return told
+        message = self._incoming.popleft()
+        if isinstance(message, BaseException):
+            raise message
+        return message
 
     async def _send(self, message: dict[str, Any]) -> None:
         await self.accepting.wait()
@@ -90,8 +90,8 @@ class Call:
 
     # -- The test's side ---------------------------------------------------------------------------
 
-    def deliver(self, *told: dict[str, Any] | BaseException) -> None:
-        self._incoming.extend(told)
+    def deliver(self, *messages: dict[str, Any] | BaseException) -> None:
+        self._incoming.extend(messages)
         self._move()
 
     def body(self, data: bytes, *, more: bool = False) -> None:
@@ -328,7 +328,7 @@ class Neutral:
             self.started.set()
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
-                self.log.append("told")
+                self.log.append("reported")
             return "done"
 
         @self.server.tool
@@ -498,9 +498,11 @@ async def session_with_input_request(make: Make) -> list[Call]:
     async with serve_app(make(Neutral().server)) as host:
         session = await host.session(roots={})
         call = session.calling(1, "ask")
-        [asked] = await call.wait_for_messages()
+        [input_request] = await call.wait_for_messages()
         roots = {"roots": [{"uri": "file:///a"}]}
-        response = await session.post({"jsonrpc": "2.0", "id": asked["id"], "result": roots}).end()
+        response = await session.post(
+            {"jsonrpc": "2.0", "id": input_request["id"], "result": roots}
+        ).end()
         assert response.status == 202
         await call.end()
         assert text_of(call) == "file:///a"
@@ -573,12 +575,12 @@ async def rejected_requests(make: Make) -> list[Call]:
         assert (await host.request("PUT", [HOST])).status == 405
         head = await host.request("HEAD", [HOST])
         assert (head.status, head.raw) == (405, b"")
-        asked = [
+        preflight = [
             HOST,
             (b"origin", b"https://a.example"),
             (b"access-control-request-method", b"POST"),
         ]
-        assert (await host.request("OPTIONS", asked)).headers[
+        assert (await host.request("OPTIONS", preflight)).headers[
             b"access-control-allow-origin"
         ] == b"https://a.example"
         assert (
@@ -656,7 +658,7 @@ async def reconnect_in_session(make: Make) -> list[Call]:
         lost.disconnect()
         await lost.end()
         neutral.go.set()
-        await neutral.until(lambda: neutral.log == ["told", "went on"])
+        await neutral.until(lambda: neutral.log == ["reported", "went on"])
     return [*host.calls[:2], again]  # the output of the others depends on timing
 
 
@@ -667,12 +669,12 @@ async def server_without_capacity(make: Make) -> list[Call]:
         call = host.call_tool(1, "flood", arguments={"number": 1000})
         call.accepting = anyio.Event()
         await neutral.started.wait()
-        told = -1
-        while told != len(neutral.log):
-            told = len(neutral.log)
+        reported = -1
+        while reported != len(neutral.log):
+            reported = len(neutral.log)
             for _ in range(50):
                 await anyio.lowlevel.checkpoint()
-        assert 50 < told < 300
+        assert 50 < reported < 300
         # Other requests are served meanwhile.
         assert text_of(await host.call_tool(2, "echo", arguments={"text": "hi"}).end()) == "hi"
         call.accepting.set()

@@ -85,9 +85,9 @@ def test_asgi_conversation_has_the_same_bytes_with_both_drivers(
     async def main() -> list[Call]:
         return await scenario(mcp_asyncio_shim.asgi)
 
-    said = transcript(loop.run(main()))
-    assert said
-    assert said == transcript(trio.run(scenario, mcp_trio.asgi))
+    output = transcript(loop.run(main()))
+    assert output
+    assert output == transcript(trio.run(scenario, mcp_trio.asgi))
 
 
 # -- With a lifespan -------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "said"),
+    ("stage", "expected"),
     [
         ("in", [{"type": "lifespan.startup.failed", "message": "OSError: no disk"}]),
         (
@@ -122,7 +122,7 @@ def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
     ],
 )
 def test_asgi_lifespan_failure_is_reported_and_logged(
-    driver: Driver, stage: str, said: list[dict[str, str]], caplog: pytest.LogCaptureFixture
+    driver: Driver, stage: str, expected: list[dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     lived = Lived()
     lived.fails[stage] = OSError("no disk")
@@ -132,7 +132,7 @@ def test_asgi_lifespan_failure_is_reported_and_logged(
         call.deliver({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
         await call.run(driver.asgi(Neutral(lifespan=lived).server))
         assert call.failure is None
-        assert call.sent == said
+        assert call.sent == expected
 
     driver.run(main)
     [record] = caplog.records

@@ -76,10 +76,10 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
         weather = await client.call_tool("weather", {"city": "Rome"})
         if ALL.index(version) <= ALL.index(C):
             assert weather.structured_content == {"city": "Rome", "celsius": 21.5}
-        told: list[tuple[float, float | None, str | None]] = []
+        received: list[tuple[float, float | None, str | None]] = []
         for tool in ("count", "block"):
-            await client.call_tool(tool, {"to": 2}, progress=lambda *args: told.append(args))
-        assert [(progress, total) for progress, total, _ in told] == [(1, 2), (2, 2)] * 2
+            await client.call_tool(tool, {"to": 2}, progress=lambda *args: received.append(args))
+        assert [(progress, total) for progress, total, _ in received] == [(1, 2), (2, 2)] * 2
         assert (await client.call_tool("meta", meta={"com.example/word": "hello"})).content == [
             TextContent("hello")
         ]
@@ -166,11 +166,11 @@ async def by_the_timeout_of_the_call(client: Client, waiting: Waiting) -> None:
 
 
 async def by_a_callback_that_fails(client: Client, waiting: Waiting) -> None:
-    def hear(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise StopIteration("enough")
 
     with pytest.raises(RuntimeError) as caught:
-        await client.call_tool("wait", progress=hear)
+        await client.call_tool("wait", progress=fail)
     assert isinstance(caught.value.__cause__, StopIteration)
 
 
@@ -200,12 +200,12 @@ def test_call_ended_early_is_cancelled_at_server(
 def test_progress_restarts_timeout() -> None:
     async def main() -> None:
         async with connect(Waiting().server) as client:
-            told: list[float] = []
+            received: list[float] = []
             arguments = {"number": 6}
             await client.call_tool(
-                "steps", arguments, timeout=0.2, progress=lambda step, *_: told.append(step)
+                "steps", arguments, timeout=0.2, progress=lambda step, *_: received.append(step)
             )
-            assert told == [1, 2, 3, 4, 5, 6]
+            assert received == [1, 2, 3, 4, 5, 6]
             await client.call_tool("steps", arguments, timeout=None, progress=lambda *_: None)
             with pytest.raises(CallTimeout):
                 await client.call_tool(
@@ -218,7 +218,7 @@ def test_progress_restarts_timeout() -> None:
 def test_progress_does_not_extend_max_timeout() -> None:
     async def main() -> None:
         async with connect(Waiting().server) as client:
-            told: list[float] = []
+            received: list[float] = []
             with pytest.raises(
                 CallTimeout, match=r"tools/call was not over after 0\.3 s in all \(max_timeout\)"
             ):
@@ -226,9 +226,9 @@ def test_progress_does_not_extend_max_timeout() -> None:
                     "steps",
                     {"number": 99},
                     max_timeout=0.3,
-                    progress=lambda step, *_: told.append(step),
+                    progress=lambda step, *_: received.append(step),
                 )
-            assert told
+            assert received
 
     run(main())
 
@@ -246,17 +246,17 @@ def test_call_without_capability_sends_nothing() -> None:
 
 
 @asynccontextmanager
-async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
+async def connected(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     """Yield a client whose server is the test, in the stateless revision."""
     ours, theirs = socket.socketpair()
     wire = Wire(*await asyncio.open_connection(sock=theirs), E)
-    told: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
+    given: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
-    async with aclosing(Client(carry, client_config(told), told)) as client:
+    async with aclosing(Client(carry, client_config(given), given)) as client:
         opening = asyncio.create_task(client.open())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
-        wire.tell(result((await wire.hear())["id"], discovered))
+        wire.send(result((await wire.receive())["id"], discovered))
         await opening
         yield client, wire
     wire.writer.close()
@@ -265,17 +265,17 @@ async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
 
 def test_cached_result_is_checkpoint() -> None:
     async def main() -> None:
-        async with talking() as (client, wire):
+        async with connected() as (client, wire):
             call = asyncio.create_task(client.list_tools())
             tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 60_000}
-            wire.tell(result((await wire.hear())["id"], tools))
+            wire.send(result((await wire.receive())["id"], tools))
             listed = await call
             ran: list[bool] = []
             asyncio.get_running_loop().call_soon(ran.append, True)
             assert await client.list_tools(timeout=0) == listed
             assert ran == [True]
             ping = asyncio.create_task(client.ping())
-            assert (await wire.hear())["method"] == "server/discover"  # and no list before it
+            assert (await wire.receive())["method"] == "server/discover"  # and no list before it
             ping.cancel()
             await asyncio.wait({ping})
 
@@ -284,51 +284,51 @@ def test_cached_result_is_checkpoint() -> None:
 
 def test_progress_after_timeout_is_ignored() -> None:
     async def main() -> None:
-        async with talking() as (client, wire):
-            told: list[object] = []
+        async with connected() as (client, wire):
+            received: list[object] = []
             call = asyncio.create_task(
                 client.call_tool(
-                    "t", timeout=0.05, progress=lambda *progress: told.append(progress)
+                    "t", timeout=0.05, progress=lambda *progress: received.append(progress)
                 )
             )
-            asked = await wire.hear()
+            request_sent = await wire.receive()
             loop = asyncio.get_running_loop()
 
-            def hear() -> None:  # after the timer and before the task
+            def receive_late() -> None:  # after the timer and before the task
                 late = notification(
-                    "notifications/progress", {"progressToken": asked["id"], "progress": 1}
+                    "notifications/progress", {"progressToken": request_sent["id"], "progress": 1}
                 )
                 client._conn.receive_data(line(late), loop.time())
                 client._transport.pump()
 
             time.sleep(0.1)  # noqa: ASYNC251 - so that the timer is due when the loop looks again
-            loop.call_soon(loop.call_soon, hear)
+            loop.call_soon(loop.call_soon, receive_late)
             with pytest.raises(CallTimeout):
                 await call
-            assert told == [(1, None, None)]
+            assert received == [(1, None, None)]
 
     run(main())
 
 
 def test_on_log_gets_messages_over_pipe(caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
-    def hear(params: LoggingMessageParams) -> None:
-        heard.append(params.level)
+    def record(params: LoggingMessageParams) -> None:
+        received.append(params.level)
         raise KeyError("mine")
 
     async def main() -> None:
-        async with talking(on_log=hear, log_level="error") as (client, wire):
+        async with connected(on_log=record, log_level="error") as (client, wire):
             await client.set_log_level("debug")
             call = asyncio.create_task(client.call_tool("t"))
-            asked = await wire.hear()
-            assert asked["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
-            told = notification("notifications/message", {"level": "alert", "data": 1})
-            wire.tell(told, result(asked["id"], {"content": []}))
+            request_sent = await wire.receive()
+            assert request_sent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
+            logged = notification("notifications/message", {"level": "alert", "data": 1})
+            wire.send(logged, result(request_sent["id"], {"content": []}))
             assert (await call).content == []
 
     run(main())
-    assert heard == ["alert"]
+    assert received == ["alert"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
         "on_log failed"
     ]

@@ -35,11 +35,11 @@ async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
             assert client.peer.dialect.version == version
             assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
             for tool in ("count", "block"):
-                told: list[tuple[Any, ...]] = []
+                received: list[tuple[Any, ...]] = []
                 await client.call_tool(
-                    tool, {"to": 3}, progress=lambda *args, told=told: told.append(args)
+                    tool, {"to": 3}, progress=lambda *args, received=received: received.append(args)
                 )
-                assert [(progress, total) for progress, total, _ in told] == [
+                assert [(progress, total) for progress, total, _ in received] == [
                     (1, 3),
                     (2, 3),
                     (3, 3),
@@ -58,12 +58,12 @@ def test_sdk_server_on_stdio(version: str) -> None:
     async def main() -> None:
         argv = [sys.executable, str(SDK_SERVER)]
         async with mcp_asyncio_shim.connect(argv, versions=[version]) as client:
-            told: list[float] = []
+            received: list[float] = []
             counted = await client.call_tool(
-                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
             )
             assert counted.content == [TextContent("3")]
-            assert told == [1, 2, 3]
+            assert received == [1, 2, 3]
             with pytest.raises(TimeoutError):
                 await client.call_tool("wait", timeout=0.1)
             assert (await client.call_tool("cancelled")).content == [
@@ -77,7 +77,7 @@ def test_sdk_server_on_stdio(version: str) -> None:
 
 # Starts the command after the first two words, and copies its input and output into the files that
 # those name.
-TEE = ["sh", "-c", 'told=$1 said=$2; shift 2; tee "$told" | "$@" | tee "$said"', "sh"]
+TEE = ["sh", "-c", 'sent=$1 received=$2; shift 2; tee "$sent" | "$@" | tee "$received"', "sh"]
 # The name of a fault, and the client's own count of what it listens to.
 NAMES = re.compile(rb"reference [0-9a-f]{8}|listen-[0-9]+")
 
@@ -85,7 +85,7 @@ NAMES = re.compile(rb"reference [0-9a-f]{8}|listen-[0-9]+")
 async def conversation(client: Client) -> None:
     """Call everything that the server has. The transcript holds the results."""
 
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
+    async def ignore(progress: float, total: float | None, message: str | None) -> None:
         pass
 
     book = ResourceTemplateReference(uri="book://{author}/{title}")
@@ -99,7 +99,7 @@ async def conversation(client: Client) -> None:
         client.call_tool("echo", {"txt": "typo"}),
         client.call_tool("weather", {"city": "Rome"}),
         client.call_tool("test_image_content"),
-        client.call_tool("count", {"to": 3}, progress_callback=hear),
+        client.call_tool("count", {"to": 3}, progress_callback=ignore),
         client.call_tool("fail", {"how": "reason"}),
         client.call_tool("fail", {"how": "accident"}),
         client.call_tool("fail", {"how": "error"}),
@@ -151,8 +151,11 @@ async def changes_that_are_listened_to(client: Client) -> None:
 
 async def transcript(case: official.Case, directory: Path) -> tuple[list[bytes], list[bytes]]:
     """Return every line that client and server send, without random names."""
-    told, said = directory / f"told-{case.transport}", directory / f"said-{case.transport}"
-    tee = [*TEE, str(told), str(said)]
+    from_client, from_server = (
+        directory / f"from-client-{case.transport}",
+        directory / f"from-server-{case.transport}",
+    )
+    tee = [*TEE, str(from_client), str(from_server)]
     level = "warning" if case.version == E else None
     async with official.opened(case, through=tee, log_level=level) as client:
         await conversation(client)
@@ -161,7 +164,7 @@ async def transcript(case: official.Case, directory: Path) -> tuple[list[bytes],
         else:
             await changes_in_a_session(client)
     # The client cancels from a task of its own, so that its next request may come before that.
-    return sorted(lines_of(told)), lines_of(said)
+    return sorted(lines_of(from_client)), lines_of(from_server)
 
 
 def lines_of(file: Path) -> list[bytes]:
@@ -174,13 +177,16 @@ def lines_of(file: Path) -> list[bytes]:
 async def test_sdk_client_gets_same_bytes_from_both_drivers(
     case: official.Case, tmp_path: Path
 ) -> None:
-    told, said = await transcript(case, tmp_path)
-    assert await transcript(case._replace(transport="stdio-asyncio"), tmp_path) == (told, said)
-    heard = Counter(json.loads(line).get("method", "an answer") for line in said)
-    asked = sum("id" in json.loads(line) for line in told)
+    from_client, from_server = await transcript(case, tmp_path)
+    assert await transcript(case._replace(transport="stdio-asyncio"), tmp_path) == (
+        from_client,
+        from_server,
+    )
+    kinds = Counter(json.loads(line).get("method", "an answer") for line in from_server)
+    requests = sum("id" in json.loads(line) for line in from_client)
     if case.version == E:
-        assert heard == {
-            "an answer": asked - 2,  # `wait` and the listening have none
+        assert kinds == {
+            "an answer": requests - 2,  # `wait` and the listening have none
             "notifications/progress": 4,
             "notifications/message": 5,
             "notifications/subscriptions/acknowledged": 1,
@@ -188,11 +194,11 @@ async def test_sdk_client_gets_same_bytes_from_both_drivers(
             "notifications/tools/list_changed": 1,
         }
     else:
-        assert heard == {
-            "an answer": asked - 1,
+        assert kinds == {
+            "an answer": requests - 1,
             "notifications/progress": 4,
             "notifications/message": 7 + 4,
             "notifications/resources/updated": 1,
             "notifications/tools/list_changed": 1,
         }
-    assert asked > 35
+    assert requests > 35

@@ -109,7 +109,7 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
     """Yield the lines of a client of that revision, each with the id of the awaited response."""
     number = 0
 
-    def asked(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:
+    def numbered(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:
         nonlocal number
         number += 1
         if version == E:
@@ -119,14 +119,14 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
         return line(request(number, method, params)), number
 
     if version in STATEFUL:
-        yield asked("tools/list", {})  # too early
+        yield numbered("tools/list", {})  # too early
         yield line(initialize(version, id="open")), "open"
         yield line(INITIALIZED), None
     for row in REQUESTS:
-        yield asked(*row)
+        yield numbered(*row)
     for other in OTHERS:
         yield line(other), None
-        yield asked("tools/list", {})
+        yield numbered("tools/list", {})
 
 
 def transcript(runtime: str, version: str) -> tuple[bytes, str]:
@@ -141,22 +141,22 @@ def transcript(runtime: str, version: str) -> tuple[bytes, str]:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        said = b""
+        output = b""
         for raw, id in recorded(version):
             process.stdin.write(raw)
             process.stdin.flush()
             while id is not None:
-                heard = process.stdout.readline()
-                assert heard, process.stderr.read()
-                said += heard
-                message = json.loads(heard)
+                received = process.stdout.readline()
+                assert received, process.stderr.read()
+                output += received
+                message = json.loads(received)
                 if "method" not in message and message.get("id") == id:
                     break
         process.stdin.close()
-        said += process.stdout.read()
+        output += process.stdout.read()
         complaints = process.stderr.read().decode()
     assert process.returncode == 0
-    return re.sub(rb"reference [0-9a-f]{8}", b"reference ?", said), complaints
+    return re.sub(rb"reference [0-9a-f]{8}", b"reference ?", output), complaints
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -164,7 +164,7 @@ def test_stdio_transcripts_of_both_drivers_are_equal(version: str) -> None:
     trio, noise = transcript("trio", version)
     asyncio, other_noise = transcript("asyncio", version)
     assert asyncio == trio
-    answers = [json.loads(said) for said in trio.splitlines()]
+    answers = [json.loads(received) for received in trio.splitlines()]
     assert sum("result" in answer for answer in answers) > 20
     assert sum("error" in answer for answer in answers) > 5
     assert sum(answer.get("method") == "notifications/progress" for answer in answers) == 6

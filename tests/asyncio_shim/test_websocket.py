@@ -49,12 +49,12 @@ def answer(message: Any, result: Any) -> str:
 
 
 @asynccontextmanager
-async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
+async def connected(play: Play, **options: Any) -> AsyncIterator[Client]:
     """Yield a stateless client of a `websockets` server. `play` gets each tool call."""
 
     async def converse(wire: ServerConnection) -> None:
-        async for told in wire:
-            message = json.loads(told)
+        async for raw in wire:
+            message = json.loads(raw)
             if message.get("method") == "server/discover":
                 await wire.send(answer(message, DISCOVERED))
             elif "id" in message:
@@ -69,13 +69,13 @@ async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
 
 def test_fragmented_messages_between_pings_arrive() -> None:
     async def play(wire: ServerConnection, message: Any) -> None:
-        said = answer(message, DONE)
+        response = answer(message, DONE)
         pong = await wire.ping()
-        await wire.send([said[:10], said[10:11], said[11:]])
+        await wire.send([response[:10], response[10:11], response[11:]])
         await pong
 
     async def main() -> None:
-        async with talking(play, compression="deflate") as client:
+        async with connected(play, compression="deflate") as client:
             for _ in range(3):
                 assert (await client.call_tool("t")).content == []
 
@@ -89,7 +89,7 @@ def test_megabyte_over_websocket_passes_both_ways() -> None:
 
     async def main() -> None:
         words = "☃" * 500_000
-        async with talking(play, max_size=None) as client:
+        async with connected(play, max_size=None) as client:
             results = await asyncio.gather(
                 *(client.call_tool("t", {"words": words}) for _ in range(3))
             )
@@ -131,7 +131,7 @@ def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
         await wire.send(answer(message, DONE))
 
     async def main() -> None:
-        async with talking(play) as client:
+        async with connected(play) as client:
             await asyncio.sleep(0.2)
             await client.call_tool("t")
 
@@ -145,7 +145,7 @@ def test_ping_without_pong_closes_connection(monkeypatch: pytest.MonkeyPatch) ->
         wire.transport.pause_reading()
 
     async def main() -> None:
-        async with talking(die, close_timeout=0.1) as client:
+        async with connected(die, close_timeout=0.1) as client:
             with pytest.raises(ConnectionLost, match="no answer to a ping"):
                 await client.call_tool("t")
 
@@ -169,7 +169,7 @@ async def nonsense(wire: ServerConnection, message: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("play", "said"),
+    ("play", "error"),
     [
         (binary, "the WebSocket was closed: messages are text"),
         (bye, "the server closed the WebSocket (1001, so long)"),
@@ -177,13 +177,13 @@ async def nonsense(wire: ServerConnection, message: Any) -> None:
         (nonsense, "the WebSocket was closed: Invalid opcode 0xf"),
     ],
 )
-def test_websocket_ending_raises_connection_lost(play: Play, said: str) -> None:
+def test_websocket_ending_raises_connection_lost(play: Play, error: str) -> None:
     async def main() -> None:
-        async with talking(play) as client:
+        async with connected(play) as client:
             calls = [asyncio.create_task(client.call_tool("t")) for _ in range(3)]
             for ended in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(ended, ConnectionLost)
-                assert str(ended) == said
+                assert str(ended) == error
             with pytest.raises(ConnectionLost, match=r"WebSocket|broke off"):
                 await client.call_tool("t")
 
@@ -225,11 +225,11 @@ REFUSALS: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "why"), REFUSALS)
-def test_upgrade_refused_raises(said: bytes, why: str) -> None:
+@pytest.mark.parametrize(("response", "why"), REFUSALS)
+def test_upgrade_refused_raises(response: bytes, why: str) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(said)
+        writer.write(response)
         writer.close()
 
     async def main() -> None:
@@ -261,9 +261,11 @@ def test_trio_server_over_websocket(version: str) -> None:
         async with connect(url.replace("http", "ws"), versions=[version]) as client:
             assert client.peer.dialect.version == version
             assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
-            told: list[float] = []
-            await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
-            assert told == [1, 2, 3]
+            received: list[float] = []
+            await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
+            )
+            assert received == [1, 2, 3]
             with pytest.raises(PeerError, match="not today"):
                 await client.call_tool("fail", {"how": "error"})
             results = await asyncio.gather(
@@ -302,11 +304,11 @@ def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
             async with connect(
                 url, versions=[version], headers={"authorization": "Bearer ann"}
             ) as client:
-                told: list[float] = []
+                received: list[float] = []
                 counted = await client.call_tool(
-                    "count", {"to": 20}, progress=lambda step, *_: told.append(step)
+                    "count", {"to": 20}, progress=lambda step, *_: received.append(step)
                 )
-                assert (counted.text, told) == ("20", list(range(1, 21)))
+                assert (counted.text, received) == ("20", list(range(1, 21)))
                 words = "☃" * 100_000
                 assert (await client.call_tool("echo", {"text": words})).text == words
         finally:
