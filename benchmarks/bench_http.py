@@ -305,7 +305,7 @@ def load(
     """Let all `callers` call for `seconds`, then wait for their last responses."""
     poll = select.poll()
     lines: dict[int, tuple[Caller, list[bytes]]] = {}
-    asked: dict[int, int] = {}
+    pending: dict[int, int] = {}
     times: list[float] = []
     answers: list[tuple[int, bytes]] = []
     kinds = len(texts)
@@ -319,18 +319,18 @@ def load(
     began = perf_counter()
     deadline = began + seconds
     for fd, (caller, templates) in lines.items():
-        asked[fd] = id = next(ids)
+        pending[fd] = id = next(ids)
         caller.send(templates[id % kinds] % id)
-    while asked:
+    while pending:
         for fd, _ in poll.poll():
             caller, templates = lines[fd]
             if not (answer := caller.read()):
                 continue
             now = perf_counter()
             times.append(1e6 * (now - caller.started))
-            answers.append((asked.pop(fd), answer))
+            answers.append((pending.pop(fd), answer))
             if now < deadline:
-                asked[fd] = id = next(ids)
+                pending[fd] = id = next(ids)
                 caller.send(templates[id % kinds] % id)
     return Calls(perf_counter() - began, times, answers)
 
@@ -548,18 +548,18 @@ def main() -> None:
                 turns[f"client-{mode}"][name].append(
                     client_turn(script, version, cores, chosen.seconds)
                 )
-    told: dict[str, float] = {}
+    report: dict[str, float] = {}
     for part, by_name in turns.items():
         columns = {name: medians(of_one) for name, of_one in by_name.items()}
         goals = {measure: goal for (mode, measure), goal in GOALS.items() if mode == part}
         prefix = part.replace("-", "_")
         for name, column in columns.items():
-            told |= {
+            report |= {
                 f"{prefix}_{measure}_{name}": round(figure, 2) for measure, figure in column.items()
             }
         for measure, times in table(part, goals, columns).items():
-            told[f"{prefix}_{measure}"] = round(times, 2)
-    print(json.dumps(told))
+            report[f"{prefix}_{measure}"] = round(times, 2)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":
