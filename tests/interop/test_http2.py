@@ -61,9 +61,9 @@ async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") ->
     assert (await client.call_tool("echo", {"text": "naïve ☃"})).text == "naïve ☃"
     long = "x" * 1_000_000
     assert (await client.call_tool("echo", {"text": long})).text == long
-    told: list[float] = []
-    await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
-    assert told == [1, 2, 3]
+    received: list[float] = []
+    await client.call_tool("count", {"to": 3}, progress=lambda step, *_: received.append(step))
+    assert received == [1, 2, 3]
     answers: dict[int, str] = {}
 
     async def ask(number: int) -> None:
@@ -245,13 +245,16 @@ async def test_http2_sdk_client_through_proxy(mode: str, proxy: Any, authority: 
     with trio.fail_after(PATIENCE):
         spoken: list[str] = []
 
-        async def hear(response: httpx2.Response) -> None:
+        async def record(response: httpx2.Response) -> None:
             spoken.append(response.http_version)
 
         async with (
             behind(proxy) as url,
             httpx2.AsyncClient(
-                http2=True, verify=trusting(authority), timeout=10, event_hooks={"response": [hear]}
+                http2=True,
+                verify=trusting(authority),
+                timeout=10,
+                event_hooks={"response": [record]},
             ) as http,
             OfficialClient(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
@@ -260,13 +263,13 @@ async def test_http2_sdk_client_through_proxy(mode: str, proxy: Any, authority: 
             for number in range(20):
                 result = await client.call_tool("echo", {"text": f"naïve ☃ {number}"})
                 assert result.content[0].text == f"naïve ☃ {number}"  # type: ignore[union-attr]
-            told: list[float] = []
+            received: list[float] = []
 
             async def step(progress: float, total: float | None, message: str | None) -> None:
-                told.append(progress)
+                received.append(progress)
 
             await client.call_tool("count", {"to": 3}, progress_callback=step)
-            assert told == [1, 2, 3]
+            assert received == [1, 2, 3]
         assert set(spoken) == {"HTTP/2"}
 
 

@@ -51,7 +51,7 @@ def text(result: Any) -> str:
 
 
 def steps(report: Any) -> list[str]:
-    return [told.get("message") for told in report["progress"]]
+    return [progress.get("message") for progress in report["progress"]]
 
 
 def verbs(report: Any) -> list[str]:
@@ -90,7 +90,7 @@ def toured(report: Any) -> None:
     assert [message["role"] for message in report["prompt"]["messages"]] == ["user", "assistant"]
     assert report["suggested"]["completion"]["values"] == ["frank", "friendly"]
     assert steps(report)[:3] == ["step 1", "step 2", "step 3"]
-    assert [told["progress"] for told in report["progress"]] == [
+    assert [progress["progress"] for progress in report["progress"]] == [
         1,
         2,
         3,

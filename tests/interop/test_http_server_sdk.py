@@ -39,7 +39,7 @@ SESSION_ID = "mcp-session-id"
 EVENTS = "text/event-stream"
 
 
-class Asked(NamedTuple):
+class RecordedRequest(NamedTuple):
     """One request of the client and its response. `method` is that of the message in it."""
 
     verb: str
@@ -54,7 +54,7 @@ class Recorded:
     """A recorder of the client's HTTP requests: `Client(recorded.transport(url))`."""
 
     def __init__(self, **options: Any) -> None:
-        self.exchanges: list[Asked] = []
+        self.exchanges: list[RecordedRequest] = []
         self.session = ""
         self._more = trio.Event()
         self._http = httpx2.AsyncClient(
@@ -74,17 +74,17 @@ class Recorded:
             await self._more.wait()
 
     async def _answered(self, response: httpx2.Response) -> None:
-        asked, answered = response.request.headers, response.headers
+        sent, received = response.request.headers, response.headers
         message = json.loads(response.request.content or "{}")
-        self.session = answered.get(SESSION_ID, self.session)
+        self.session = received.get(SESSION_ID, self.session)
         self.exchanges.append(
-            Asked(
+            RecordedRequest(
                 response.request.method,
-                asked.get(SESSION_ID),
-                asked.get("mcp-protocol-version"),
+                sent.get(SESSION_ID),
+                sent.get("mcp-protocol-version"),
                 message.get("method", ""),
                 response.status_code,
-                answered.get("content-type", ""),
+                received.get("content-type", ""),
             )
         )
         self._more.set()
@@ -134,7 +134,7 @@ async def test_sdk_client_session_exists_until_deleted() -> None:
             session = record.session
             assert await status_of(where.url, "POST", **{SESSION_ID: session}) == 202
         first, *rest = record.exchanges
-        assert first == Asked("POST", None, None, "initialize", 200, "application/json")
+        assert first == RecordedRequest("POST", None, None, "initialize", 200, "application/json")
         assert {(each.session, each.version) for each in rest} == {(session, D)}
         # The client itself lists the tools after the first call.
         assert {(each.method or each.verb): each.status for each in rest} == {
@@ -192,7 +192,7 @@ async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
             await text_of(client, "weather", city="Rome")
         methods = ["server/discover", "tools/list", "tools/call"]
         assert record.exchanges == [
-            Asked("POST", None, E, method, 200, "application/json") for method in methods
+            RecordedRequest("POST", None, E, method, 200, "application/json") for method in methods
         ]
         assert [each.rpc_method for each in where.exchanges] == methods
 
@@ -209,7 +209,7 @@ async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
 async def test_sdk_client_response_content_types(
     mode: str, transport: str, kinds: dict[str, str]
 ) -> None:
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
+    async def ignore(progress: float, total: float | None, message: str | None) -> None:
         pass
 
     async with (
@@ -218,7 +218,7 @@ async def test_sdk_client_response_content_types(
     ):
         for tool, arguments in ("echo", {"text": "x" * 300_000}), ("count", {"to": 3}):
             record.exchanges.clear()
-            await client.call_tool(tool, arguments, progress_callback=hear)
+            await client.call_tool(tool, arguments, progress_callback=ignore)
             kind = [each.kind for each in record.exchanges if each.method == "tools/call"]
             assert (tool, kind) == (tool, [kinds[tool]])
 
@@ -256,9 +256,9 @@ class Steps:
     def __init__(self) -> None:
         self.next, self._steps = trio.open_memory_channel[str](10)
         self.released: list[bool] = []
-        self.told: list[str | None] = []
+        self.messages: list[str | None] = []
         self.result = ""
-        self._heard = trio.Event()
+        self._more = trio.Event()
 
     async def work(self, context: Context) -> str:
         """Report each step; `leave` releases the client, `end` is the last."""
@@ -274,7 +274,7 @@ class Steps:
         return f"{done} steps"
 
     async def call(self, client: Client) -> None:
-        result = await client.call_tool("work", progress_callback=self._hear)
+        result = await client.call_tool("work", progress_callback=self._on_progress)
         self.result = "".join(
             block.text for block in result.content if isinstance(block, TextContent)
         )
@@ -283,14 +283,14 @@ class Steps:
         for step in steps:
             await self.next.send(step)
 
-    async def until_told(self, count: int) -> None:
-        while len(self.told) < count:
-            self._heard = trio.Event()
-            await self._heard.wait()
+    async def until_received(self, count: int) -> None:
+        while len(self.messages) < count:
+            self._more = trio.Event()
+            await self._more.wait()
 
-    async def _hear(self, progress: float, total: float | None, message: str | None) -> None:
-        self.told.append(message)
-        self._heard.set()
+    async def _on_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self.messages.append(message)
+        self._more.set()
 
 
 @asynccontextmanager
@@ -318,11 +318,11 @@ def times_back(record: Recorded) -> int:
 async def test_sdk_client_released_reconnects() -> None:
     async with working("legacy") as (steps, _, record):
         await steps.take("one", "leave", "two", "three")
-        await steps.until_told(3)
+        await steps.until_received(3)
         await steps.take("leave", "four", "end")
     assert steps.result == "4 steps"
-    await steps.until_told(4)
-    assert sorted(filter(None, steps.told)) == ["four", "one", "three", "two"]
+    await steps.until_received(4)
+    assert sorted(filter(None, steps.messages)) == ["four", "one", "three", "two"]
     assert steps.released == [True, True]
     assert times_back(record) == 2
 
@@ -350,12 +350,12 @@ async def test_sdk_client_after_cut_connection_reconnects(version: str) -> None:
     """
     async with working("legacy", version) as (steps, line, record):
         await steps.take("one")
-        await steps.until_told(1)
+        await steps.until_received(1)
         line.cut()
         await steps.take("two", "three", "end")
     assert steps.result == "3 steps"
-    await steps.until_told(3)
-    assert sorted(filter(None, steps.told)) == ["one", "three", "two"]
+    await steps.until_received(3)
+    assert sorted(filter(None, steps.messages)) == ["one", "three", "two"]
     assert record.session
 
 
@@ -378,32 +378,32 @@ async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
         recorded(line.url, E) as (client, _),
     ):
 
-        async def hear(progress: float, total: float | None, message: str | None) -> None:
+        async def cut(progress: float, total: float | None, message: str | None) -> None:
             line.cut()
 
-        code, _ = await error_of(client.call_tool("wait", progress_callback=hear))
+        code, _ = await error_of(client.call_tool("wait", progress_callback=cut))
         assert code == -32000
         await gone.wait()
 
 
 @pytest.mark.requirement("SHL-9", "SHL-14")
 async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
-    told, hearing = trio.open_memory_channel[Any](10)
+    sent, received = trio.open_memory_channel[Any](10)
     server = everything()
     async with (
         served(server) as where,
         line_to(where.url) as line,
-        recorded(line.url, "legacy", message_handler=told.send) as (client, record),
+        recorded(line.url, "legacy", message_handler=sent.send) as (client, record),
     ):
         await record.until("GET")
         server.changed(prompts=True)
-        assert (await hearing.receive()).method == "notifications/prompts/list_changed"
+        assert (await received.receive()).method == "notifications/prompts/list_changed"
         line.cut()
         server.changed(tools=True)
-        assert (await hearing.receive()).method == "notifications/tools/list_changed"
+        assert (await received.receive()).method == "notifications/tools/list_changed"
         assert record.verbs().count("GET") == 2
         assert await text_of(client, "echo", text="hello") == "hello"
-        assert hearing.statistics().current_buffer_used == 0
+        assert received.statistics().current_buffer_used == 0
 
 
 # -- Server shutdown -------------------------------------------------------------------------------

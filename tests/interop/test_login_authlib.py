@@ -30,7 +30,7 @@ def signed(issuer: Any, url: str) -> TokenVerifier:
     return JwtVerifier(issuer.issuer, url)
 
 
-def asked(issuer: Any, url: str) -> TokenVerifier:
+def introspected(issuer: Any, url: str) -> TokenVerifier:
     return IntrospectionVerifier(
         issuer.issuer,
         url,
@@ -41,11 +41,11 @@ def asked(issuer: Any, url: str) -> TokenVerifier:
     )
 
 
-def world(verifier: Any = asked) -> Any:
+def world(verifier: Any = introspected) -> Any:
     return protected(AuthlibServer, verifier)
 
 
-@pytest.mark.parametrize("verifier", [signed, asked])
+@pytest.mark.parametrize("verifier", [signed, introspected])
 @every_era
 async def test_authlib_login_and_step_up(version: str, verifier: Any) -> None:
     async with world(verifier) as (issuer, url):

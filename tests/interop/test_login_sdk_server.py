@@ -70,13 +70,13 @@ async def test_sdk_server_token_is_refreshed_before_expiry(version: str) -> None
 async def test_sdk_server_rejected_token_is_refreshed(version: str) -> None:
     provider = Provider()
     async with at(provider) as url, connect(url, auth=login(), versions=[version]) as client:
-        told = (await client.call_tool("whoami")).text
+        principal = (await client.call_tool("whoami")).text
         provider.access.clear()
-        assert (await client.call_tool("whoami")).text == told
+        assert (await client.call_tool("whoami")).text == principal
         assert provider.log == ["register", "authorize", "token", "refresh"]
         provider.access.clear()
         provider.refresh.clear()
-        assert (await client.call_tool("whoami")).text == told
+        assert (await client.call_tool("whoami")).text == principal
         assert provider.log[4:] == ["authorize", "token"]
 
 
@@ -134,16 +134,16 @@ class Introspecting:
     async def verify_token(self, token: str) -> AccessToken | None:
         async with httpx2.AsyncClient() as http:
             answer = await http.post(f"{self._issuer.issuer}/introspect", data={"token": token})
-        told = answer.json()
-        if not told["active"]:
+        claims = answer.json()
+        if not claims["active"]:
             return None
         return AccessToken(
             token=token,
-            client_id=told["client_id"],
-            scopes=told["scope"].split(),
-            expires_at=told["exp"],
-            resource=told["aud"],
-            subject=told["sub"],
+            client_id=claims["client_id"],
+            scopes=claims["scope"].split(),
+            expires_at=claims["exp"],
+            resource=claims["aud"],
+            subject=claims["sub"],
         )
 
 

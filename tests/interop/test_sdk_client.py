@@ -88,9 +88,9 @@ async def test_sdk_client_lists_and_reads(case: Case) -> None:
             ("code", True),
             ("tone", False),
         ]
-        asked = await client.get_prompt("review", {"code": "x = 1"})
-        assert [message.role for message in asked.messages] == ["user", "assistant"]
-        assert asked.messages[0].content == TextContent(
+        got = await client.get_prompt("review", {"code": "x = 1"})
+        assert [message.role for message in got.messages] == ["user", "assistant"]
+        assert got.messages[0].content == TextContent(
             text="Review this, be kind: x = 1", type="text"
         )
 
@@ -145,21 +145,21 @@ async def test_sdk_client_errors_have_codes_of_the_revision(case: Case) -> None:
 @every_streaming_case
 async def test_sdk_client_receives_progress(case: Case) -> None:
     async with opened(case) as client:
-        told: list[tuple[float, float | None, str | None]] = []
+        received: list[tuple[float, float | None, str | None]] = []
         complete = trio.Event()
 
-        async def hear(progress: float, total: float | None, message: str | None) -> None:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             # The client runs each callback in its own task: they come in any order, even after the
             # result.
-            told.append((progress, total, message))
-            if len(told) == 3:
+            received.append((progress, total, message))
+            if len(received) == 3:
                 complete.set()
 
-        counted = await client.call_tool("count", {"to": 3}, progress_callback=hear)
+        counted = await client.call_tool("count", {"to": 3}, progress_callback=on_progress)
         assert counted.content == [TextContent(text="3", type="text")]
         await complete.wait()
         text = [f"step {step}" if case.includes(B) else None for step in (1, 2, 3)]
-        assert sorted(told) == [(1, 3, text[0]), (2, 3, text[1]), (3, 3, text[2])]
+        assert sorted(received) == [(1, 3, text[0]), (2, 3, text[1]), (3, 3, text[2])]
 
 
 @pytest.mark.requirement("CXL-6")
@@ -168,10 +168,10 @@ async def test_sdk_client_cancels_call(case: Case) -> None:
     async with opened(case) as client:
         with trio.CancelScope() as scope:
 
-            async def hear(progress: float, total: float | None, message: str | None) -> None:
+            async def cancel(progress: float, total: float | None, message: str | None) -> None:
                 scope.cancel()
 
-            await client.call_tool("wait", progress_callback=hear)
+            await client.call_tool("wait", progress_callback=cancel)
         assert scope.cancelled_caught
         # `cancelled` returns when the handler was cancelled.
         assert (await client.call_tool("cancelled")).content == [

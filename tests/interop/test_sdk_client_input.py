@@ -44,18 +44,18 @@ class Answers:
 
     def __init__(self, *answers: Any) -> None:
         self.left = list(answers)
-        self.asked: list[Any] = []
+        self.received: list[Any] = []
 
     async def __call__(self, context: ClientRequestContext, params: Any = None) -> Any:
-        self.asked.append(params)
+        self.received.append(params)
         return self.left.pop(0)
 
     def questions(self) -> list[Any]:
-        asked, self.asked = self.asked, []
-        return asked
+        found, self.received = self.received, []
+        return found
 
 
-class Told:
+class MessageQueue:
     """A `message_handler` that records messages."""
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(case: 
         if case.version == E:
             user.left += [accept(), DECLINE]
             assert await call(client, "book", flight="KL 1234") == "seats: decline"
-            assert len({question.message for question in user.asked}) == 1
+            assert len({question.message for question in user.received}) == 1
         else:
             code, _ = await error_of(client.call_tool("book", {"flight": "KL 1234"}))
             assert code == -32603
@@ -195,8 +195,8 @@ async def test_sdk_client_cancelled_call_ends_its_input_request(case: Case) -> N
 @pytest.mark.requirement("ELIC-13", "ELIC-14", "ELIC-15", "ELIC-17")
 @cases(E, D)
 async def test_sdk_client_answers_url_elicitation(case: Case) -> None:
-    user, told = Answers(accept(), DECLINE, CANCEL), Told()
-    async with asking(case, elicitation_callback=user, message_handler=told) as client:
+    user, messages = Answers(accept(), DECLINE, CANCEL), MessageQueue()
+    async with asking(case, elicitation_callback=user, message_handler=messages) as client:
         for number, action in enumerate(("accept", "decline", "cancel")):
             assert await call(client, "visit", id=f"v{number}") == action
         for number, question in enumerate(user.questions()):
@@ -208,18 +208,18 @@ async def test_sdk_client_answers_url_elicitation(case: Case) -> None:
             await client.call_tool("unlock", {"id": id})
         if case.version == D:
             for id in "v0", "v1":
-                message = await told.next()
+                message = await messages.next()
                 assert isinstance(message, t.ElicitCompleteNotification)
                 assert message.params.elicitation_id == id
         assert await call(client, "locked", id="v0") == "open"
-        assert told.nothing_else
+        assert messages.nothing_else
 
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
 @cases(D)
 async def test_sdk_client_gets_url_elicitation_required_until_visited(case: Case) -> None:
-    told = Told()
-    async with asking(case, elicitation_callback=Answers(), message_handler=told) as client:
+    messages = MessageQueue()
+    async with asking(case, elicitation_callback=Answers(), message_handler=messages) as client:
         page = {
             "mode": "url",
             "message": "Log in first.",
@@ -231,7 +231,7 @@ async def test_sdk_client_gets_url_elicitation_required_until_visited(case: Case
             {"elicitations": [page]},
         )
         await client.call_tool("unlock", {"id": "p"})
-        message = await told.next()
+        message = await messages.next()
         assert isinstance(message, t.ElicitCompleteNotification)
         assert message.params.elicitation_id == "p"
         assert await call(client, "locked", id="p") == "open"
@@ -255,13 +255,13 @@ async def test_sdk_client_gets_input_request_until_page_is_visited(case: Case) -
 @pytest.mark.requirement("SAMP-2", "SAMP-3", "SAMP-6")
 @every_revision
 async def test_sdk_client_answers_sampling(case: Case) -> None:
-    said = t.CreateMessageResult(
+    response = t.CreateMessageResult(
         role="assistant",
         content=t.TextContent(text="Hello"),
         model="small-1",
         stop_reason="endTurn",
     )
-    model = Answers(said)
+    model = Answers(response)
     async with asking(case, sampling_callback=model) as client:
         sampled = await call(client, "test_sampling", prompt="Say hello.")
         assert sampled == "LLM response: Hello (small-1, endTurn)"
@@ -285,14 +285,14 @@ async def test_sdk_client_answers_sampling_with_tools(case: Case) -> None:
     def use(id: str, a: int, b: int) -> t.ToolUseContent:
         return t.ToolUseContent(id=id, name="add", input={"a": a, "b": b})
 
-    def said(reason: str, *blocks: Any) -> t.CreateMessageResultWithTools:
+    def sampled(reason: str, *blocks: Any) -> t.CreateMessageResultWithTools:
         return t.CreateMessageResultWithTools(
             role="assistant", content=[*blocks], model="small-1", stop_reason=reason
         )
 
-    both = said("toolUse", t.TextContent(text="Let me see."), use("u1", 2, 3), use("u2", 4, 5))
+    both = sampled("toolUse", t.TextContent(text="Let me see."), use("u1", 2, 3), use("u2", 4, 5))
     model = Answers(
-        both, said("toolUse", use("u3", 5, 9)), said("endTurn", t.TextContent(text="14"))
+        both, sampled("toolUse", use("u3", 5, 9)), sampled("endTurn", t.TextContent(text="14"))
     )
     async with asking(case, sampling_callback=model, sampling_capabilities=TOOLS) as client:
         assert await call(client, "calculate", task="2 + 3 + 4 + 5") == "14"
@@ -337,13 +337,13 @@ async def test_sdk_client_answers_roots(case: Case) -> None:
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
 @cases(E, D)
 async def test_sdk_client_answers_concurrent_input_requests(case: Case) -> None:
-    said = t.CreateMessageResult(
+    sampled = t.CreateMessageResult(
         role="assistant", content=t.TextContent(text="So."), model="small-1"
     )
     async with asking(
         case,
         elicitation_callback=Answers(accept(name="Ada")),
-        sampling_callback=Answers(said),
+        sampling_callback=Answers(sampled),
         list_roots_callback=Answers(roots(home="file:///home/me")),
     ) as client:
         tool = "test_input_required_result_multiple_inputs"

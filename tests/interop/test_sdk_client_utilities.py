@@ -56,7 +56,7 @@ pytestmark = [
 # -- Log messages ----------------------------------------------------------------------------------
 
 
-class Heard:
+class LogRecorder:
     """The log messages of a client: `Client(..., logging_callback=heard)`."""
 
     def __init__(self) -> None:
@@ -79,22 +79,22 @@ class Heard:
 @pytest.mark.requirement("LOG-1", "LOG-2", "LOG-3", "LOG-4")
 @every_stateful_revision
 async def test_sdk_client_sets_log_level(case: Case) -> None:
-    async with opened(case, logging_callback=(heard := Heard())) as client:
-        assert await heard.of(client) == [*LOGGING_LEVELS[1:]]
+    async with opened(case, logging_callback=(log := LogRecorder())) as client:
+        assert await log.of(client) == [*LOGGING_LEVELS[1:]]
         for level in LOGGING_LEVELS:
             await client.set_logging_level(level)
-            assert await heard.of(client) == [*LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]]
+            assert await log.of(client) == [*LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]]
 
 
 @pytest.mark.requirement("LOG-7", "LOG-8")
 @cases(E)
 async def test_sdk_client_requests_log_level_per_request(case: Case) -> None:
-    async with opened(case, logging_callback=(heard := Heard()), log_level="error") as client:
-        assert await heard.of(client) == ["error", "critical", "alert", "emergency"]
-        assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "alert"}) == ["alert", "emergency"]
-    async with opened(case, logging_callback=(heard := Heard())) as client:
-        assert await heard.of(client) == []
-        assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "debug"}) == [*LOGGING_LEVELS]
+    async with opened(case, logging_callback=(log := LogRecorder()), log_level="error") as client:
+        assert await log.of(client) == ["error", "critical", "alert", "emergency"]
+        assert await log.of(client, meta={LOG_LEVEL_META_KEY: "alert"}) == ["alert", "emergency"]
+    async with opened(case, logging_callback=(log := LogRecorder())) as client:
+        assert await log.of(client) == []
+        assert await log.of(client, meta={LOG_LEVEL_META_KEY: "debug"}) == [*LOGGING_LEVELS]
 
 
 # -- Completion ------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ async def test_sdk_client_caches_list_until_changed(case: Case) -> None:
 # -- Changes ---------------------------------------------------------------------------------------
 
 
-class Told:
+class MessageQueue:
     """The changes that a client gets, in order: `Client(..., message_handler=told)`."""
 
     def __init__(self) -> None:
@@ -228,31 +228,31 @@ class Told:
 @pytest.mark.requirement("TOOL-23", "PRM-5", "RES-14")
 @every_stateful_revision
 async def test_sdk_client_session_gets_list_changed(case: Case) -> None:
-    async with opened(case, message_handler=(told := Told())) as client:
+    async with opened(case, message_handler=(messages := MessageQueue())) as client:
         for what, method in (
             ("tools", "notifications/tools/list_changed"),
             ("prompts", "notifications/prompts/list_changed"),
             ("resources", "notifications/resources/list_changed"),
         ):
             await client.call_tool("change", {"what": what})
-            assert (await told.next()).method == method
+            assert (await messages.next()).method == method
         await client.call_tool("learn", {"name": "more"})
-        assert isinstance(await told.next(), ToolListChangedNotification)
+        assert isinstance(await messages.next(), ToolListChangedNotification)
         assert (await pages(client.list_tools, "tools"))[-1][-1] == "more"
         assert not (await client.call_tool("more")).is_error
-        assert told.nothing_else
+        assert messages.nothing_else
 
 
 @pytest.mark.requirement("RES-4", "RES-5")
 @every_stateful_revision
 async def test_sdk_client_session_gets_subscribed_updates(case: Case) -> None:
-    async with opened(case, message_handler=(told := Told())) as client:
+    async with opened(case, message_handler=(messages := MessageQueue())) as client:
 
         async def changed(uri: str) -> None:
             await client.call_tool("change", {"what": uri})
 
-        async def told_of(uri: str) -> bool:
-            message = await told.next()
+        async def is_update_of(uri: str) -> bool:
+            message = await messages.next()
             return isinstance(message, ResourceUpdatedNotification) and message.params.uri == uri
 
         await changed("test://static-text")
@@ -260,12 +260,12 @@ async def test_sdk_client_session_gets_subscribed_updates(case: Case) -> None:
             await client.subscribe_resource(uri)
         await changed("test://static-binary")
         await changed("test://static-text")
-        assert await told_of("test://static-text")
+        assert await is_update_of("test://static-text")
         await client.unsubscribe_resource("test://static-text")
         await changed("test://static-text")
         await changed("test://watched-resource")
-        assert await told_of("test://watched-resource")
-        assert told.nothing_else
+        assert await is_update_of("test://watched-resource")
+        assert messages.nothing_else
 
 
 @pytest.mark.requirement("SUB-2", "SUB-3", "SUB-4")
