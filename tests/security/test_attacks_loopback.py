@@ -113,13 +113,13 @@ class AttackedBrowser:
         return True
 
     async def _visit(self, url: str) -> None:
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
-        self.port = urlsplit(asked["redirect_uri"]).port or 0
+        fields = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        self.port = urlsplit(fields["redirect_uri"]).port or 0
         self.code = self.world.plant("code", AS)
         for make in self.attacks:
-            self.responses.append(await self.send(make(asked["state"])))
-        self.world.planted[asked["state"]] = frozenset()
-        callback = target(asked["state"], code=self.code)
+            self.responses.append(await self.send(make(fields["state"])))
+        self.world.planted[fields["state"]] = frozenset()
+        callback = target(fields["state"], code=self.code)
         await self.send(request(callback))
         self.done.set()
 
@@ -150,7 +150,7 @@ async def log_in(
 def check_no_harm(
     world: Internet, browser: AttackedBrowser, caplog: pytest.LogCaptureFixture
 ) -> None:
-    codes = [asked.fields.get("code") for asked in world.asked if asked.path == "/token"]
+    codes = [request.fields.get("code") for request in world.requests if request.path == "/token"]
     assert codes == [browser.code]
     assert (world.forbidden(), world.leaks()) == ([], [])
     assert world.seen_in(f"{caplog.text} {browser.responses!r} {texts_of_objects()}") == []

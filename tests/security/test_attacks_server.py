@@ -874,8 +874,8 @@ async def test_token_is_not_passed_to_upstream_server(
     async with attacked(monkeypatch) as site:
         seen = await site.ask(call("whoami", token=site.token()))
         assert seen.status == 200
-        asked = await site.ask(call("ask_upstream", token=site.token()))
-        assert json.loads(asked.body)["result"]["content"][0]["text"] == AuthRequired.__name__
+        response = await site.ask(call("ask_upstream", token=site.token()))
+        assert json.loads(response.body)["result"]["content"][0]["text"] == AuthRequired.__name__
         assert "POST refused with 401: an access token is needed" in caplog.text
         check_no_harm(site, caplog)
 

@@ -65,8 +65,8 @@ async def test_play_server_in_each_revision(version: str, nursery: trio.Nursery)
         assert client.peer.dialect.version == version
 
         async def script() -> None:
-            asked = await peer.expect("tools/call", {"name": "t"})
-            await peer.answer(asked, {"content": [{"type": "text", "text": "done"}]})
+            request = await peer.expect("tools/call", {"name": "t"})
+            await peer.answer(request, {"content": [{"type": "text", "text": "done"}]})
             await peer.send_error(await peer.expect("resources/read"), -32602, "there is none")
 
         nursery.start_soon(script)
@@ -177,8 +177,8 @@ async def test_play_works_on_other_streams(
 
     async def script() -> None:
         await peer.open_as_server()
-        async for asked in peer:
-            await peer.answer(asked, {"content": []})
+        async for request in peer:
+            await peer.answer(request, {"content": []})
 
     nursery.start_soon(script)
     async with connect_stream(ours, versions=[version]) as client:
