@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
 
-class Waiting:
+class WaitingServer:
     """A server whose tool waits, and its fate."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ def test_concurrent_calls_get_their_results() -> None:
 # -- Early ends of calls ---------------------------------------------------------------------------
 
 
-async def by_cancelling_the_task(client: Client, waiting: Waiting) -> None:
+async def by_cancelling_the_task(client: Client, waiting: WaitingServer) -> None:
     task = asyncio.create_task(client.call_tool("wait"))
     await waiting.started.wait()
     task.cancel()
@@ -153,19 +153,19 @@ async def by_cancelling_the_task(client: Client, waiting: Waiting) -> None:
         await task
 
 
-async def by_a_timeout_of_the_callers(client: Client, waiting: Waiting) -> None:
+async def by_a_timeout_of_the_callers(client: Client, waiting: WaitingServer) -> None:
     with pytest.raises(TimeoutError) as caught:
         async with asyncio.timeout(0.05):
             await client.call_tool("wait")
     assert type(caught.value) is TimeoutError
 
 
-async def by_the_timeout_of_the_call(client: Client, waiting: Waiting) -> None:
+async def by_the_timeout_of_the_call(client: Client, waiting: WaitingServer) -> None:
     with pytest.raises(CallTimeout, match=r"no answer to tools/call within 0\.05 s"):
         await client.call_tool("wait", timeout=0.05)
 
 
-async def by_a_callback_that_fails(client: Client, waiting: Waiting) -> None:
+async def by_a_callback_that_fails(client: Client, waiting: WaitingServer) -> None:
     def fail(*_: object) -> None:
         raise StopIteration("enough")
 
@@ -185,10 +185,10 @@ async def by_a_callback_that_fails(client: Client, waiting: Waiting) -> None:
 )
 @pytest.mark.parametrize("version", [E, C])
 def test_call_ended_early_is_cancelled_at_server(
-    give_up: Callable[[Client, Waiting], Coroutine[Any, Any, None]], version: str
+    give_up: Callable[[Client, WaitingServer], Coroutine[Any, Any, None]], version: str
 ) -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
         async with connect(waiting.server, versions=[version]) as client:
             await give_up(client, waiting)
             await waiting.gone.wait()
@@ -199,7 +199,7 @@ def test_call_ended_early_is_cancelled_at_server(
 
 def test_progress_restarts_timeout() -> None:
     async def main() -> None:
-        async with connect(Waiting().server) as client:
+        async with connect(WaitingServer().server) as client:
             received: list[float] = []
             arguments = {"number": 6}
             await client.call_tool(
@@ -217,7 +217,7 @@ def test_progress_restarts_timeout() -> None:
 
 def test_progress_does_not_extend_max_timeout() -> None:
     async def main() -> None:
-        async with connect(Waiting().server) as client:
+        async with connect(WaitingServer().server) as client:
             received: list[float] = []
             with pytest.raises(
                 CallTimeout, match=r"tools/call was not over after 0\.3 s in all \(max_timeout\)"
@@ -347,7 +347,7 @@ def test_connect_invalid_option_raises() -> None:
 @pytest.mark.parametrize("at_once", [False, True])
 def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -> None:
     async def main() -> None:
-        waiting = [Waiting() for _ in order]
+        waiting = [WaitingServer() for _ in order]
         async with AsyncExitStack() as blocks:
             clients = [await blocks.enter_async_context(connect(each.server)) for each in waiting]
             calls = [asyncio.create_task(client.call_tool("wait")) for client in clients]
@@ -373,7 +373,7 @@ def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -
 
 def test_aclose_ends_pending_calls() -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
         async with connect(waiting.server) as client:
             calls = [asyncio.create_task(client.call_tool("wait")) for _ in range(3)]
             await waiting.started.wait()
@@ -391,7 +391,7 @@ def test_aclose_ends_pending_calls() -> None:
 
 def test_connect_block_exception_is_unchanged() -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
         calls: list[asyncio.Task[Any]] = []
 
         async def use() -> None:
@@ -411,7 +411,7 @@ def test_connect_block_exception_is_unchanged() -> None:
 
 def test_connect_block_cancelled_ends() -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
 
         async def use() -> None:
             async with connect(waiting.server) as client:

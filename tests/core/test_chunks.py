@@ -68,20 +68,20 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
         pair.request("tools/list"),
         t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})]),
     )
-    requests = pair.request(
+    received = pair.request(
         "tools/call",
         t.CallToolParams(name="größe", arguments=Raw(b'{"a":"\xe2\x82\xac"}')),
         progress=True,
     )
-    pair.progress(requests, 0.5)
+    pair.progress(received, 0.5)
     pair.notify(
         "notifications/message",
         t.LoggingMessageParams(level="info", data={"a": ["b", None]}),
-        related=requests.id,
+        related=received.id,
     )
-    pair.progress(requests, 1, 2, "half \U0001f600 way")
+    pair.progress(received, 1, 2, "half \U0001f600 way")
     pair.result(
-        requests,
+        received,
         t.CallToolResult(
             content=[t.TextContent('a "quoted" line\nand another')], structured_content={"a": 1}
         ),
@@ -214,7 +214,7 @@ def line(entry: Any) -> bytes:
 
 
 class Replay:
-    """A connection that receives a stream; `told` are its events in comparable form."""
+    """A connection that receives a stream; `events` holds its events in comparable form."""
 
     def __init__(self, stream: Stream) -> None:
         config = (server_config if stream.role is SERVER else client_config)(

@@ -121,7 +121,7 @@ def test_stateless_requests_beside_session_keep_their_revision(version: str) -> 
     assert harness.receive(cancelled(9)) == [RequestCancelled(9)]
 
 
-# -- Who can talk to whom --------------------------------------------------------------------------
+# -- Pairs of client and server --------------------------------------------------------------------
 
 LEGACY, BOTH = STATEFUL, ALL
 MODERN = (E,)

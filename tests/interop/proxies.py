@@ -111,10 +111,10 @@ def _running(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     file.write_text(settings.format(place=place, pem=pem, port=port, behind=behind))
-    with (place / "said.txt").open("wb") as log:
+    with (place / "log.txt").open("wb") as log:
         process = subprocess.Popen([program, *words[1:]], stdout=log, stderr=log)
         try:
-            _wait_for(port, process, place / "said.txt")
+            _wait_for(port, process, place / "log.txt")
             yield f"https://127.0.0.1:{port}"
         finally:
             process.terminate()

@@ -194,8 +194,8 @@ def sampling_request(text: str) -> t.CreateMessageRequest:
 
 async def say(context: ToolCallContext, text: str) -> str:
     """Let the model write something."""
-    [said] = await context.ask(said=sampling_request(text))
-    return f"{said.model}: {said.content.text} ({said.stop_reason})"
+    [sampled] = await context.ask(sampled=sampling_request(text))
+    return f"{sampled.model}: {sampled.content.text} ({sampled.stop_reason})"
 
 
 async def where(context: ToolCallContext) -> str:

@@ -57,7 +57,7 @@ pytestmark = [
 
 
 class LogRecorder:
-    """The log messages of a client: `Client(..., logging_callback=heard)`."""
+    """The log messages of a client: `Client(..., logging_callback=log)`."""
 
     def __init__(self) -> None:
         self.messages: list[LoggingMessageNotificationParams] = []
@@ -209,7 +209,7 @@ async def test_sdk_client_caches_list_until_changed(case: Case) -> None:
 
 
 class MessageQueue:
-    """The changes that a client gets, in order: `Client(..., message_handler=told)`."""
+    """The changes that a client gets, in order: `Client(..., message_handler=messages)`."""
 
     def __init__(self) -> None:
         self._send, self._receive = trio.open_memory_channel[Any](100)

@@ -131,7 +131,7 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "breaks off": (BROKEN_OFF, "cannot be fetched from"),
     "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be fetched from"),
     "fails": (Answer(None, 500), "answered 500. Try again later"),
-    "is told to wait for": (Answer(None, 429), "answered 429"),
+    "is asked to wait for": (Answer(None, 429), "answered 429"),
     "leads to a stranger": (redirect(f"https://{EVIL}/prm"), "answered 302"),
     "leads to a stranger for ever": (redirect(f"https://{EVIL}/prm", 308), "answered 308"),
     "leads to the metadata service": (redirect("http://169.254.169.254/latest"), "answered 302"),

@@ -1,6 +1,6 @@
 """The server's end of an HTTP/2 connection, played frame by frame, for tests of the client.
 
-Frames are made by hand here, also invalid ones. What the client sends is recorded in `heard`.
+Frames are made by hand here, also invalid ones. What the client sends is recorded in `frames`.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
         """Send log messages."""
         await context.log("debug", "small")
         await context.log("warning", {"large": True}, logger="l")
-        return "said"
+        return "logged"
 
     logged: list[tuple[str, Any]] = []
     options: Any = {

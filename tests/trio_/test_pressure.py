@@ -73,7 +73,7 @@ MANY: Final = 10_000
 
 
 class LoudServer:
-    """A server with tools that send much (`said` messages so far), and one that returns at once."""
+    """A server with tools that send much (`sent` messages so far), and one that returns at once."""
 
     def __init__(self) -> None:
         self.sent = self.touched = 0

@@ -37,8 +37,8 @@ async def test_context_progress_arrives_in_order_before_the_result(
         """Take steps."""
         await context.progress(1, 4, "one")
         await context.progress(2.5, 4)
-        await context.progress(2.5, 4, "not further, so not told")
-        await context.progress(1, 4, "back, so not told either")
+        await context.progress(2.5, 4, "not further, so not sent")
+        await context.progress(1, 4, "back, so not sent either")
         context.progress_nowait(4)
         return "there"
 

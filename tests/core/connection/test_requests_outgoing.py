@@ -58,7 +58,7 @@ def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
 
 def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
     sent = OutgoingRequests(Outbox())
-    sent.add(call("deaf"))
+    sent.add(call("without progress"))
     sent.add(call("token", progress=True))
     events = [
         sent.progress_event(t.ProgressParams(progress_token=token, progress=progress))

@@ -114,7 +114,7 @@ def unharmed(here: Setup) -> None:
 
 
 def guarded() -> EndpointAuth:
-    """A door for ann, with several tokens, and others, by their names."""
+    """Authorization of ann, with several tokens, and of others, by their names."""
     may = frozenset({"use"})
     grants = {
         "ann": Grant("ann", scopes=may),
@@ -650,7 +650,7 @@ def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
     harness = RouterHarness(limits=HttpLimits(queued=2_000))
     client = harness.session()
     call = CALLS["modern, telling"] if modern else CALLS["telling"]
-    unread = client.call("deaf", "count", progress=True, to=10_000)
+    unread = client.call("unread", "count", progress=True, to=10_000)
     harness.step()
     read = harness.read
     harness.read = lambda exchange: None if exchange is unread.exchange else read(exchange)  # type: ignore[method-assign]

@@ -374,7 +374,12 @@ BAD: list[Any] = [
     ),
     # Request or response
     pytest.param(
-        '{"jsonrpc":"2.0"}', INVALID, NO_ID, "neither", "neither a method", id="nothing said"
+        '{"jsonrpc":"2.0"}',
+        INVALID,
+        NO_ID,
+        "neither",
+        "neither a method",
+        id="no method and no result",
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":1}', INVALID, 1, "neither", "neither a method", id="an id alone"

@@ -159,7 +159,7 @@ def test_context_progress_sends_then_drains() -> None:
 def test_context_log_sends_then_drains() -> None:
     harness = ContextHarness(LOGGED)
     run(harness.context.log("error", {"a": [1]}, logger="db"))
-    run(harness.context.log("info", "not heard"))
+    run(harness.context.log("info", "not sent"))
     assert harness.sent() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
     assert harness.runtime.calls == ["pump", "drain", "drain"]
 

@@ -33,7 +33,7 @@ class WakingHarness(RouterHarness):
             self.step()
 
 
-class Served:
+class ServedRequest:
     """One request to the router of `harness`, and its ASGI server.
 
     `to_receive` are the messages that `receive` will give, `sent` those that `send` got.
@@ -112,9 +112,9 @@ class Served:
         return self.go(self.receiving)
 
 
-def called(tool: str) -> Served:
+def called(tool: str) -> ServedRequest:
     headers, data = calling(tool)
-    served = Served(method="POST", headers=headers)
+    served = ServedRequest(method="POST", headers=headers)
     served.to_receive.append(body(data))
     return served
 
@@ -132,7 +132,7 @@ def test_request_complete_after_body_starts_no_task() -> None:
 
 
 def test_request_rejected_by_head_receives_no_body() -> None:
-    served = Served(method="PUT", headers=[HOST])
+    served = ServedRequest(method="PUT", headers=[HOST])
     served.to_receive.append(AssertionError("nobody asks"))
     assert served.go() is None
     assert served.sent[0]["status"] == 405
@@ -140,7 +140,7 @@ def test_request_rejected_by_head_receives_no_body() -> None:
 
 def test_request_body_in_pieces_is_received() -> None:
     headers, data = calling("echo")
-    served = Served(method="POST", headers=headers)
+    served = ServedRequest(method="POST", headers=headers)
     served.to_receive.append(body(data[:20], more=True))
     assert served.go() == "receive"
     served.to_receive.append(body(data[20:]))
@@ -189,7 +189,7 @@ def test_client_disconnecting_during_send_gets_no_more_messages() -> None:
 
 
 def test_client_disconnecting_before_body_gets_no_response() -> None:
-    served = Served(method="POST", headers=calling("echo")[0])
+    served = ServedRequest(method="POST", headers=calling("echo")[0])
     served.to_receive.append(GONE)
     assert served.go() is None
     assert served.sent == []

@@ -153,7 +153,7 @@ CHATTY = """
         await context.log("debug", "details")
         await context.log("info", "a\\x1b[2Jb", logger="db")
         await context.log("error", {"code": 7})
-        return "said"
+        return "logged"
 """
 DETAILS, WORDS, TROUBLE = "[debug] details", "[info db] a\u241b[2Jb", '[error] {"code":7}'
 LEVELS = [
@@ -175,7 +175,7 @@ def test_call_log_messages_are_printed_to_stderr(
     chatty: tuple[str, ...], options: tuple[str, ...], lines: list[str], version: str
 ) -> None:
     result = run("call", "say", *options, "--revision", version, *chatty)
-    assert (result.returncode, result.stdout) == (0, "said\n")
+    assert (result.returncode, result.stdout) == (0, "logged\n")
     assert result.stderr.splitlines() == lines
 
 
@@ -199,12 +199,12 @@ def test_log_level_for_server_without_logging_warns(server: ServerFile) -> None:
         @app.tool
         def say() -> str:
             "Says nothing beside."
-            return "said"
+            return "logged"
     """)
     assert run("call", "say", *target).stderr == ""
-    requests = run("call", "say", "--log-level", "debug", *target)
-    assert (requests.returncode, requests.stdout) == (0, "said\n")
-    assert requests.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
+    result = run("call", "say", "--log-level", "debug", *target)
+    assert (result.returncode, result.stdout) == (0, "logged\n")
+    assert result.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
 
 
 # -- Servers at a URL --------------------------------------------------------------------------

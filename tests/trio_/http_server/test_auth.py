@@ -192,7 +192,7 @@ class StalledVerifier:
             self.over.append("cancelled")
             raise
         else:
-            self.over.append("told")
+            self.over.append("released")
         finally:
             self.left.set()
         if text == "fault":
@@ -394,7 +394,7 @@ async def test_jwks_unreachable_is_answered_503() -> None:
 
 
 class SteppedCheck:
-    """An authorization check that needs `steps`, and records their results in `told`."""
+    """An authorization check that needs `steps`, and records their results in `results`."""
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)

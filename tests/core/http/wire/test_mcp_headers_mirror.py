@@ -280,7 +280,7 @@ PARAMS: list[Any] = [
         [(b"mcp-param-dry-run", b"true")],
         {"deep": 1},
         "Mcp-Param-Dry-Run is there, but argument 'deep.dry'",
-        id="way",
+        id="no object on the path",
     ),
     # Different values.
     pytest.param(
