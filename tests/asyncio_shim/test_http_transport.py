@@ -370,7 +370,9 @@ def servers() -> Iterator[Servers]:
 @pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 @pytest.mark.parametrize("mode", MODES)
-def test_sdk_server_over_http(servers: Servers, mode: str, version: str) -> None:
+def test_sdk_server_over_http_is_used_in_every_mode(
+    servers: Servers, mode: str, version: str
+) -> None:
     async def main() -> None:
         url = servers.url("sdk_server", mode)
         async with connect(url, versions=[version], headers={"x-mine": "1"}) as client:
@@ -419,7 +421,7 @@ def on_trio(server: Server | None = None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_trio_server_over_http(version: str) -> None:
+def test_trio_server_over_http_is_used_in_each_revision(version: str) -> None:
     async def main(url: str) -> None:
         async with connect(url, versions=[version]) as client:
             assert client.peer.dialect.version == version

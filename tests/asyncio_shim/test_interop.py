@@ -54,7 +54,7 @@ async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
 
 @pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
-def test_sdk_server_on_stdio(version: str) -> None:
+def test_sdk_server_on_stdio_reports_progress_and_cancellation(version: str) -> None:
     async def main() -> None:
         argv = [sys.executable, str(SDK_SERVER)]
         async with mcp_asyncio_shim.connect(argv, versions=[version]) as client:

@@ -256,7 +256,7 @@ def python(program: str) -> Sequence[str]:
     return [sys.executable, "-c", program]
 
 
-def test_greeter_example_on_trio() -> None:
+def test_greeter_example_on_trio_answers_asyncio_client() -> None:
     async def main() -> None:
         async with connect([sys.executable, ROOT / "examples" / "greeter.py"]) as client:
             assert (await client.call_tool("greet", {"name": "World"})).content == [
@@ -267,7 +267,7 @@ def test_greeter_example_on_trio() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_trio_server_on_stdio(version: str) -> None:
+def test_trio_server_on_stdio_answers_asyncio_client(version: str) -> None:
     argv = [sys.executable, everything_server.__file__, "--stdio"]
 
     async def main() -> None:

@@ -256,7 +256,7 @@ def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_trio_server_over_websocket(version: str) -> None:
+def test_trio_server_over_websocket_answers_asyncio_client(version: str) -> None:
     async def main(url: str) -> None:
         async with connect(url.replace("http", "ws"), versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -282,7 +282,9 @@ def test_trio_server_over_websocket(version: str) -> None:
 
 @pytest.mark.parametrize("library", ["websockets-sansio", "wsproto"])
 @pytest.mark.parametrize("version", [D, E])
-def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
+def test_asgi_websocket_under_uvicorn_authorizes_and_carries_calls(
+    library: Any, version: str
+) -> None:
     """Our client and application with authorization, and both WebSocket libraries of uvicorn."""
 
     async def main() -> None:

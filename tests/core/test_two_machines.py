@@ -449,7 +449,7 @@ def test_pair_cancel_overtaking_request_ignored(pair: ConnectionPair) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_pair_cancel_of_waiting_request(version: str) -> None:
+def test_pair_waiting_request_is_cancelled(version: str) -> None:
     pair = ConnectionPair(
         client=client_config(), server=server_config(version, limits=Limits(in_flight=1))
     ).open()

@@ -157,7 +157,7 @@ async def converse(
 @pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "stateless"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_asgi_under_real_server_with_sdk_client(
+def test_asgi_under_real_server_answers_sdk_client(
     runtime: str, mode: str, sessions: bool, mounted: bool
 ) -> None:
     run(runtime, converse, mode, sessions, mounted)

@@ -157,7 +157,7 @@ async def test_node_server_resources_and_prompts_are_read(argv: list[str]) -> No
 
 
 @pytest.mark.requirement("CXL-9")
-async def test_node_server_progress_and_cancellation(argv: list[str]) -> None:
+async def test_node_server_sends_progress_until_cancelled(argv: list[str]) -> None:
     tool = "trigger-long-running-operation"
     async with opened(argv) as client:
         received: list[tuple[float, float | None, str | None]] = []

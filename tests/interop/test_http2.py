@@ -83,7 +83,9 @@ async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") ->
 
 
 @every_revision
-async def test_http2_own_client_and_server(version: str, authority: trustme.CA) -> None:
+async def test_http2_own_client_and_server_use_it_over_tls(
+    version: str, authority: trustme.CA
+) -> None:
     certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(certificate)
     with trio.fail_after(PATIENCE):
@@ -94,7 +96,7 @@ async def test_http2_own_client_and_server(version: str, authority: trustme.CA) 
             await converse(client, version)
 
 
-async def test_http2_own_client_and_server_by_prior_knowledge() -> None:
+async def test_http2_own_client_and_server_use_it_by_prior_knowledge() -> None:
     with trio.fail_after(PATIENCE):
         async with (
             served(everything()) as there,
@@ -194,7 +196,7 @@ async def under_hypercorn(place: Path, authority: trustme.CA | None) -> AsyncIte
 
 @both_eras
 @pytest.mark.parametrize("secure", [True, False])
-async def test_http2_own_client_with_hypercorn(
+async def test_http2_own_client_is_answered_by_hypercorn(
     version: str, secure: bool, authority: trustme.CA, tmp_path: Path
 ) -> None:
     with trio.fail_after(PATIENCE):
@@ -228,7 +230,7 @@ async def behind(proxy: Any, *versions: str, **options: Any) -> AsyncIterator[st
 
 
 @both_eras
-async def test_http2_own_client_through_proxy(
+async def test_http2_own_client_is_answered_through_proxy(
     version: str, proxy: Any, authority: trustme.CA
 ) -> None:
     with trio.fail_after(PATIENCE):
@@ -240,7 +242,9 @@ async def test_http2_own_client_through_proxy(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_http2_sdk_client_through_proxy(mode: str, proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_sdk_client_is_answered_through_proxy(
+    mode: str, proxy: Any, authority: trustme.CA
+) -> None:
     """It reaches the proxy over HTTP/2, and our server behind as the proxy likes."""
     with trio.fail_after(PATIENCE):
         spoken: list[str] = []
@@ -287,7 +291,7 @@ async def test_http2_proxy_with_frequent_goaway_loses_no_request(
                 assert (await client.call_tool("echo", {"text": str(number)})).text == str(number)
 
 
-async def test_http2_listen_through_proxy(proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_change_arrives_through_proxy(proxy: Any, authority: trustme.CA) -> None:
     with trio.fail_after(PATIENCE):
         async with served(server := everything()) as there:
             port = int(there.url.split(":")[2].split("/")[0])

@@ -33,10 +33,10 @@ from tests.interop.test_everything import (
     test_node_server_form_is_answered,
     test_node_server_late_input_request_is_ignored,
     test_node_server_newest_common_revision_is_negotiated,
-    test_node_server_progress_and_cancellation,
     test_node_server_requests_roots_again_after_change,
     test_node_server_resources_and_prompts_are_read,
     test_node_server_sampling_is_answered,
+    test_node_server_sends_progress_until_cancelled,
     test_node_server_tools_are_called,
     test_node_server_url_elicitation_is_answered,
 )
@@ -63,7 +63,7 @@ from tests.interop.test_sdk_server_utilities import (
     test_sdk_server_ended_subscription_ends_listen,
     test_sdk_server_notifications_and_results_arrive,
     test_sdk_server_without_list_changed_capability,
-    test_sdk_server_without_logging_capability,
+    test_sdk_server_without_logging_capability_sends_logs,
 )
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ __all__ = [
     "test_node_server_form_is_answered",
     "test_node_server_late_input_request_is_ignored",
     "test_node_server_newest_common_revision_is_negotiated",
-    "test_node_server_progress_and_cancellation",
     "test_node_server_requests_roots_again_after_change",
     "test_node_server_resources_and_prompts_are_read",
     "test_node_server_sampling_is_answered",
+    "test_node_server_sends_progress_until_cancelled",
     "test_node_server_tools_are_called",
     "test_node_server_url_elicitation_is_answered",
     "test_sdk_server_cancelled_call_ends_its_input_request",
@@ -101,7 +101,7 @@ __all__ = [
     "test_sdk_server_url_elicitation_is_answered",
     "test_sdk_server_url_elicitation_required_raises",
     "test_sdk_server_without_list_changed_capability",
-    "test_sdk_server_without_logging_capability",
+    "test_sdk_server_without_logging_capability_sends_logs",
 ]
 
 E, D, C, B, A = ALL

@@ -481,7 +481,9 @@ async def test_sdk_client_mirrored_argument_header_is_checked() -> None:
                 assert found == [*refused, listed, called, called, called]
 
 
-async def test_sdk_client_over_tls(authority: trustme.CA, certificate: ssl.SSLContext) -> None:
+async def test_sdk_client_over_tls_is_answered(
+    authority: trustme.CA, certificate: ssl.SSLContext
+) -> None:
     import ssl
 
     trusting = ssl.create_default_context()

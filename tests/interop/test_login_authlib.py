@@ -47,7 +47,7 @@ def world(verifier: Any = introspected) -> Any:
 
 @pytest.mark.parametrize("verifier", [signed, introspected])
 @every_era
-async def test_authlib_login_and_step_up(version: str, verifier: Any) -> None:
+async def test_authlib_server_logs_client_in_and_steps_up(version: str, verifier: Any) -> None:
     async with world(verifier) as (issuer, url):
         async with connect(url, auth=login(), versions=[version]) as client:
             assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"

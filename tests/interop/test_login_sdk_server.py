@@ -148,7 +148,7 @@ class Introspecting:
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_sdk_server_with_separate_authorization_server(version: str) -> None:
+async def test_sdk_server_with_separate_authorization_server_accepts_token(version: str) -> None:
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         server = protected_by_sdk(

@@ -153,7 +153,7 @@ async def what_is_kept(client: Client, crossed: Crossed, version: str) -> None:
 
 @pytest.mark.requirement("CAP-3")
 @pytest.mark.parametrize("version", [E, D])
-async def test_sdk_server_without_logging_capability(version: str) -> None:
+async def test_sdk_server_without_logging_capability_sends_logs(version: str) -> None:
     """The SDK's high-level part has `context.log` but never declares `logging` (LOG-1).
 
     Our client does not request an undeclared feature (CAP-3). In 2026-07-28, where each request

@@ -148,7 +148,7 @@ async def test_websocket_own_client_with_websockets_server() -> None:
 # -- trio-websocket --------------------------------------------------------------------------------
 
 
-async def test_websocket_trio_websocket_client_with_own_server_over_tls() -> None:
+async def test_websocket_trio_websocket_client_over_tls_is_answered() -> None:
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -174,7 +174,7 @@ async def test_websocket_trio_websocket_client_with_own_server_over_tls() -> Non
                     pass
 
 
-async def test_websocket_own_client_with_trio_websocket_server() -> None:
+async def test_websocket_own_client_is_answered_by_trio_websocket() -> None:
     async def answer(handshake: Any) -> None:
         socket = await handshake.accept(subprotocol=handshake.proposed_subprotocols[0])
         try:
@@ -206,7 +206,7 @@ def ws(node_modules: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.node
-async def test_websocket_ws_client_with_own_server(ws: Callable[..., list[str]]) -> None:
+async def test_websocket_ws_client_is_answered(ws: Callable[..., list[str]]) -> None:
     async with served_here() as url:
         with trio.fail_after(30):
             done = await trio.run_process(ws("client", url), capture_stdout=True)
@@ -220,7 +220,7 @@ async def test_websocket_ws_client_with_own_server(ws: Callable[..., list[str]])
 
 
 @pytest.mark.node
-async def test_websocket_own_client_with_ws_server(ws: Callable[..., list[str]]) -> None:
+async def test_websocket_own_client_is_answered_by_ws(ws: Callable[..., list[str]]) -> None:
     async with trio.open_nursery() as nursery:
         process = await nursery.start(
             partial(trio.run_process, ws("server"), stdin=PIPE, stdout=PIPE)
@@ -234,7 +234,7 @@ async def test_websocket_own_client_with_ws_server(ws: Callable[..., list[str]])
 # -- Under an ASGI server --------------------------------------------------------------------------
 
 
-async def test_websocket_own_client_with_asgi_app_under_hypercorn() -> None:
+async def test_websocket_own_client_is_answered_by_asgi_app_under_hypercorn() -> None:
     async with under_hypercorn(asgi(house())) as http:
         url = http.replace("http", "ws", 1)
         with trio.fail_after(30):

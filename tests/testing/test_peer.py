@@ -102,7 +102,7 @@ async def test_peer_without_handshake_adds_meta_and_result_type() -> None:
     )
 
 
-def test_peer_repr_and_invalid_version() -> None:
+def test_peer_has_revision_and_rejects_unknown_one() -> None:
     ours, _ = memory_pair()
     assert repr(ScriptedPeer(ours)) == f"<ScriptedPeer {LATEST}, 0 messages crossed>"
     with pytest.raises(ValueError, match="not a revision of MCP: 1900-01-01"):

@@ -42,7 +42,7 @@ GREET = {"name": "greet", "arguments": {"name": "Ada"}}
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_play_client_in_each_revision(version: str) -> None:
+async def test_play_client_opens_each_revision(version: str) -> None:
     async with play_client(greeter(), version) as peer:
         assert (await peer.result_of("tools/call", GREET))["content"] == [
             {"type": "text", "text": "Hello, Ada!"}
@@ -60,7 +60,7 @@ async def test_play_client_in_each_revision(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_play_server_in_each_revision(version: str, nursery: trio.Nursery) -> None:
+async def test_play_server_opens_each_revision(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         assert client.peer.dialect.version == version
 

@@ -548,7 +548,7 @@ async def test_client_progress_is_not_requested_without_a_callback(nursery: trio
         assert call_task.error is None
 
 
-async def test_client_progress_of_a_real_server() -> None:
+async def test_client_progress_of_real_server_arrives_in_order() -> None:
     server = Server("steps")
 
     @server.tool
@@ -765,7 +765,7 @@ async def test_client_aclose_fails_every_call_at_once(
         assert trio.current_time() == start
 
 
-async def test_client_aclose_concurrently_and_repeatedly(nursery: trio.Nursery) -> None:
+async def test_client_aclose_may_be_concurrent_and_repeated(nursery: trio.Nursery) -> None:
     async with connected() as (client, wire):
         async with trio.open_nursery() as closing:
             for _ in range(5):
@@ -774,7 +774,7 @@ async def test_client_aclose_concurrently_and_repeatedly(nursery: trio.Nursery) 
         assert await wire.receive_all() == []
 
 
-async def test_client_aclose_in_the_order_of_opening() -> None:
+async def test_client_aclose_does_not_end_other_clients() -> None:
     async with connected() as (one, _), connected() as (two, wire):
         await one.aclose()
         async with trio.open_nursery() as nursery:

@@ -291,7 +291,7 @@ async def test_subscription_to_a_server_without_changes_raises(version: str) -> 
 
 
 @every_revision
-async def test_subscription_between_our_server_and_client(version: str) -> None:
+async def test_subscription_of_our_server_gets_changes(version: str) -> None:
     server = Server("changing")
 
     @server.tool

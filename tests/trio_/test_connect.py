@@ -53,7 +53,7 @@ async def fail_to_connect(
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_connect_server_object_in_each_revision(version: str) -> None:
+async def test_connect_server_object_opens_each_revision(version: str) -> None:
     server = Server("here", versions=ALL)
     server.add_tool(hello)
     async with connect(server, versions=[version]) as client:
@@ -181,7 +181,7 @@ def changed(client: Client) -> NotificationReceived:
 
 @pytest.mark.requirement("COMP-2")
 @pytest.mark.parametrize("version", ALL)
-async def test_connect_completion_in_each_revision(version: str) -> None:
+async def test_connect_completion_is_answered_in_each_revision(version: str) -> None:
     server = Server("knowing", versions=ALL)
 
     @server.prompt

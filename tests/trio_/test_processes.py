@@ -717,7 +717,7 @@ async def test_process_one_killed_server_fails_its_own_call() -> None:
     assert [n for n, outcome in outcomes.items() if isinstance(outcome, ConnectionLost)] == [3]
 
 
-async def test_process_our_client_and_server(tmp_path: Path) -> None:
+async def test_process_our_client_is_answered_by_our_server(tmp_path: Path) -> None:
     file, mark = tmp_path / "server.py", tmp_path / "mark"
     file.write_text(REAL)
     received: list[float] = []

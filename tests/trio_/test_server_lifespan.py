@@ -176,7 +176,7 @@ async def test_serving_stop_cancels_handlers_after_the_grace(
     assert stopping.events == ["enter s", "waited", "leave"]
 
 
-async def test_serving_stop_with_end_of_input_during_the_grace(
+async def test_serving_stop_ends_at_end_of_input_during_the_grace(
     stopping: Stopping, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire

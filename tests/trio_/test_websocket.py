@@ -251,7 +251,7 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
         await trio.sleep(10)
 
 
-async def test_websocket_upgrade_response_and_access_log(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_upgrade_is_answered_and_logged(autojump_clock: trio.abc.Clock) -> None:
     lines: list[Any] = []
     async with served_over_http(example_server(), on_exchange=lines.append) as listener:
         wire = FrameWire(listener.connect())
@@ -305,7 +305,9 @@ async def test_websocket_frames_behind_the_upgrade_request_are_read(
         assert await wire.message() == ANSWER
 
 
-async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_upgrade_after_another_request_is_accepted(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
         await wire.send(b"OPTIONS /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -350,7 +352,7 @@ async def echo(opened: Client, text: str) -> str:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1", "CUST-3")
-async def test_websocket_conversation_in_each_revision(
+async def test_websocket_calls_are_answered_in_each_revision(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
     received: list[float] = []

@@ -302,7 +302,7 @@ def test_discovery_without_metadata_uses_configured_issuer() -> None:
 
 @pytest.mark.requirement("AC-1", "AC-2")
 @pytest.mark.parametrize("issuer", [E, f"{E}/"])
-def test_discovery_server_of_2025_03_26_with_metadata(issuer: str) -> None:
+def test_discovery_server_of_2025_03_26_uses_its_metadata(issuer: str) -> None:
     found_ = play(whole(), [*MISSES, (get(f"{E}{OAUTH}"), server(issuer, f"{E}/oauth"))])
     assert (found_.issuer, found_.resource, found_.guessed) == (issuer, URL, False)
     assert found_.metadata.token_endpoint == f"{E}/oauth/token"

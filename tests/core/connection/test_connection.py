@@ -72,7 +72,7 @@ from tests.core.helpers import (
 # -- Facts -----------------------------------------------------------------------------------------
 
 
-def test_connection_repr() -> None:
+def test_connection_repr_shows_state() -> None:
     harness = ConnectionHarness(Connection(SERVER, server_config()))
     assert (
         repr(harness.conn)
@@ -182,7 +182,7 @@ def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
 
 
 @pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
-def test_server_discover_result() -> None:
+def test_server_discover_result_has_all_members() -> None:
     harness = ConnectionHarness(Connection(SERVER, server_config(instructions="be kind")))
     found = harness.response_to(stateless_request(1, "server/discover"))["result"]
     assert found.pop("capabilities").keys() == {

@@ -252,7 +252,7 @@ def test_full_waiting_queue_pauses_until_timeout() -> None:
 
 
 @pytest.mark.requirement("ERR-9")
-def test_busy_rejection_code_of_newest_revision() -> None:
+def test_busy_rejection_has_code_of_newest_revision() -> None:
     harness = server(E, in_flight=1, waiting=0)
     harness.receive(call(1, E))
     assert_error(harness.error_response_to(call(2, E)), 429, 2, "ask again later")

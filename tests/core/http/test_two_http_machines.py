@@ -214,7 +214,7 @@ DONE = t.CallToolResult(content=[])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_conversation(version: str) -> None:
+def test_client_and_router_of_each_revision_exchange_messages(version: str) -> None:
     wire = Wire(version)
     wire.open()
     id, server = wire.calls_tool()
@@ -235,7 +235,7 @@ def test_a_conversation(version: str) -> None:
 
 
 @pytest.mark.parametrize("versions", [(), (D, E), (A, E)])
-def test_the_newest_that_both_know(versions: tuple[str, ...]) -> None:
+def test_client_and_router_choose_newest_common_revision(versions: tuple[str, ...]) -> None:
     wire = Wire(*versions)
     wire.open()
     assert wire.conn.peer is not None

@@ -599,13 +599,13 @@ def test_is_batch_false_for_objects_and_text(data: bytes) -> None:
     ],
 )
 @pytest.mark.requirement("RPC-7", "RPC-8", "RPC-13")
-def test_encode_messages(written: bytes, expected: str) -> None:
+def test_encoded_message_equals_json_and_is_decoded(written: bytes, expected: str) -> None:
     assert written.decode() == expected
     decode(written)
 
 
 @pytest.mark.requirement("RPC-11")
-def test_encode_error_object() -> None:
+def test_encode_error_object_omits_absent_data() -> None:
     assert encode(t.ErrorData(code=1, message="m")) == b'{"code":1,"message":"m"}'
     assert (
         encode(t.ErrorData(code=1, message="m", data=None))

@@ -193,7 +193,7 @@ def test_context_nowait_in_a_worker_thread_blocks() -> None:
     assert harness.runtime.calls == ["from thread", "pump", "drain"]
 
 
-def test_context_progress_and_log_in_a_worker_thread_raise() -> None:
+def test_context_progress_and_log_in_worker_thread_are_refused() -> None:
     harness = ContextHarness()
     harness.runtime.thread = True
     with pytest.raises(RuntimeError, match="_nowait"):
@@ -398,7 +398,7 @@ def test_context_input_methods_send_params_and_return_the_result(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_context_input_response_in_each_run(version: str) -> None:
+def test_context_input_response_is_read_in_each_run(version: str) -> None:
     asking = Server("s")
     form = Form(Seats)
     returned: list[Any] = []

@@ -167,7 +167,7 @@ FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
 @pytest.mark.parametrize(
     ("annotation", "default", "schema", "text", "value"), FIELDS, ids=lambda row: str(row)[:40]
 )
-def test_form_field_schema_and_value(
+def test_form_field_has_schema_and_reads_value(
     annotation: Any, default: Any, schema: dict[str, Any], text: Any, value: Any
 ) -> None:
     form: Form[Any] = Form(with_field(annotation, default))
@@ -234,7 +234,7 @@ class Pair(NamedTuple):
     a: int
 
 
-def test_form_of_each_object_type() -> None:
+def test_form_is_made_of_each_object_type() -> None:
     record = Form(Record)
     assert record.schema["properties"].keys() == {"firstName"}
     assert record.read(accepted(firstName="Ada")) == AcceptedElicitation(Record("Ada"))

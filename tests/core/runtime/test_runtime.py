@@ -32,7 +32,7 @@ def test_runtime_references_are_unique() -> None:
     assert Random().reference() == "00010203"
 
 
-def test_runtime_defaults() -> None:
+def test_runtime_without_overrides_runs_at_once() -> None:
     bare, seen = Bare(), []
     bare.pump()
     bare.call_soon(lambda: seen.append("soon"))

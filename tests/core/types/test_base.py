@@ -111,7 +111,7 @@ def test_capabilities_keep_open_members() -> None:
         ),
     ],
 )
-def test_request_meta_round_trip(meta: t.RequestMeta, text: str) -> None:
+def test_request_meta_is_unchanged_by_round_trip(meta: t.RequestMeta, text: str) -> None:
     assert_json(t.PingParams(meta=meta), f'{{"_meta":{text}}}')
 
 

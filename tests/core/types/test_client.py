@@ -169,7 +169,7 @@ def test_input_requests_other_method_rejected() -> None:
     )
 
 
-def test_url_elicitation_error_data_round_trip() -> None:
+def test_url_elicitation_error_data_is_unchanged_by_round_trip() -> None:
     assert_json(
         t.URLElicitationRequiredData(
             [t.ElicitParams(message="m", mode="url", url="u:", elicitation_id="1")]

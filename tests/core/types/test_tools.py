@@ -101,7 +101,9 @@ def test_call_tool_result_requires_content() -> None:
     ("title", "annotated", "shown"),
     [("T", "A", "T"), (None, "A", "A"), (None, None, "name"), ("T", None, "T")],
 )
-def test_tool_display_name_order(title: str | None, annotated: str | None, shown: str) -> None:
+def test_tool_display_name_prefers_title(
+    title: str | None, annotated: str | None, shown: str
+) -> None:
     annotations = t.ToolAnnotations(title=annotated) if annotated else None
     assert (
         t.Tool(name="name", input_schema={}, title=title, annotations=annotations).display_name

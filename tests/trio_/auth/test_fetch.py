@@ -287,7 +287,7 @@ async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
     assert proxy.heads[0].startswith(b"CONNECT as.test:443 ")
 
 
-async def test_fetch_plain_http_through_a_proxy() -> None:
+async def test_fetch_plain_http_is_sent_through_proxy() -> None:
     async with listening(ok) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
@@ -322,7 +322,7 @@ async def test_fetch_forbidden_literal_address_is_not_sent_to_a_proxy(
             await fetch(HttpRequest("GET", f"https://{host}/"), allow=public, proxy=where)
 
 
-async def test_fetch_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
+async def test_fetch_without_proxy_ignores_environment(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("http_proxy", "http://127.0.0.1:9")
     async with listening(ok) as port:
         for host, more in (("127.0.0.1", {}), ("127.0.0.1", {"proxy": None})):

@@ -251,7 +251,7 @@ def test_trace_of_url_prints_messages() -> None:
     assert any('"notifications/progress"' in line for line in traced)
 
 
-def test_complete_and_listen_work_with_url(server: ServerFile) -> None:
+def test_complete_and_listen_accept_url(server: ServerFile) -> None:
     server("""
         app = mcp_trio.Server("changing")
 

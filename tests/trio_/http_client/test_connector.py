@@ -126,7 +126,7 @@ async def connect_error(connector: Connector) -> str:
 # --- direct connections -------------------------------------------------------------------------
 
 
-async def test_connector_plain_tcp() -> None:
+async def test_connector_plain_tcp_connects_and_knows_address() -> None:
     async with listening(hello) as port:
         connector = Connector("http", "127.0.0.1", port)
         assert repr(connector) == f"<Connector to 127.0.0.1:{port}>"
@@ -217,7 +217,7 @@ async def test_connector_timeout_names_the_first_hop(
 # --- TLS ----------------------------------------------------------------------------------------
 
 
-async def test_connector_tls(authority: trustme.CA) -> None:
+async def test_connector_tls_connects(authority: trustme.CA) -> None:
     server = theirs(authority, "127.0.0.1", protocols=("h2", "http/1.1"))
     async with listening(hello, server) as port:
         connector = Connector("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
@@ -396,7 +396,7 @@ async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
     assert proxy.heads == [b"CONNECT far.test:80 HTTP/1.1\r\nhost: far.test:80\r\n\r\n"]
 
 
-async def test_connector_proxy_over_tls(
+async def test_connector_proxy_over_tls_is_verified(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_connector, "_system_tls_context", lambda: ours(authority))

@@ -106,7 +106,7 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
         ),
     ],
 )
-async def test_h11_client_complete_response(
+async def test_h11_client_complete_response_is_returned(
     answer: bytes, close: bool, status: int, text: bytes, again: bool
 ) -> None:
     exchange, request = await answered(answer, close=close)

@@ -58,7 +58,7 @@ async def echo(request: Request) -> None:
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_http_client_conversation_in_each_revision(
+async def test_http_client_is_answered_in_each_revision(
     version: str, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "")
@@ -143,7 +143,9 @@ async def test_http_client_invalid_url_or_option_raises(url: str, options: Any) 
     assert "secret" not in str(caught.value)
 
 
-async def test_http_client_message_of_a_megabyte_either_way(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_message_of_a_megabyte_arrives_either_way(
+    monkeypatch: MonkeyPatch,
+) -> None:
     words = "x" * 1_000_000
     async with connected(PlayedServer(E, tools_call=echo), monkeypatch) as client:
         assert (await client.call_tool("t", {"words": words})).text == words

@@ -46,7 +46,7 @@ async def serving(server: PlayedServer, tls: ssl.SSLContext | None = None) -> As
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_http_socket_conversation(version: str) -> None:
+async def test_http_socket_calls_are_answered(version: str) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=DONE)
     async with serving(server) as url, connect(url, versions=[version]) as client:
         for _ in range(10):
@@ -130,7 +130,7 @@ async def test_http_socket_refused_names_the_cure() -> None:
         await connect(url).__aenter__()
 
 
-async def test_http_socket_tls() -> None:
+async def test_http_socket_tls_is_verified() -> None:
     authority = trustme.CA()
     server = PlayedServer(E, tools_call=DONE)
     async with serving(server, theirs(authority, "127.0.0.1")) as url:
@@ -151,7 +151,7 @@ async def test_http_socket_tls() -> None:
             await connect(url.replace("http", "https")).__aenter__()
 
 
-async def test_http_socket_proxy_of_the_environment(
+async def test_http_socket_proxy_of_environment_is_used(
     environment: pytest.MonkeyPatch,
 ) -> None:
     server = PlayedServer(D, session="s1", tools_call=DONE)

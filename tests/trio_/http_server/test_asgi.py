@@ -60,7 +60,7 @@ def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
     asyncio.run(main())
 
 
-async def test_trio_asgi_repr() -> None:
+async def test_trio_asgi_repr_shows_the_running_driver() -> None:
     app = asgi(Neutral().server)
     assert re.fullmatch(r"<AsgiApp of <Server .*>, None>", repr(app))
     async with serve_app(app):

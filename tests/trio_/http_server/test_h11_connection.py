@@ -405,7 +405,7 @@ async def test_h11_server_invalid_request_gets_an_error_and_a_close(
 # -- Disconnects ---------------------------------------------------------------------------------
 
 
-async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
+async def test_h11_server_disconnect_at_every_byte_of_request_leaves_nothing() -> None:
     data = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
     for size in range(len(data) + 1):
         site = FakeRouter()
@@ -484,7 +484,7 @@ async def test_h11_server_half_close_without_reading_times_out(autojump_clock: M
 
 
 @pytest.mark.parametrize("read", [0, 1, 20, 150, 60_000, 70_000, 500_000])
-async def test_h11_server_disconnect_within_a_response(read: int) -> None:
+async def test_h11_server_disconnect_within_response_ends_exchange(read: int) -> None:
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()

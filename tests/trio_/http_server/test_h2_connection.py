@@ -482,7 +482,7 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
         HELLO + frame(HEADERS, 0, 1),
     ],
 )
-async def test_h2_server_preface_and_first_head_time_out(
+async def test_h2_server_missing_preface_or_head_is_closed_after_timeout(
     sent: bytes, autojump_clock: MockClock
 ) -> None:
     async with h2_serving(FakeRouter()) as served:
@@ -623,7 +623,7 @@ async def test_h2_server_disconnect_ends_all_exchanges(
         assert served.connections[0]._body_bytes == 0
 
 
-async def test_h2_server_disconnect_at_every_byte_of_a_request() -> None:
+async def test_h2_server_disconnect_at_every_byte_of_request_leaves_nothing() -> None:
     sent = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
     for size in range(0, len(sent) + 1, 3):
         site = FakeRouter()

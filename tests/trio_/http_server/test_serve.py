@@ -369,7 +369,7 @@ async def test_http_server_invalid_host_or_origin_raises_at_once(option: dict[st
 @ERAS
 @pytest.mark.parametrize("framed", [False, True])
 @pytest.mark.parametrize("over", [0, 1])
-async def test_http_server_body_limit(
+async def test_http_server_body_over_limit_is_rejected(
     version: str, framed: bool, over: int, autojump_clock: MockClock
 ) -> None:
     size = 4 * 1024 * 1024
@@ -402,7 +402,9 @@ async def test_http_server_body_limit(
 
 
 @ERAS
-async def test_http_server_disconnect_at_every_byte_of_a_response(version: str) -> None:
+async def test_http_server_disconnect_at_every_byte_of_response_leaves_nothing(
+    version: str,
+) -> None:
     server = make()
     async with served_over_http(server) as listener:
         session = HttpSession(listener.connect(), version)
@@ -550,7 +552,7 @@ async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixt
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-async def test_http_server_access_log() -> None:
+async def test_http_server_access_log_has_each_exchange() -> None:
     entries: list[AccessLogEntry] = []
     async with served_over_http(make(), on_exchange=entries.append) as listener:
         session = HttpSession(listener.connect(), E)
@@ -563,7 +565,7 @@ async def test_http_server_access_log() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-async def test_http_server_corpus_of_heads(row: Row) -> None:
+async def test_http_server_heads_of_corpus_get_their_status(row: Row) -> None:
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
@@ -587,7 +589,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-async def test_http_server_tls(authority: trustme.CA) -> None:
+async def test_http_server_tls_is_served(authority: trustme.CA) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context()

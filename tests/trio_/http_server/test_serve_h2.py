@@ -477,7 +477,7 @@ CALL = json.dumps(stateless_request(1, "tools/call", {"name": "hello", "argument
 
 
 @pytest.mark.interop
-async def test_http2_curl_with_prior_knowledge() -> None:
+async def test_http2_curl_with_prior_knowledge_is_answered() -> None:
     curl = tool("curl")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([]), routes=ROUTES))
@@ -501,7 +501,7 @@ async def test_http2_curl_with_prior_knowledge() -> None:
 
 
 @pytest.mark.interop
-async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
+async def test_http2_curl_over_tls_is_answered(authority: trustme.CA, tmp_path: Any) -> None:
     curl = tool("curl")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -525,7 +525,7 @@ async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None
 
 
 @pytest.mark.interop
-async def test_http2_h2load(tmp_path: Any) -> None:
+async def test_http2_h2load_gets_all_responses(tmp_path: Any) -> None:
     h2load = tool("h2load")
     (tmp_path / "call.json").write_text(CALL)
     async with trio.open_nursery() as nursery:

@@ -202,7 +202,7 @@ async def test_child_group_gets_sigterm_once() -> None:
     assert child.stderr_tail == b"1\n"
 
 
-async def test_child_aclose_from_another_task() -> None:
+async def test_child_aclose_from_another_task_ends_it() -> None:
     ended = []
     async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
 

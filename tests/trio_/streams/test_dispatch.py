@@ -497,7 +497,7 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
 
 
 @pytest.mark.may_leave("connection")
-async def test_dispatch_repr(nursery: trio.Nursery) -> None:
+async def test_dispatch_repr_shows_counts(nursery: trio.Nursery) -> None:
     server = RecordingTools().server
     dispatch = Dispatch(server, nursery, None)
     dispatch.serve(

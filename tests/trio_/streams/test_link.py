@@ -182,7 +182,7 @@ async def test_link_end_of_input_does_not_stop_writing(nursery: trio.Nursery) ->
     assert not here.link.broken
 
 
-async def test_link_stop_reading(nursery: trio.Nursery) -> None:
+async def test_link_stop_reading_ends_reader_only(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     here.link.stop_reading()
@@ -473,7 +473,7 @@ async def test_link_pump_survives_an_exception_of_on_event() -> None:
     assert len(taken) == 2
 
 
-async def test_link_repr() -> None:
+async def test_link_repr_shows_connection() -> None:
     here = Recorder()
     assert repr(here.link) == f"<Link {here.conn!r}>"
     here.link._abort()

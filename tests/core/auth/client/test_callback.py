@@ -250,7 +250,7 @@ def test_callback_any_text_raises_authorization_failed_only(callback: str) -> No
 
 
 @pytest.mark.requirement("AF-1", "AF-2")
-def test_code_challenge_example_of_rfc_7636() -> None:
+def test_code_challenge_equals_example_of_rfc_7636() -> None:
     verifier = Secret("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
     assert code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 

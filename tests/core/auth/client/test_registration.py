@@ -149,7 +149,7 @@ def test_identity_preregistered_authentication_method(
         ([BASIC], BASIC, NONE, NONE),
     ],
 )
-def test_registration_request_and_authentication_method(
+def test_registration_request_declares_authentication_method(
     supported: list[str] | None, configured: str, given: str | None, method: str
 ) -> None:
     expected = posted(

@@ -199,7 +199,7 @@ def test_introspection_cache_full_drops_least_recently_used(
     run_with_replies(introspector.verify("t1", NOW), responses(scope="asked again"))
 
 
-def test_introspection_repr_and_cache_hide_token() -> None:
+def test_introspection_token_is_hidden_in_repr_and_cache() -> None:
     introspector = verifier()
     grant(responses(), by=introspector)
     assert "canary" not in repr(introspector)

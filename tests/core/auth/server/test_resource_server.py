@@ -831,7 +831,7 @@ def test_resource_metadata_paths_table(resource: str, paths: tuple[str, ...]) ->
     assert challenge.endswith(f'{paths[0]}"')
 
 
-def test_resource_metadata_document() -> None:
+def test_resource_metadata_document_has_all_members() -> None:
     assert json.loads(guard().metadata()) == {
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],

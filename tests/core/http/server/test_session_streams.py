@@ -74,7 +74,7 @@ def test_handlers_wait_above_the_high_water_mark(size: int, full: bool) -> None:
     assert run.conversation.write_blocked(run.id) is full
 
 
-def test_reprs() -> None:
+def test_session_repr_names_the_connection() -> None:
     run = Fifty()
     assert repr(session_of(run.client)).startswith(
         "<Session over <Connection server READY 2025-11-25, 1 in flight"

@@ -56,7 +56,7 @@ def call(version: str, id: int, name: str = "echo", **arguments: Any) -> dict[st
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1")
-def test_websocket_call_in_each_revision(version: str) -> None:
+def test_websocket_call_in_each_revision_is_answered(version: str) -> None:
     played = open_played(version)
     (answer,) = played.send(call(version, 1, text="hi"))
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "hi")
