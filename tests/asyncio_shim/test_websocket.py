@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.frames import Opcode
 
 from mcp_asyncio_shim import asgi, connect
 from mcp_asyncio_shim._websocket import _FramedWebSocket
@@ -127,12 +128,20 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
 def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_core.http.wire._websocket._PING_INTERVAL", 0.02)
 
+    pinged = asyncio.Event()
+
+    class PingedConnection(ServerConnection):
+        def process_event(self, event: Any) -> None:
+            if getattr(event, "opcode", None) is Opcode.PING:
+                pinged.set()
+            super().process_event(event)
+
     async def play(wire: ServerConnection, message: Any) -> None:
         await wire.send(answer(message, DONE))
 
     async def main() -> None:
-        async with connected(play) as client:
-            await asyncio.sleep(0.2)
+        async with connected(play, create_connection=PingedConnection) as client:
+            await pinged.wait()
             await client.call_tool("t")
 
     run(main())
@@ -245,11 +254,16 @@ def test_upgrade_refused_raises(response: bytes, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "headers"), [("ws://", {}), ("wsx://here", {}), ("ws://here", {"upgrade": "x"})]
+    ("url", "headers", "text"),
+    [
+        ("ws://", {}, "host and port of .* cannot be read"),
+        ("wsx://here", {}, "a ws:// or wss:// URL is needed, not 'wsx://here'"),
+        ("ws://here", {"upgrade": "x"}, "the header upgrade is set by the protocol"),
+    ],
 )
-def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str]) -> None:
+def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str], text: str) -> None:
     async def main() -> None:
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=text):
             await connect(url, headers=headers).__aenter__()
 
     run(main())

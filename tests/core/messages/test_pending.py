@@ -90,7 +90,8 @@ def test_deliver_connection_closed_raises_separate_errors(
 
 
 def test_deliver_ignores_other_events() -> None:
-    deliver(MessageRejected(RemoteProtocolError("x")))
+    pending = deliver_to(MessageRejected(RemoteProtocolError("x")), RecordingRequest())
+    assert (pending.ends, pending.progress_seen) == ([], [])
 
 
 def page(*names: str, cursor: str | None = None) -> ListToolsResult:

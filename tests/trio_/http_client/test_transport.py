@@ -6,6 +6,7 @@ The wire format is tested in `tests/core/http`, with the machine. Sockets are in
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,19 +127,19 @@ async def test_http_client_connect_invalid_target_raises(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "options"),
+    ("url", "options", "text"),
     [
-        ("http://", {}),
-        ("http://me:secret@here/", {}),
-        ("file:///x", {}),
-        (URL, {"headers": {"Host": "there"}}),
-        (URL, {"headers": {"x": "a\r\nb"}}),
-        (URL, {"proxy": "socks5://here"}),
-        (URL, {"keep_alive": -1}),
+        ("http://", {}, "host and port of 'http://' cannot be read"),
+        ("http://me:secret@here/", {}, "must not contain a user name or password"),
+        ("file:///x", {}, "a URL of http or https is needed"),
+        (URL, {"headers": {"Host": "there"}}, "the header Host is set by the protocol"),
+        (URL, {"headers": {"x": "a\r\nb"}}, "the value of the header x has characters"),
+        (URL, {"proxy": "socks5://here"}, "only http:// and https:// proxies can"),
+        (URL, {"keep_alive": -1}, "keep_alive is a number of seconds above 0, or None, not -1"),
     ],
 )
-async def test_http_client_invalid_url_or_option_raises(url: str, options: Any) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
+async def test_http_client_invalid_url_or_option_raises(url: str, options: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)) as caught:
         await connect_http(url, **options).__aenter__()
     assert "secret" not in str(caught.value)
 

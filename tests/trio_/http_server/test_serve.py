@@ -269,9 +269,10 @@ async def test_http_server_changes_reach_the_standalone_stream(autojump_clock: M
         await stream.send(stream.getting())
         await stream.until(b"\r\n\r\n")
         await trio.to_thread.run_sync(partial(server.changed, tools=True))
-        assert b"notifications/tools/list_changed" in await stream.until(b"}")
-        await trio.sleep(100)
-        assert b": \n" in await stream.until(b"\n\n") or stream.buffer  # keep-alive comments
+        assert b"notifications/tools/list_changed" in await stream.until(b"}\n\n")
+        await trio.sleep(50)
+        while stream.buffer.count(b":\n\n") < 3:  # keep-alive comments
+            assert await stream.more()
 
 
 # -- Paths and routes ----------------------------------------------------------------------------
