@@ -78,7 +78,7 @@ CLIENTS: Final = {"ours": str(HERE / "client.py"), "sdk": str(HERE / "peers" / "
 # The mode of our server for clients of each revision.
 SERVED: Final = {"2025-11-25": "session-json", "2026-07-28": "modern"}
 
-CALLERS: Final = 16
+CONNECTIONS: Final = 16
 FEW: Final = 10
 # Request `id` sends `texts[id % len(texts)]`. Their number is prime: every caller sends all.
 SAME: Final = ["x" * 100]
@@ -177,7 +177,7 @@ class Server:
         return pages * os.sysconf("SC_PAGESIZE") / 1024
 
 
-class Caller:
+class LoadConnection:
     """One kept-alive connection, and the headers of its requests."""
 
     def __init__(self, port: int, mode: Mode) -> None:
@@ -300,48 +300,48 @@ class Calls(NamedTuple):
 
 
 def load(
-    callers: list[Caller], seconds: float, ids: Iterator[int], texts: list[str] = SAME
+    connections: list[LoadConnection], seconds: float, ids: Iterator[int], texts: list[str] = SAME
 ) -> Calls:
-    """Let all `callers` call for `seconds`, then wait for their last responses."""
+    """Let all `connections` call for `seconds`, then wait for their last responses."""
     poll = select.poll()
-    lines: dict[int, tuple[Caller, list[bytes]]] = {}
-    asked: dict[int, int] = {}
+    lines: dict[int, tuple[LoadConnection, list[bytes]]] = {}
+    pending: dict[int, int] = {}
     times: list[float] = []
     answers: list[tuple[int, bytes]] = []
     kinds = len(texts)
-    for caller in callers:
-        caller.socket.setblocking(False)
-        poll.register(caller.socket, select.POLLIN)
-        lines[caller.socket.fileno()] = (
-            caller,
-            [caller.template("echo", {"text": text}) for text in texts],
+    for connection in connections:
+        connection.socket.setblocking(False)
+        poll.register(connection.socket, select.POLLIN)
+        lines[connection.socket.fileno()] = (
+            connection,
+            [connection.template("echo", {"text": text}) for text in texts],
         )
     began = perf_counter()
     deadline = began + seconds
-    for fd, (caller, templates) in lines.items():
-        asked[fd] = id = next(ids)
-        caller.send(templates[id % kinds] % id)
-    while asked:
+    for fd, (connection, templates) in lines.items():
+        pending[fd] = id = next(ids)
+        connection.send(templates[id % kinds] % id)
+    while pending:
         for fd, _ in poll.poll():
-            caller, templates = lines[fd]
-            if not (answer := caller.read()):
+            connection, templates = lines[fd]
+            if not (answer := connection.read()):
                 continue
             now = perf_counter()
-            times.append(1e6 * (now - caller.started))
-            answers.append((asked.pop(fd), answer))
+            times.append(1e6 * (now - connection.started))
+            answers.append((pending.pop(fd), answer))
             if now < deadline:
-                asked[fd] = id = next(ids)
-                caller.send(templates[id % kinds] % id)
+                pending[fd] = id = next(ids)
+                connection.send(templates[id % kinds] % id)
     return Calls(perf_counter() - began, times, answers)
 
 
 def calls(
-    server: Server, callers: list[Caller], seconds: float, ids: Iterator[int]
+    server: Server, connections: list[LoadConnection], seconds: float, ids: Iterator[int]
 ) -> tuple[dict[str, float], Calls]:
     """Measure calls of one length, after uncounted ones."""
-    load(callers, seconds / 4, ids)
+    load(connections, seconds / 4, ids)
     before = server.cpu()
-    made = load(callers, seconds, ids)
+    made = load(connections, seconds, ids)
     n = len(made.times)
     cpu = (server.cpu() - before) / n
     p99 = quantiles(made.times, n=100)[-1]
@@ -349,20 +349,20 @@ def calls(
 
 
 def varied(
-    server: Server, callers: list[Caller], seconds: float, ids: Iterator[int]
+    server: Server, connections: list[LoadConnection], seconds: float, ids: Iterator[int]
 ) -> tuple[dict[str, float], Calls]:
     """Measure calls of many lengths."""
     before = server.cpu()
-    made = load(callers, seconds, ids, VARIED)
+    made = load(connections, seconds, ids, VARIED)
     n = len(made.times)
     return {"varied": n / made.took, "varied_cpu": (server.cpu() - before) / n}, made
 
 
-def progress(server: Server, caller: Caller, events: int, id: int) -> dict[str, float]:
+def progress(server: Server, connection: LoadConnection, events: int, id: int) -> dict[str, float]:
     """Measure one call that reports progress."""
-    request = caller.template("progress", {"n": events}, token="it") % id
+    request = connection.template("progress", {"n": events}, token="it") % id
     before, start = server.cpu(), perf_counter()
-    answer = caller.ask(request)
+    answer = connection.ask(request)
     took, cpu = perf_counter() - start, server.cpu() - before
     *notifications, last = messages(answer)
     steps = [message["params"]["progress"] for message in notifications]
@@ -377,17 +377,17 @@ def turn(
     """Measure one server in one mode, in a fresh process. Return one of its responses too."""
     ids = iter(range(FIRST_ID, 10 * FIRST_ID))
     with Server([*argv, "--mode", mode], cores) as server:
-        callers = [Caller(server.port, MODES[mode]) for _ in range(CALLERS)]
-        for caller in callers:
+        connections = [LoadConnection(server.port, MODES[mode]) for _ in range(CONNECTIONS)]
+        for connection in connections:
             if MODES[mode].sessions:
-                caller.open_session()
-        figures, made = calls(server, callers, seconds, ids)
-        of_lengths, others = varied(server, callers, seconds, ids)
+                connection.open_session()
+        figures, made = calls(server, connections, seconds, ids)
+        of_lengths, others = varied(server, connections, seconds, ids)
         figures |= of_lengths
         if MODES[mode].streams:
-            figures |= progress(server, callers[0], events, next(ids))
-        for caller in callers:
-            caller.socket.close()
+            figures |= progress(server, connections[0], events, next(ids))
+        for connection in connections:
+            connection.socket.close()
     check(made.answers)
     check(others.answers, VARIED)
     return figures, made.answers[-1][1]
@@ -400,11 +400,11 @@ def bare_turn(cores: set[int], mode: str, seconds: float, answer: bytes) -> dict
         file = Path(folder) / "answer"
         file.write_bytes(answer)
         with Server([*BARE, "--answer", str(file)], cores) as server:
-            callers = [Caller(server.port, MODES[mode]) for _ in range(CALLERS)]
-            figures, made = calls(server, callers, seconds, ids)
-            figures |= varied(server, callers, seconds, ids)[0]
-            for caller in callers:
-                caller.socket.close()
+            connections = [LoadConnection(server.port, MODES[mode]) for _ in range(CONNECTIONS)]
+            figures, made = calls(server, connections, seconds, ids)
+            figures |= varied(server, connections, seconds, ids)[0]
+            for connection in connections:
+                connection.socket.close()
     if {data for _, data in made.answers} != {answer}:
         raise SystemExit(f"{made.answers[0][1]!r} instead of {answer!r}")
     return figures
@@ -417,24 +417,24 @@ def sessions_turn(
     ids = iter(range(FIRST_ID, 10 * FIRST_ID))
     mode = "session-json"
     with Server([*argv, "--mode", mode], cores) as server:
-        callers = [Caller(server.port, MODES[mode]) for _ in range(FEW)]
-        for caller in callers:
-            caller.open_session()
-        few, made = calls(server, callers, seconds, ids)
+        connections = [LoadConnection(server.port, MODES[mode]) for _ in range(FEW)]
+        for connection in connections:
+            connection.open_session()
+        few, made = calls(server, connections, seconds, ids)
         check(made.answers)
         before = server.rss()
-        opener = Caller(server.port, MODES[mode])
+        opener = LoadConnection(server.port, MODES[mode])
         for _ in range(sessions - FEW):
             opener.open_session()
         grown = server.rss() - before
-        for caller in callers:
+        for connection in connections:
             # The server may have closed an idle connection; its session is still open.
-            caller.socket.close()
-            caller.connect()
-        many, made = calls(server, callers, seconds, ids)
+            connection.socket.close()
+            connection.connect()
+        many, made = calls(server, connections, seconds, ids)
         check(made.answers)
-        for caller in [*callers, opener]:
-            caller.socket.close()
+        for connection in [*connections, opener]:
+            connection.socket.close()
     return {
         "session_kib": grown / (sessions - FEW),
         "few": few["p50"],
@@ -548,18 +548,18 @@ def main() -> None:
                 turns[f"client-{mode}"][name].append(
                     client_turn(script, version, cores, chosen.seconds)
                 )
-    told: dict[str, float] = {}
+    report: dict[str, float] = {}
     for part, by_name in turns.items():
         columns = {name: medians(of_one) for name, of_one in by_name.items()}
         goals = {measure: goal for (mode, measure), goal in GOALS.items() if mode == part}
         prefix = part.replace("-", "_")
         for name, column in columns.items():
-            told |= {
+            report |= {
                 f"{prefix}_{measure}_{name}": round(figure, 2) for measure, figure in column.items()
             }
         for measure, times in table(part, goals, columns).items():
-            told[f"{prefix}_{measure}"] = round(times, 2)
-    print(json.dumps(told))
+            report[f"{prefix}_{measure}"] = round(times, 2)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

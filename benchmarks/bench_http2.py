@@ -90,7 +90,7 @@ class Wire:
         self.ended = self.read = 0
         self._port = port
         self._encoder = Encoder()
-        self._heard = bytearray()
+        self._buffer = bytearray()
         self._stream = -1
 
     def request(self, body: bytes, tool: str) -> bytes:
@@ -107,26 +107,26 @@ class Wire:
         head = frame(HEADERS, END_HEADERS, self._stream, self._encoder.encode(fields.items()))
         return head + frame(DATA, END_STREAM, self._stream, body)
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         data = self.socket.recv(262_144)
         if not data:
             raise SystemExit("the server closed the connection")
-        heard = self._heard
-        heard += data
+        received = self._buffer
+        received += data
         at = 0
-        while len(heard) - at >= 9:
-            size = int.from_bytes(heard[at : at + 3], "big")
-            if len(heard) - at < 9 + size:
+        while len(received) - at >= 9:
+            size = int.from_bytes(received[at : at + 3], "big")
+            if len(received) - at < 9 + size:
                 break
-            kind, flags = heard[at + 3], heard[at + 4]
+            kind, flags = received[at + 3], received[at + 4]
             if kind == RST_STREAM:
                 raise SystemExit("the server has reset a stream")
             if kind in (DATA, HEADERS) and flags & END_STREAM:
                 self.ended += 1
-            if kind == DATA and heard[at + 8] == 1 and heard[at + 5 : at + 8] == b"\0\0\0":
+            if kind == DATA and received[at + 8] == 1 and received[at + 5 : at + 8] == b"\0\0\0":
                 self.read += size
             at += 9 + size
-        del heard[:at]
+        del received[:at]
 
 
 @contextmanager
@@ -180,18 +180,18 @@ def h1(port: int, process: int, calls: int) -> float:
     began = 0.0
     for part in calls // 5, calls:  # the first part is not counted
         began = cpu(process)
-        asked = answered = 0
+        sent = answered = 0
         for each in sockets.values():
             each.sendall(request)
-            asked += 1
-        while answered < asked:
+            sent += 1
+        while answered < sent:
             for fd, _ in poll.poll():
                 if not sockets[fd].recv(65_536).startswith(b"HTTP/1.1 200 "):
                     raise SystemExit("a wrong answer")
                 answered += 1
-                if asked < part:
+                if sent < part:
                     sockets[fd].sendall(request)
-                    asked += 1
+                    sent += 1
     took = cpu(process) - began
     for each in sockets.values():
         each.close()
@@ -202,14 +202,14 @@ def h2(port: int, process: int, calls: int) -> float:
     wire = Wire(port)
     began = 0.0
     for part in calls // 5, calls:
-        began, before, asked = cpu(process), wire.ended, 0
+        began, before, sent = cpu(process), wire.ended, 0
         while (answered := wire.ended - before) < part:
             # Keep as many requests open as the server's stream limit allows.
-            more = min(STREAMS - (asked - answered), part - asked)
+            more = min(STREAMS - (sent - answered), part - sent)
             if more:
                 wire.socket.sendall(b"".join([wire.request(ECHO, "echo") for _ in range(more)]))
-                asked += more
-            wire.hear()
+                sent += more
+            wire.receive()
     took = cpu(process) - began
     wire.socket.close()
     return took / calls
@@ -235,10 +235,10 @@ def one_by_one(port: int, calls: int, where: str) -> tuple[float, float]:
             more = b""
         wire.socket.sendall(more + request)
         while wire.ended <= number:
-            wire.hear()
+            wire.receive()
         times.append(1e6 * (perf_counter() - began))
         if stream is not wire and select.select([stream.socket], [], [], 0)[0]:
-            stream.hear()
+            stream.receive()
     if where != "alone" and not stream.read:
         raise SystemExit("there was no stream")
     wire.socket.close()
@@ -267,16 +267,16 @@ def main() -> None:
                 p50, p99 = one_by_one(port, chosen.calls, name)
                 turns.setdefault(f"{name}_p50", []).append(p50)
                 turns.setdefault(f"{name}_p99", []).append(p99)
-    told = {
+    report = {
         measure: round(figure, 1)
         for measure, figures in turns.items()
         if (figure := median(figures))
     }
-    if "h1_cpu" in told:
-        told["cpu_ratio"] = round(told["h2_cpu"] / told["h1_cpu"], 2)
-    for measure, figure in told.items():
+    if "h1_cpu" in report:
+        report["cpu_ratio"] = round(report["h2_cpu"] / report["h1_cpu"], 2)
+    for measure, figure in report.items():
         print(f"{measure:12} {figure:>10,}")
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

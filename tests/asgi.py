@@ -22,7 +22,7 @@ import anyio.lowlevel
 from mcp_core import Limits
 from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.registry import Context, Server
-from tests.core.http.site import GET, HOST, POST, D, E, initialize, meta, request
+from tests.core.http.router_harness import GET, HOST, POST, D, E, initialize, meta, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 20.0
 STREAM: Final = b"text/event-stream"
+ACCEPT: Final = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
 
 
 class Call:
@@ -41,18 +42,18 @@ class Call:
 
     def __init__(self, scope: Mapping[str, Any]) -> None:
         self.scope = scope
-        self.said: list[dict[str, Any]] = []
+        self.sent: list[dict[str, Any]] = []
         self.over = False
         self.failure: BaseException | None = None
-        self.taking = anyio.Event()  # unset while the server accepts no messages
-        self.taking.set()
-        self.refuses: BaseException | None = None
-        self._told: deque[dict[str, Any] | BaseException] = deque()
+        self.accepting = anyio.Event()  # unset while the server accepts no messages
+        self.accepting.set()
+        self.send_error: BaseException | None = None
+        self._incoming: deque[dict[str, Any] | BaseException] = deque()
         self._moved = anyio.Event()
         self.task = anyio.CancelScope()
 
     def __repr__(self) -> str:
-        return f"<OutgoingRequest {self.said}>"
+        return f"<OutgoingRequest {self.sent}>"
 
     # -- The server's side -------------------------------------------------------------------------
 
@@ -69,18 +70,18 @@ class Call:
             self._move()
 
     async def _receive(self) -> dict[str, Any]:
-        while not self._told:
+        while not self._incoming:
             await self._moved.wait()
-        told = self._told.popleft()
-        if isinstance(told, BaseException):
-            raise told
-        return told
+        message = self._incoming.popleft()
+        if isinstance(message, BaseException):
+            raise message
+        return message
 
     async def _send(self, message: dict[str, Any]) -> None:
-        await self.taking.wait()
-        if self.refuses is not None:
-            raise self.refuses
-        self.said.append(message)
+        await self.accepting.wait()
+        if self.send_error is not None:
+            raise self.send_error
+        self.sent.append(message)
         self._move()
 
     def _move(self) -> None:
@@ -89,15 +90,15 @@ class Call:
 
     # -- The test's side ---------------------------------------------------------------------------
 
-    def tell(self, *told: dict[str, Any] | BaseException) -> None:
-        self._told.extend(told)
+    def deliver(self, *messages: dict[str, Any] | BaseException) -> None:
+        self._incoming.extend(messages)
         self._move()
 
     def body(self, data: bytes, *, more: bool = False) -> None:
-        self.tell({"type": "http.request", "body": data, "more_body": more})
+        self.deliver({"type": "http.request", "body": data, "more_body": more})
 
     def disconnect(self) -> None:
-        self.tell({"type": "http.disconnect"})
+        self.deliver({"type": "http.disconnect"})
 
     async def until(self, ready: Callable[[], object]) -> None:
         with anyio.fail_after(PATIENCE):
@@ -111,7 +112,7 @@ class Call:
             raise self.failure
         return self
 
-    async def hear(self, number: int = 1) -> list[Any]:
+    async def wait_for_messages(self, number: int = 1) -> list[Any]:
         """Wait for at least `number` MCP messages and return all."""
         await self.until(lambda: self.over or len(self.messages) >= number)
         return self.messages
@@ -120,21 +121,21 @@ class Call:
 
     @property
     def status(self) -> int:
-        status = self.said[0]["status"]
+        status = self.sent[0]["status"]
         assert isinstance(status, int)
         return status
 
     @property
     def headers(self) -> dict[bytes, bytes]:
-        return dict(self.said[0]["headers"])
+        return dict(self.sent[0]["headers"])
 
     @property
     def raw(self) -> bytes:
-        return b"".join(message["body"] for message in self.said[1:])
+        return b"".join(message["body"] for message in self.sent[1:])
 
     @property
     def complete(self) -> bool:
-        return bool(self.said) and not self.said[-1].get("more_body", True)
+        return bool(self.sent) and not self.sent[-1].get("more_body", True)
 
     @property
     def events(self) -> list[dict[str, str]]:
@@ -148,7 +149,7 @@ class Call:
 
     @property
     def messages(self) -> list[Any]:
-        if not self.said or self.said[0]["type"] != "http.response.start":
+        if not self.sent or self.sent[0]["type"] != "http.response.start":
             return []
         if self.headers.get(b"content-type") == STREAM:
             kinds = (None, "message")
@@ -227,6 +228,13 @@ class Host:
         ]
         return self.post(request(id, "tools/call", params), *headers, **options)
 
+    def websocket(self, *headers: tuple[bytes, bytes], **more: Any) -> Call:
+        """Start a WebSocket handshake."""
+        scope = {"path": "/mcp", "subprotocols": ["mcp"], "headers": [HOST, *headers], **more}
+        call = self.call(type="websocket", **scope)
+        call.deliver({"type": "websocket.connect"})
+        return call
+
     async def session(self, **capabilities: Any) -> Session:
         """Open a session of 2025-11-25."""
         opened = await self.post(initialize(D, **capabilities)).end()
@@ -270,16 +278,16 @@ async def serve_app(
             host = Host(app, group, root)
             living = host.call(type="lifespan", state={}) if lifespan else None
             if living is not None:
-                living.tell({"type": "lifespan.startup"})
-                await living.until(lambda: living.said or living.over)
-                assert living.said == [{"type": "lifespan.startup.complete"}], (
-                    living.failure or living.said
+                living.deliver({"type": "lifespan.startup"})
+                await living.until(lambda: living.sent or living.over)
+                assert living.sent == [{"type": "lifespan.startup.complete"}], (
+                    living.failure or living.sent
                 )
             yield host
             if living is not None:
-                living.tell({"type": "lifespan.shutdown"})
+                living.deliver({"type": "lifespan.shutdown"})
                 await living.end()
-                assert living.said[1:] == [{"type": "lifespan.shutdown.complete"}]
+                assert living.sent[1:] == [{"type": "lifespan.shutdown.complete"}]
 
 
 class Neutral:
@@ -320,7 +328,7 @@ class Neutral:
             self.started.set()
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
-                self.log.append("told")
+                self.log.append("reported")
             return "done"
 
         @self.server.tool
@@ -373,6 +381,16 @@ class Lived:
                 raise self.fails["out"]
 
 
+def text_frame(message: Any) -> dict[str, Any]:
+    """Return what the server reports for a text message on a WebSocket."""
+    return {"type": "websocket.receive", "text": json.dumps(message)}
+
+
+def frames_of(call: Call) -> list[Any]:
+    """Return what the application has sent on a WebSocket, with the texts decoded."""
+    return [json.loads(each["text"]) if "text" in each else each for each in call.sent]
+
+
 def text_of(call: Call) -> str:
     text = call.answer["result"]["content"][0]["text"]
     assert isinstance(text, str)
@@ -395,12 +413,12 @@ def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
     return [
         (
             call.status,
-            [(name, anonymous(value)) for name, value in call.said[0]["headers"]],
+            [(name, anonymous(value)) for name, value in call.sent[0]["headers"]],
             anonymous(call.raw),
             call.complete,
         )
         for call in calls
-        if call.said
+        if call.sent
     ]
 
 
@@ -410,7 +428,7 @@ def transcript(calls: Iterable[Call]) -> list[tuple[Any, ...]]:
 async def plain_response(make: Make) -> list[Call]:
     async with serve_app(make(Neutral().server)) as host:
         call = await host.call_tool(1, "echo", arguments={"text": "hi"}).end()
-        assert [message["type"] for message in call.said] == [
+        assert [message["type"] for message in call.sent] == [
             "http.response.start",
             "http.response.body",
         ]
@@ -450,7 +468,7 @@ async def delayed_response(make: Make) -> list[Call]:
     async with serve_app(make(neutral.server)) as host:
         call = host.call_tool(1, "wait")
         await neutral.started.wait()
-        assert call.said == []
+        assert call.sent == []
         neutral.go.set()
         await call.end()
         assert text_of(call) == "went on"
@@ -461,7 +479,7 @@ async def json_mode(make: Make) -> list[Call]:
     async with serve_app(make(Neutral().server, reply="json")) as host:
         call = await host.call_tool(1, "count", arguments={"to": 3}).end()
         assert text_of(call) == "counted"
-        assert len(call.said) == 2
+        assert len(call.sent) == 2
     return host.calls
 
 
@@ -479,12 +497,12 @@ async def session_with_changes(make: Make) -> list[Call]:
         session = await host.session()
         assert text_of(await session.calling(1, "echo", text="hi").end()) == "hi"
         stream = session.get()
-        await stream.until(lambda: len(stream.said) > 1)
+        await stream.until(lambda: len(stream.sent) > 1)
         # The head is sent before the first message, so that the client knows that the stream is
         # open.
-        assert stream.said[1]["more_body"]
+        assert stream.sent[1]["more_body"]
         neutral.server.changed(tools=True)
-        [notification] = await stream.hear()
+        [notification] = await stream.wait_for_messages()
         assert notification["method"] == "notifications/tools/list_changed"
         assert (await session.delete()).status == 204
         await stream.end()
@@ -497,9 +515,11 @@ async def session_with_input_request(make: Make) -> list[Call]:
     async with serve_app(make(Neutral().server)) as host:
         session = await host.session(roots={})
         call = session.calling(1, "ask")
-        [asked] = await call.hear()
+        [input_request] = await call.wait_for_messages()
         roots = {"roots": [{"uri": "file:///a"}]}
-        response = await session.post({"jsonrpc": "2.0", "id": asked["id"], "result": roots}).end()
+        response = await session.post(
+            {"jsonrpc": "2.0", "id": input_request["id"], "result": roots}
+        ).end()
         assert response.status == 202
         await call.end()
         assert text_of(call) == "file:///a"
@@ -538,14 +558,14 @@ async def http_sse_revision(make: Make) -> list[Call]:
     """HTTP+SSE: the endpoint event names the path under which the application is mounted."""
     async with serve_app(make(Neutral().server), root="/tools") as host:
         stream = host.begin("GET", GET, path="/")
-        await stream.until(lambda: len(stream.said) > 1 and stream.raw)
+        await stream.until(lambda: len(stream.sent) > 1 and stream.raw)
         where = stream.events[0]
         assert where["event"] == "endpoint"
         path, _, query = where["data"].partition("?")
         assert path == "/tools/"
         post = {"path": "/", "query": query.encode()}
         assert (await host.post(initialize("2024-11-05"), **post).end()).status == 202
-        [opened] = await stream.hear()
+        [opened] = await stream.wait_for_messages()
         assert opened["result"]["protocolVersion"] == "2024-11-05"
         stream.disconnect()
         await stream.end()
@@ -572,12 +592,12 @@ async def rejected_requests(make: Make) -> list[Call]:
         assert (await host.request("PUT", [HOST])).status == 405
         head = await host.request("HEAD", [HOST])
         assert (head.status, head.raw) == (405, b"")
-        asked = [
+        preflight = [
             HOST,
             (b"origin", b"https://a.example"),
             (b"access-control-request-method", b"POST"),
         ]
-        assert (await host.request("OPTIONS", asked)).headers[
+        assert (await host.request("OPTIONS", preflight)).headers[
             b"access-control-allow-origin"
         ] == b"https://a.example"
         assert (
@@ -600,10 +620,10 @@ async def body_in_chunks(make: Make) -> list[Call]:
         pieces = host.begin("POST", whole.scope["headers"], None)
         for place in range(len(body)):
             pieces.body(body[place : place + 1], more=True)
-        pieces.tell({"type": "http.request"})
+        pieces.deliver({"type": "http.request"})
         await whole.end()
         await pieces.end()
-        assert pieces.said == whole.said
+        assert pieces.sent == whole.sent
     return host.calls
 
 
@@ -617,7 +637,7 @@ async def endless_body(make: Make) -> list[Call]:
         gone.body(b"{", more=True)
         gone.disconnect()
         await gone.end()
-        assert gone.said == []
+        assert gone.sent == []
     return host.calls
 
 
@@ -629,7 +649,7 @@ async def disconnect_without_session(make: Make) -> list[Call]:
         await neutral.started.wait()
         call.disconnect()
         await call.end()
-        assert call.said == []
+        assert call.sent == []
         await neutral.until(lambda: neutral.log == ["cancelled"])
         assert (
             text_of(await host.call_tool(1, "echo", arguments={"text": "still here"}).end())
@@ -644,7 +664,7 @@ async def reconnect_in_session(make: Make) -> list[Call]:
     async with serve_app(make(neutral.server, reply="sse")) as host:
         session = await host.session()
         call = session.calling(1, "flood", number=1)
-        await call.hear()
+        await call.wait_for_messages()
         last = call.events[0]["id"].encode()
         call.disconnect()
         await call.end()
@@ -655,7 +675,7 @@ async def reconnect_in_session(make: Make) -> list[Call]:
         lost.disconnect()
         await lost.end()
         neutral.go.set()
-        await neutral.until(lambda: neutral.log == ["told", "went on"])
+        await neutral.until(lambda: neutral.log == ["reported", "went on"])
     return [*host.calls[:2], again]  # the output of the others depends on timing
 
 
@@ -664,17 +684,17 @@ async def server_without_capacity(make: Make) -> list[Call]:
     neutral = Neutral()
     async with serve_app(make(neutral.server)) as host:
         call = host.call_tool(1, "flood", arguments={"number": 1000})
-        call.taking = anyio.Event()
+        call.accepting = anyio.Event()
         await neutral.started.wait()
-        told = -1
-        while told != len(neutral.log):
-            told = len(neutral.log)
+        reported = -1
+        while reported != len(neutral.log):
+            reported = len(neutral.log)
             for _ in range(50):
                 await anyio.lowlevel.checkpoint()
-        assert 50 < told < 300
+        assert 50 < reported < 300
         # Other requests are served meanwhile.
         assert text_of(await host.call_tool(2, "echo", arguments={"text": "hi"}).end()) == "hi"
-        call.taking.set()
+        call.accepting.set()
         await call.end()
         assert progress_of(call) == list(range(1000))
         assert text_of(call) == "done"
@@ -688,12 +708,12 @@ async def disconnect_during_a_blocked_send(make: Make) -> list[Call]:
         streaming = host.call_tool(1, "flood", arguments={"number": 1000})
         complete = host.call_tool(2, "large", arguments={"size": 100_000})
         for call in (streaming, complete):
-            call.taking = anyio.Event()
+            call.accepting = anyio.Event()
         await neutral.started.wait()
         for call in (streaming, complete):
             call.disconnect()
             await call.end()
-            assert call.said == []
+            assert call.sent == []
         whole = await host.call_tool(3, "large", arguments={"size": 100_000}).end()
         assert len(text_of(whole)) == 100_000
     return host.calls
@@ -748,7 +768,7 @@ async def slow_authorization(make: Make) -> list[Call]:
         first = _authorized_call(host, "ann")
         await started.wait()
         others = _authorized_call(host, "eve"), _authorized_call(host, "fault")
-        assert not first.said
+        assert not first.sent
         go.set()
         assert text_of(await first.end()) == "hi"
         assert [(await each.end()).status for each in others] == [401, 500]

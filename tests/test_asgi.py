@@ -7,6 +7,7 @@ Conversations are in `asgi.py`, and byte for byte the same. What only one driver
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
@@ -20,11 +21,25 @@ from starlette.routing import Mount, Route
 
 import mcp_asyncio_shim
 import mcp_trio
+from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.registry import Server
-from tests.asgi import SCENARIOS, Call, Lived, Neutral, serve_app, text_of, transcript
+from tests.asgi import (
+    ACCEPT,
+    SCENARIOS,
+    Call,
+    Lived,
+    Neutral,
+    frames_of,
+    serve_app,
+    text_frame,
+    text_of,
+    transcript,
+)
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.core.http.site import GET, HOST
+from tests.core.helpers import stateless_request
+from tests.core.http.router_harness import GET, HOST, D, initialize, request
+from tests.core.http.server.test_auth import guard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -70,9 +85,9 @@ def test_asgi_conversation_has_the_same_bytes_with_both_drivers(
     async def main() -> list[Call]:
         return await scenario(mcp_asyncio_shim.asgi)
 
-    said = transcript(loop.run(main()))
-    assert said
-    assert said == transcript(trio.run(scenario, mcp_trio.asgi))
+    output = transcript(loop.run(main()))
+    assert output
+    assert output == transcript(trio.run(scenario, mcp_trio.asgi))
 
 
 # -- With a lifespan -------------------------------------------------------------------------------
@@ -94,7 +109,7 @@ def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "said"),
+    ("stage", "expected"),
     [
         ("in", [{"type": "lifespan.startup.failed", "message": "OSError: no disk"}]),
         (
@@ -107,17 +122,17 @@ def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
     ],
 )
 def test_asgi_lifespan_failure_is_reported_and_logged(
-    driver: Driver, stage: str, said: list[dict[str, str]], caplog: pytest.LogCaptureFixture
+    driver: Driver, stage: str, expected: list[dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     lived = Lived()
     lived.fails[stage] = OSError("no disk")
 
     async def main() -> None:
         call = Call({"type": "lifespan"})
-        call.tell({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
+        call.deliver({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
         await call.run(driver.asgi(Neutral(lifespan=lived).server))
         assert call.failure is None
-        assert call.said == said
+        assert call.sent == expected
 
     driver.run(main)
     [record] = caplog.records
@@ -138,7 +153,7 @@ def test_asgi_shutdown_cancels_handlers_and_answers_clients(
         async with serve_app(driver.asgi(neutral.server)) as host:
             session = await host.session()
             call, stream = session.calling(1, "wait"), session.get()
-            await stream.until(lambda: stream.said)
+            await stream.until(lambda: stream.sent)
             await neutral.started.wait()
         assert neutral.log == ["cancelled"]
         await call.end()
@@ -210,6 +225,27 @@ def test_asgi_start_failure_is_retried(driver: Driver, caplog: pytest.LogCapture
     assert [record.getMessage() for record in caplog.records] == ["the lifespan failed"]
 
 
+@pytest.mark.parametrize(
+    "error", [OSError("no disk"), BaseExceptionGroup("", [SystemExit(3), OSError("no disk")])]
+)
+def test_asgi_lifespan_failure_at_the_end_is_logged(
+    driver: Driver, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    lived = Lived()
+    app = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with serve_app(app, lifespan=False) as host:
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
+        lived.fails["out"] = error
+
+    driver.run_to_the_end(main)
+    [record] = caplog.records
+    assert record.getMessage() == "the lifespan failed"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
 def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
     lived = Lived()
     app = driver.asgi(Neutral(lifespan=lived).server)
@@ -221,7 +257,7 @@ def test_asgi_start_survives_a_cancelled_request(driver: Driver) -> None:
                 await anyio.lowlevel.checkpoint()
             given_up.task.cancel()
             assert text_of(await host.call_tool(2, "value").end()) == "alive"
-            assert given_up.said == []
+            assert given_up.sent == []
         assert lived.seen == ["in"]
 
     driver.run_to_the_end(main)
@@ -233,7 +269,7 @@ def test_asgi_mounted_behind_a_proxy_that_strips_a_prefix_works(driver: Driver, 
 
     async def main() -> None:
         async with serve_app(mounted(driver.asgi(Neutral().server), "mount")) as host:
-            where = {"path": path, "root_path": "/api"}
+            where: Any = {"path": path, "root_path": "/api"}
             called = await host.call_tool(1, "echo", arguments={"text": "hi"}, **where).end()
             assert text_of(called) == "hi"
             stream = host.begin("GET", GET, **where)
@@ -257,7 +293,7 @@ def test_asgi_request_task_cancelled_cancels_the_handler(driver: Driver) -> None
             call.task.cancel()
             await call.end()
             await neutral.until(lambda: neutral.log == ["cancelled"])
-            assert call.said == []
+            assert call.sent == []
 
     driver.run(main)
 
@@ -267,12 +303,38 @@ def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
     async def main() -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             call = host.begin("POST", [HOST], None)
-            call.refuses = OSError("gone")
+            call.send_error = OSError("gone")
             await call.end()
             call = host.call_tool(1, tool, arguments={"to": 3} if tool == "count" else {})
-            call.refuses = OSError("gone")
+            call.send_error = OSError("gone")
             await call.end()
-            assert call.said == []
+            assert call.sent == []
+
+    driver.run(main)
+
+
+def test_asgi_silent_stream_gets_comments_and_idle_session_expires(driver: Driver) -> None:
+    options = HttpOptions(
+        host_origin_policy=HostOriginPolicy(None),
+        comment_interval=0.01,
+        limits=HttpLimits(idle=0.05),
+    )
+
+    async def main() -> None:
+        neutral = Neutral()
+        app = import_module(driver.package).AsgiApp(neutral.server, "/mcp", options)
+        async with serve_app(app) as host:
+            session = await host.session()
+            call = session.calling(1, "wait")
+            await call.until(lambda: call.raw.count(b":\n\n") >= 3)
+            neutral.go.set()
+            assert text_of(await call.end()) == "went on"
+            stream = session.get()
+            # Each call restarts the timeout.
+            while (again := await session.calling(2, "echo").end()).status != 404:
+                stream.disconnect()
+                await anyio.sleep(0.1)
+            assert again.status == 404
 
     driver.run(main)
 
@@ -282,15 +344,15 @@ def test_asgi_errors_of_the_server_propagate(driver: Driver) -> None:
         neutral = Neutral()
         async with serve_app(driver.asgi(neutral.server)) as host:
             early = host.begin("POST", host.call_tool(1, "echo").scope["headers"], None)
-            early.tell(ZeroDivisionError("in receive"))
+            early.deliver(ZeroDivisionError("in receive"))
             late = host.call_tool(2, "wait")
             await neutral.started.wait()
-            late.tell(ZeroDivisionError("in receive"))
+            late.deliver(ZeroDivisionError("in receive"))
             for call in (early, late):
                 with pytest.raises(ZeroDivisionError, match="in receive"):
                     await call.end()
             refusing = host.call_tool(3, "echo")
-            refusing.refuses = ZeroDivisionError("in send")
+            refusing.send_error = ZeroDivisionError("in send")
             with pytest.raises(ZeroDivisionError, match="in send"):
                 await refusing.end()
             await neutral.until(lambda: neutral.log == ["cancelled"])
@@ -303,6 +365,116 @@ def test_asgi_unknown_scope_type_raises(driver: Driver) -> None:
         async with serve_app(driver.asgi(Neutral().server)) as host:
             with pytest.raises(ValueError, match="knows no 'telephone'"):
                 await host.call(type="telephone").end()
+
+    driver.run(main)
+
+
+# -- WebSockets ------------------------------------------------------------------------------------
+
+
+def test_asgi_websocket_carries_a_connection_until_a_binary_message(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            call.deliver(text_frame(initialize(D)))
+            await call.until(lambda: len(call.sent) == 2)
+            accepted, answer = frames_of(call)
+            assert accepted == ACCEPT
+            assert answer["result"]["protocolVersion"] == D
+            call.deliver({"type": "websocket.receive", "bytes": b"{}"})
+            await call.end()
+            assert frames_of(call)[2]["code"] == 1003
+
+    driver.run(main)
+
+
+def test_asgi_websocket_with_bad_origin_is_rejected(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            refused = await host.websocket((b"origin", b"http://evil.example")).end()
+            assert refused.sent == [{"type": "websocket.close"}]
+
+    driver.run(main)
+
+
+def test_asgi_websocket_authorizes_before_accepting(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server, auth=guard())) as host:
+            refused = await host.websocket(extensions={"websocket.http.response": {}}).end()
+            assert refused.sent[0]["status"] == 401
+            call = host.websocket((b"authorization", b"Bearer ann"))
+            await call.until(lambda: call.sent)
+            assert call.sent == [ACCEPT]
+            call.deliver({"type": "websocket.disconnect"})
+            await call.end()
+
+    driver.run(main)
+
+
+def test_asgi_websocket_disconnect_ends_the_call(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.sent)
+            call.deliver({"type": "websocket.disconnect", "code": 1001})
+            await call.end()
+            assert call.sent == [ACCEPT]
+
+    driver.run(main)
+
+
+def test_asgi_websocket_closes_at_shutdown(driver: Driver) -> None:
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.sent)
+        assert call.sent == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
+
+    driver.run(main)
+
+
+def test_asgi_websocket_with_unread_output_pauses_receiving(driver: Driver) -> None:
+    server = Server("loud")
+
+    @server.tool
+    def shout() -> str:
+        """Return a long text."""
+        return "x" * 100_000
+
+    async def main() -> None:
+        async with serve_app(driver.asgi(server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.sent)
+            call.accepting = anyio.Event()
+            params = {"name": "shout", "arguments": {}}
+            for id in range(40):
+                call.deliver(text_frame(stateless_request(id, "tools/call", params)))
+            await anyio.sleep(0.05)
+            assert len(call._incoming) > 10
+            call.accepting.set()
+            await call.until(lambda: len(call.sent) == 41)
+            assert {answer["id"] for answer in frames_of(call)[1:]} == set(range(40))
+            call.deliver(text_frame(request(99, "ping")), {"type": "websocket.disconnect"})
+            await call.end()
+
+    driver.run(main)
+
+
+def test_asgi_websocket_after_disconnect_sends_nothing(driver: Driver) -> None:
+    """Some servers raise an exception then, and log it."""
+
+    async def main() -> None:
+        async with serve_app(driver.asgi(Neutral().server)) as host:
+            call = host.websocket()
+            await call.until(lambda: call.sent)
+            call.accepting = anyio.Event()
+            call.deliver(*(text_frame(request(id, "ping")) for id in range(3)))
+            await anyio.sleep(0.01)
+            call.deliver({"type": "websocket.disconnect"})
+            await anyio.sleep(0.01)
+            call.accepting.set()
+            await call.end()
+            assert len(call.sent) == 1, "the send that was blocked is cancelled"
 
     driver.run(main)
 

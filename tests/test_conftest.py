@@ -65,8 +65,8 @@ def test_in_a_program():
 
 
 def test_sigint_ignored_by_the_shell_is_handled_in_tests_and_programs(tmp_path: Path) -> None:
-    told = run_in_background(tmp_path, SIGNALS)
-    assert "2 passed" in told, told
+    output = run_in_background(tmp_path, SIGNALS)
+    assert "2 passed" in output, output
 
 
 HANGS = """
@@ -98,13 +98,14 @@ def test_takes_long():
 
 
 def test_a_test_that_hangs_fails_by_name_and_the_run_goes_on(tmp_path: Path) -> None:
-    told = run_in_background(tmp_path, HANGS)
+    output = run_in_background(tmp_path, HANGS)
     for name in "test_waits_for_a_program", "test_waits_for_a_thread", "test_waits_in_trio":
         # pytest cuts the line to the width of a terminal, but not in CI, where the error follows.
-        assert re.search(rf"FAILED .*test_it\.py::{name}( - .*)?$", told, re.MULTILINE), told
-    assert "3 failed, 1 passed, 1 deselected" in told
+        assert re.search(rf"FAILED .*test_it\.py::{name}( - .*)?$", output, re.MULTILINE), output
+    assert "3 failed, 1 passed, 1 deselected" in output
     assert (
-        'Tests were left out. To run them too: pytest -m slow, pytest -m "interop or node"' in told
+        'Tests were left out. To run them too: pytest -m slow, pytest -m "interop or node"'
+        in output
     )
 
 
@@ -126,5 +127,5 @@ def test_of_another_system():
 
 @pytest.mark.parametrize(("ci", "outcome"), [("true", "1 skipped, 1 error"), ("", "2 skipped")])
 def test_missing_tool_in_ci_is_an_error(ci: str, outcome: str, tmp_path: Path) -> None:
-    told = run_in_background(tmp_path, NEEDS, CI=ci)
-    assert outcome in told, told
+    output = run_in_background(tmp_path, NEEDS, CI=ci)
+    assert outcome in output, output

@@ -64,16 +64,16 @@ class Wire:
     ) -> None:
         self.reader, self.writer, self.version = reader, writer, version
 
-    def tell(self, *messages: Message | list[Any] | str | bytes) -> None:
+    def send(self, *messages: Message | list[Any] | str | bytes) -> None:
         """Send messages, one a line, in one write."""
         self.writer.write(b"".join(map(line, messages)))
 
-    async def hear(self) -> Message:
+    async def receive(self) -> Message:
         """Return the next message."""
         message: Message = json.loads(await self.reader.readuntil())
         return message
 
-    async def hear_all(self) -> list[Message]:
+    async def receive_all(self) -> list[Message]:
         """Return every message until the end."""
         return [json.loads(raw) for raw in (await self.reader.read()).splitlines()]
 
@@ -86,15 +86,15 @@ class Wire:
 
     async def call(self, id: Any, name: str, arguments: Any = None) -> Message:
         """Call a tool and return the response, which has to be the next message."""
-        self.tell(self.calling(id, name, arguments))
-        return await self.hear()
+        self.send(self.calling(id, name, arguments))
+        return await self.receive()
 
     async def is_alive(self) -> bool:
         """True if the very next message is the response to a request sent now."""
-        self.tell(
+        self.send(
             stateless_request("?", "server/discover") if self.version == E else request("?", "ping")
         )
-        return bool((await self.hear())["id"] == "?")
+        return bool((await self.receive())["id"] == "?")
 
 
 def text_of(answer: Message) -> str:
@@ -118,9 +118,9 @@ async def served(server: Server, version: str = D, *, grace: float = 5.0) -> Asy
     wire.serving = serving
     try:
         if version != E:
-            wire.tell(initialize(version))
-            assert (await wire.hear())["result"]["protocolVersion"] == version
-            wire.tell(INITIALIZED)
+            wire.send(initialize(version))
+            assert (await wire.receive())["result"]["protocolVersion"] == version
+            wire.send(INITIALIZED)
         yield wire
     finally:
         wire.writer.close()

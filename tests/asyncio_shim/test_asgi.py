@@ -7,9 +7,8 @@ import asyncio
 import anyio
 import pytest
 
-from mcp_asyncio_shim import AsgiApp, asgi
-from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
-from tests.asgi import Call, Host, Lived, Neutral, serve_app, text_of
+from mcp_asyncio_shim import asgi
+from tests.asgi import Call, Host, Lived, Neutral
 from tests.asyncio_shim.loop import run
 
 
@@ -19,13 +18,13 @@ def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
         neutral = Neutral(lifespan=lived)
         app = asgi(neutral.server)
         living = Call({"type": "lifespan"})
-        living.tell({"type": "lifespan.startup"})
+        living.deliver({"type": "lifespan.startup"})
         task = asyncio.create_task(living.run(app))
-        await living.until(lambda: living.said)
+        await living.until(lambda: living.sent)
         task.cancel()
         await asyncio.wait({task})
         assert lived.seen == ["in", "out"]
-        assert len(living.said) == 1
+        assert len(living.sent) == 1
 
     run(main())
 
@@ -52,9 +51,9 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(cancellations: int)
         async with anyio.create_task_group() as group:
             host = Host(app, group)
             living = Call({"type": "lifespan"})
-            living.tell({"type": "lifespan.startup"})
+            living.deliver({"type": "lifespan.startup"})
             task = asyncio.create_task(living.run(app))
-            await living.until(lambda: living.said)
+            await living.until(lambda: living.sent)
             driver = app._driver
             session = await host.session()
             call = session.calling(1, "stubborn")
@@ -71,28 +70,5 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(cancellations: int)
             await neutral.until(lambda: not driver.tasks)
             assert neutral.log == ["cancelled"]
             assert driver.router.next_deadline() is None
-
-    run(main())
-
-
-def test_asgi_keep_alive_comments_and_session_timeout() -> None:
-    async def main() -> None:
-        neutral = Neutral()
-        options = HttpOptions(
-            host_origin_policy=HostOriginPolicy(None),
-            comment_interval=0.01,
-            limits=HttpLimits(idle=0.05),
-        )
-        async with serve_app(AsgiApp(neutral.server, "/mcp", options)) as host:
-            session = await host.session()
-            call = session.calling(1, "wait")
-            await call.until(lambda: call.raw.count(b":\n\n") >= 3)
-            neutral.go.set()
-            assert text_of(await call.end()) == "went on"
-            stream = session.get()
-            while (again := await session.calling(2, "echo").end()).status != 404:
-                stream.disconnect()
-                await asyncio.sleep(0.1)
-            assert again.status == 404
 
     run(main())

@@ -18,15 +18,15 @@ from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, LocalProto
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import ClientConfigOptions, client_config
 from mcp_core.types import LoggingMessageParams, TextContent
-from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import Wire, run
+from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, C, E, line, notification, result
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
 
-class Waiting:
+class WaitingServer:
     """A server whose tool waits, and its fate."""
 
     def __init__(self) -> None:
@@ -68,30 +68,31 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
         assert client.peer.dialect.version == version
         assert client.peer.info is not None
         assert client.peer.info.name == "everything"
-        assert client.peer.instructions == "Call."
+        assert client.peer.instructions == "Call anything."
         names = [tool.name for tool in await client.list_tools()]
-        assert names == ["echo", "weather", "picture", "count", "block", "fail", "meta"]
+        assert names[:3] == ["test_simple_text", "weather", "echo"]
+        assert len(names) == len(set(names)) > 40
         assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
         weather = await client.call_tool("weather", {"city": "Rome"})
         if ALL.index(version) <= ALL.index(C):
             assert weather.structured_content == {"city": "Rome", "celsius": 21.5}
-        told: list[tuple[float, float | None, str | None]] = []
+        received: list[tuple[float, float | None, str | None]] = []
         for tool in ("count", "block"):
-            await client.call_tool(tool, {"to": 2}, progress=lambda *args: told.append(args))
-        assert [(progress, total) for progress, total, _ in told] == [(1, 2), (2, 2)] * 2
+            await client.call_tool(tool, {"to": 2}, progress=lambda *args: received.append(args))
+        assert [(progress, total) for progress, total, _ in received] == [(1, 2), (2, 2)] * 2
         assert (await client.call_tool("meta", meta={"com.example/word": "hello"})).content == [
             TextContent("hello")
         ]
         assert [resource.uri for resource in await client.list_resources()] == [
-            "memo://today",
-            "memo://logo",
+            "test://static-text",
+            "test://static-binary",
+            "test://watched-resource",
         ]
-        (template,) = await client.list_resource_templates()
-        assert template.uri_template == "memo://{day}/notes"
-        assert (await client.read_resource("memo://may-1/notes")).contents[
-            0
-        ].text == "Notes of may-1."
-        assert [prompt.name for prompt in await client.list_prompts()] == ["review"]
+        templates = [found.uri_template for found in await client.list_resource_templates()]
+        assert templates == ["test://template/{id}/data", "book://{author}/{title}", "memo://{day}"]
+        [contents] = (await client.read_resource("book://austen/emma")).contents
+        assert contents.text == "emma, by austen."
+        assert "review" in [prompt.name for prompt in await client.list_prompts()]
         prompt = await client.get_prompt("review", {"code": "x"})
         assert prompt.messages[0].content == TextContent("Review this, be kind: x")
         assert (await client.request("acme/reindex", {"shelf": "A"}))["shelf"] == "A"
@@ -101,16 +102,16 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
             await client.call_tool("fail", {"how": "error"})
         assert repr(client).startswith(f"<Client of <Connection client READY {version}")
 
-    with_client(everything(), use, version)
+    with_client(everything("asyncio"), use, version)
 
 
 def test_connect_negotiates_newest_common_revision() -> None:
     async def use(client: Client) -> str:
         return client.peer.dialect.version
 
-    assert with_client(everything(), use) == E
+    assert with_client(everything("asyncio"), use) == E
     for version in VERSIONS:
-        assert with_client(everything(version), use) == version
+        assert with_client(everything("asyncio", [version]), use) == version
 
 
 def test_client_info_equals_that_of_trio() -> None:
@@ -138,13 +139,13 @@ def test_concurrent_calls_get_their_results() -> None:
         texts = [call.result().content for call in calls]
         assert texts == [[TextContent(str(number))] for number in range(200)]
 
-    with_client(everything(), use)
+    with_client(everything("asyncio"), use)
 
 
 # -- Early ends of calls ---------------------------------------------------------------------------
 
 
-async def by_cancelling_the_task(client: Client, waiting: Waiting) -> None:
+async def by_cancelling_the_task(client: Client, waiting: WaitingServer) -> None:
     task = asyncio.create_task(client.call_tool("wait"))
     await waiting.started.wait()
     task.cancel()
@@ -152,24 +153,24 @@ async def by_cancelling_the_task(client: Client, waiting: Waiting) -> None:
         await task
 
 
-async def by_a_timeout_of_the_callers(client: Client, waiting: Waiting) -> None:
+async def by_a_timeout_of_the_callers(client: Client, waiting: WaitingServer) -> None:
     with pytest.raises(TimeoutError) as caught:
         async with asyncio.timeout(0.05):
             await client.call_tool("wait")
     assert type(caught.value) is TimeoutError
 
 
-async def by_the_timeout_of_the_call(client: Client, waiting: Waiting) -> None:
+async def by_the_timeout_of_the_call(client: Client, waiting: WaitingServer) -> None:
     with pytest.raises(CallTimeout, match=r"no answer to tools/call within 0\.05 s"):
         await client.call_tool("wait", timeout=0.05)
 
 
-async def by_a_callback_that_fails(client: Client, waiting: Waiting) -> None:
-    def hear(*_: object) -> None:
+async def by_a_callback_that_fails(client: Client, waiting: WaitingServer) -> None:
+    def fail(*_: object) -> None:
         raise StopIteration("enough")
 
     with pytest.raises(RuntimeError) as caught:
-        await client.call_tool("wait", progress=hear)
+        await client.call_tool("wait", progress=fail)
     assert isinstance(caught.value.__cause__, StopIteration)
 
 
@@ -184,10 +185,10 @@ async def by_a_callback_that_fails(client: Client, waiting: Waiting) -> None:
 )
 @pytest.mark.parametrize("version", [E, C])
 def test_call_ended_early_is_cancelled_at_server(
-    give_up: Callable[[Client, Waiting], Coroutine[Any, Any, None]], version: str
+    give_up: Callable[[Client, WaitingServer], Coroutine[Any, Any, None]], version: str
 ) -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
         async with connect(waiting.server, versions=[version]) as client:
             await give_up(client, waiting)
             await waiting.gone.wait()
@@ -198,13 +199,13 @@ def test_call_ended_early_is_cancelled_at_server(
 
 def test_progress_restarts_timeout() -> None:
     async def main() -> None:
-        async with connect(Waiting().server) as client:
-            told: list[float] = []
+        async with connect(WaitingServer().server) as client:
+            received: list[float] = []
             arguments = {"number": 6}
             await client.call_tool(
-                "steps", arguments, timeout=0.2, progress=lambda step, *_: told.append(step)
+                "steps", arguments, timeout=0.2, progress=lambda step, *_: received.append(step)
             )
-            assert told == [1, 2, 3, 4, 5, 6]
+            assert received == [1, 2, 3, 4, 5, 6]
             await client.call_tool("steps", arguments, timeout=None, progress=lambda *_: None)
             with pytest.raises(CallTimeout):
                 await client.call_tool(
@@ -216,8 +217,8 @@ def test_progress_restarts_timeout() -> None:
 
 def test_progress_does_not_extend_max_timeout() -> None:
     async def main() -> None:
-        async with connect(Waiting().server) as client:
-            told: list[float] = []
+        async with connect(WaitingServer().server) as client:
+            received: list[float] = []
             with pytest.raises(
                 CallTimeout, match=r"tools/call was not over after 0\.3 s in all \(max_timeout\)"
             ):
@@ -225,9 +226,9 @@ def test_progress_does_not_extend_max_timeout() -> None:
                     "steps",
                     {"number": 99},
                     max_timeout=0.3,
-                    progress=lambda step, *_: told.append(step),
+                    progress=lambda step, *_: received.append(step),
                 )
-            assert told
+            assert received
 
     run(main())
 
@@ -238,24 +239,24 @@ def test_call_without_capability_sends_nothing() -> None:
             await client.request("logging/setLevel", {"level": "info"})
         await client.ping()
 
-    with_client(everything(), use)
+    with_client(everything("asyncio"), use)
 
 
 # -- With the test as the server -------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
+async def connected(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     """Yield a client whose server is the test, in the stateless revision."""
     ours, theirs = socket.socketpair()
     wire = Wire(*await asyncio.open_connection(sock=theirs), E)
-    told: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
+    given: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
-    async with aclosing(Client(carry, client_config(told), told)) as client:
+    async with aclosing(Client(carry, client_config(given), given)) as client:
         opening = asyncio.create_task(client.open())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
-        wire.tell(result((await wire.hear())["id"], discovered))
+        wire.send(result((await wire.receive())["id"], discovered))
         await opening
         yield client, wire
     wire.writer.close()
@@ -264,17 +265,17 @@ async def talking(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
 
 def test_cached_result_is_checkpoint() -> None:
     async def main() -> None:
-        async with talking() as (client, wire):
+        async with connected() as (client, wire):
             call = asyncio.create_task(client.list_tools())
             tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 60_000}
-            wire.tell(result((await wire.hear())["id"], tools))
+            wire.send(result((await wire.receive())["id"], tools))
             listed = await call
             ran: list[bool] = []
             asyncio.get_running_loop().call_soon(ran.append, True)
             assert await client.list_tools(timeout=0) == listed
             assert ran == [True]
             ping = asyncio.create_task(client.ping())
-            assert (await wire.hear())["method"] == "server/discover"  # and no list before it
+            assert (await wire.receive())["method"] == "server/discover"  # and no list before it
             ping.cancel()
             await asyncio.wait({ping})
 
@@ -283,51 +284,51 @@ def test_cached_result_is_checkpoint() -> None:
 
 def test_progress_after_timeout_is_ignored() -> None:
     async def main() -> None:
-        async with talking() as (client, wire):
-            told: list[object] = []
+        async with connected() as (client, wire):
+            received: list[object] = []
             call = asyncio.create_task(
                 client.call_tool(
-                    "t", timeout=0.05, progress=lambda *progress: told.append(progress)
+                    "t", timeout=0.05, progress=lambda *progress: received.append(progress)
                 )
             )
-            asked = await wire.hear()
+            request_sent = await wire.receive()
             loop = asyncio.get_running_loop()
 
-            def hear() -> None:  # after the timer and before the task
+            def receive_late() -> None:  # after the timer and before the task
                 late = notification(
-                    "notifications/progress", {"progressToken": asked["id"], "progress": 1}
+                    "notifications/progress", {"progressToken": request_sent["id"], "progress": 1}
                 )
                 client._conn.receive_data(line(late), loop.time())
                 client._transport.pump()
 
             time.sleep(0.1)  # noqa: ASYNC251 - so that the timer is due when the loop looks again
-            loop.call_soon(loop.call_soon, hear)
+            loop.call_soon(loop.call_soon, receive_late)
             with pytest.raises(CallTimeout):
                 await call
-            assert told == [(1, None, None)]
+            assert received == [(1, None, None)]
 
     run(main())
 
 
 def test_on_log_gets_messages_over_pipe(caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
-    def hear(params: LoggingMessageParams) -> None:
-        heard.append(params.level)
+    def record(params: LoggingMessageParams) -> None:
+        received.append(params.level)
         raise KeyError("mine")
 
     async def main() -> None:
-        async with talking(on_log=hear, log_level="error") as (client, wire):
+        async with connected(on_log=record, log_level="error") as (client, wire):
             await client.set_log_level("debug")
             call = asyncio.create_task(client.call_tool("t"))
-            asked = await wire.hear()
-            assert asked["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
-            told = notification("notifications/message", {"level": "alert", "data": 1})
-            wire.tell(told, result(asked["id"], {"content": []}))
+            request_sent = await wire.receive()
+            assert request_sent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
+            logged = notification("notifications/message", {"level": "alert", "data": 1})
+            wire.send(logged, result(request_sent["id"], {"content": []}))
             assert (await call).content == []
 
     run(main())
-    assert heard == ["alert"]
+    assert received == ["alert"]
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
         "on_log failed"
     ]
@@ -346,7 +347,7 @@ def test_connect_invalid_option_raises() -> None:
 @pytest.mark.parametrize("at_once", [False, True])
 def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -> None:
     async def main() -> None:
-        waiting = [Waiting() for _ in order]
+        waiting = [WaitingServer() for _ in order]
         async with AsyncExitStack() as blocks:
             clients = [await blocks.enter_async_context(connect(each.server)) for each in waiting]
             calls = [asyncio.create_task(client.call_tool("wait")) for client in clients]
@@ -372,7 +373,7 @@ def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -
 
 def test_aclose_ends_pending_calls() -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
         async with connect(waiting.server) as client:
             calls = [asyncio.create_task(client.call_tool("wait")) for _ in range(3)]
             await waiting.started.wait()
@@ -390,7 +391,7 @@ def test_aclose_ends_pending_calls() -> None:
 
 def test_connect_block_exception_is_unchanged() -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
         calls: list[asyncio.Task[Any]] = []
 
         async def use() -> None:
@@ -410,7 +411,7 @@ def test_connect_block_exception_is_unchanged() -> None:
 
 def test_connect_block_cancelled_ends() -> None:
     async def main() -> None:
-        waiting = Waiting()
+        waiting = WaitingServer()
 
         async def use() -> None:
             async with connect(waiting.server) as client:
@@ -429,7 +430,7 @@ def test_connect_block_cancelled_ends() -> None:
 def test_connect_without_common_revision_raises() -> None:
     async def main() -> None:
         with pytest.raises(ConnectFailed, match="no common revision"):
-            async with connect(everything(C), versions=[E]):
+            async with connect(everything("asyncio", [C]), versions=[E]):
                 pass
 
     run(main())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conformance import everything_server
 from tests.core.helpers import (
     INITIALIZED,
     STATEFUL,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-SERVER = Path(__file__).with_name("everything.py")
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,21 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("tools/call", {"name": "echo", "arguments": {"text": 1}}),
     ("tools/call", {"name": "echo", "arguments": {"text": "x", "more": 1}}),
     ("tools/call", {"name": "weather", "arguments": {"city": "Rome"}}),
-    ("tools/call", {"name": "picture"}),
+    ("tools/call", {"name": "test_image_content"}),
     ("tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": "p"}}),
     ("tools/call", {"name": "count", "arguments": {"to": 3}}),
     ("tools/call", {"name": "block", "arguments": {"to": 3}, "_meta": {"progressToken": 7}}),
     ("tools/call", {"name": "fail", "arguments": {"how": "reason"}}),
     ("tools/call", {"name": "fail", "arguments": {"how": "error"}}),
     ("tools/call", {"name": "fail", "arguments": {"how": "accident"}}),
+    ("tools/call", {"name": "fail", "arguments": {"how": "exit"}}),
     ("tools/call", {"name": "meta", "_meta": {"com.example/word": "hello"}}),
     ("tools/call", {"name": "nobody"}),
     ("tools/call", {"arguments": {}}),
-    ("resources/read", {"uri": "memo://today"}),
-    ("resources/read", {"uri": "memo://logo"}),
-    ("resources/read", {"uri": "memo://may-1/notes"}),
-    ("resources/read", {"uri": "memo://../notes"}),
+    ("resources/read", {"uri": "test://static-text"}),
+    ("resources/read", {"uri": "test://static-binary"}),
+    ("resources/read", {"uri": "test://template/1/data"}),
+    ("resources/read", {"uri": "test://template/../data"}),
     ("prompts/get", {"name": "review", "arguments": {"code": "x = 1"}}),
     ("prompts/get", {"name": "review"}),
     ("acme/reindex", {"shelf": "A"}),
@@ -108,7 +109,7 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
     """Yield the lines of a client of that revision, each with the id of the awaited response."""
     number = 0
 
-    def asked(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:
+    def numbered(method: str, params: dict[str, Any]) -> tuple[bytes, Any]:
         nonlocal number
         number += 1
         if version == E:
@@ -118,20 +119,20 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
         return line(request(number, method, params)), number
 
     if version in STATEFUL:
-        yield asked("tools/list", {})  # too early
+        yield numbered("tools/list", {})  # too early
         yield line(initialize(version, id="open")), "open"
         yield line(INITIALIZED), None
     for row in REQUESTS:
-        yield asked(*row)
+        yield numbered(*row)
     for other in OTHERS:
         yield line(other), None
-        yield asked("tools/list", {})
+        yield numbered("tools/list", {})
 
 
 def transcript(runtime: str, version: str) -> tuple[bytes, str]:
     """Return what the server writes to stdout and to stderr for the recorded stream."""
     process = subprocess.Popen(
-        [sys.executable, str(SERVER), runtime],
+        [sys.executable, everything_server.__file__, "--stdio", "--runtime", runtime],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -140,22 +141,22 @@ def transcript(runtime: str, version: str) -> tuple[bytes, str]:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        said = b""
+        output = b""
         for raw, id in recorded(version):
             process.stdin.write(raw)
             process.stdin.flush()
             while id is not None:
-                heard = process.stdout.readline()
-                assert heard, process.stderr.read()
-                said += heard
-                message = json.loads(heard)
+                received = process.stdout.readline()
+                assert received, process.stderr.read()
+                output += received
+                message = json.loads(received)
                 if "method" not in message and message.get("id") == id:
                     break
         process.stdin.close()
-        said += process.stdout.read()
+        output += process.stdout.read()
         complaints = process.stderr.read().decode()
     assert process.returncode == 0
-    return re.sub(rb"reference [0-9a-f]{8}", b"reference ?", said), complaints
+    return re.sub(rb"reference [0-9a-f]{8}", b"reference ?", output), complaints
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -163,7 +164,7 @@ def test_stdio_transcripts_of_both_drivers_are_equal(version: str) -> None:
     trio, noise = transcript("trio", version)
     asyncio, other_noise = transcript("asyncio", version)
     assert asyncio == trio
-    answers = [json.loads(said) for said in trio.splitlines()]
+    answers = [json.loads(received) for received in trio.splitlines()]
     assert sum("result" in answer for answer in answers) > 20
     assert sum("error" in answer for answer in answers) > 5
     assert sum(answer.get("method") == "notifications/progress" for answer in answers) == 6

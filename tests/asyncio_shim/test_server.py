@@ -61,7 +61,7 @@ class Handlers:
             """Report much progress, a kibibyte each."""
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
-                self.seen.append("told")
+                self.seen.append("reported")
             return number
 
         @self.server.tool(thread=True)
@@ -69,18 +69,18 @@ class Handlers:
             """Report much progress from a thread."""
             for step in range(number):
                 context.progress_nowait(step, message="x" * 1000)
-                self.seen.append("told")
+                self.seen.append("reported")
             return number
 
         @self.server.tool
-        async def say(text: str) -> str:
+        async def swap_word(text: str) -> str:
             """Give the word that a handler before this one has set, and set another."""
             before = word.get()
             word.set(text)
             return before
 
         @self.server.tool
-        def say_at_once(text: str) -> str:
+        def swap_word_at_once(text: str) -> str:
             """Do the same, not in a task."""
             before = word.get()
             word.set(text)
@@ -129,9 +129,9 @@ def test_handler_cancelled_by_client_sends_nothing(version: str) -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, version) as wire:
-            wire.tell(wire.calling(1, "wait"))
+            wire.send(wire.calling(1, "wait"))
             await handlers.started.wait()
-            wire.tell(cancelled(1))
+            wire.send(cancelled(1))
             assert await wire.is_alive()
             assert handlers.seen == ["cancelled"]
 
@@ -142,13 +142,13 @@ def test_handler_cancelled_before_first_step_sends_nothing() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
-            wire.tell(wire.calling(1, "wait"), cancelled(1))
+            wire.send(wire.calling(1, "wait"), cancelled(1))
             assert await wire.is_alive()
             assert handlers.seen == []
-            wire.tell(wire.calling(1, "wait"))  # the id is free again
+            wire.send(wire.calling(1, "wait"))  # the id is free again
             await handlers.started.wait()
             handlers.go.set()
-            assert text_of(await wire.hear()) == "gone on"
+            assert text_of(await wire.receive()) == "gone on"
 
     run(main())
 
@@ -157,9 +157,9 @@ def test_handler_ignoring_cancellation_sends_nothing() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
-            wire.tell(wire.calling(1, "stubborn"))
+            wire.send(wire.calling(1, "stubborn"))
             await handlers.started.wait()
-            wire.tell(cancelled(1))
+            wire.send(cancelled(1))
             assert await wire.is_alive()
             handlers.go.set()
             assert await wire.is_alive()
@@ -228,27 +228,27 @@ def test_handler_asks_client_for_input(tool: str, text: str) -> None:
     async def with_a_session() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
-            wire.tell(wire.calling(1, tool))
-            while "method" in (message := await wire.hear()):
-                wire.tell(result(message["id"], ANSWERS[message["method"]]))
+            wire.send(wire.calling(1, tool))
+            while "method" in (message := await wire.receive()):
+                wire.send(result(message["id"], ANSWERS[message["method"]]))
             assert text_of(message) == text
 
     async def without() -> None:
         server, came = asking()
         async with served(server, E) as wire:
-            wire.tell(wire.calling(1, tool, **OFFERS))
+            wire.send(wire.calling(1, tool, **OFFERS))
             rounds = []
-            while (message := await wire.hear())["result"]["resultType"] == "input_required":
+            while (message := await wire.receive())["result"]["resultType"] == "input_required":
                 questions = message["result"].get("inputRequests", {})
                 rounds.append(len(questions))
                 again = wire.calling(1, tool, **OFFERS)
                 again["params"] |= {
                     "requestState": message["result"]["requestState"],
                     "inputResponses": {
-                        key: ANSWERS[asked["method"]] for key, asked in questions.items()
+                        key: ANSWERS[question["method"]] for key, question in questions.items()
                     },
                 }
-                wire.tell(again)
+                wire.send(again)
             assert text_of(message) == text
             assert rounds == ([2] if tool == "ask" else [0, 1])
             assert came == (["NeedInput"] if tool == "ask" else [])
@@ -261,14 +261,14 @@ def test_nested_request_ends_with_its_request() -> None:
     async def main() -> None:
         server, came = asking()
         async with served(server, D) as wire:
-            wire.tell(wire.calling(1, "ask"))
-            asked = [await wire.hear(), await wire.hear()]
-            wire.tell(cancelled(1))
-            told = [await wire.hear(), await wire.hear()]
-            assert [message["params"]["requestId"] for message in told] == [
-                message["id"] for message in asked
+            wire.send(wire.calling(1, "ask"))
+            input_requests = [await wire.receive(), await wire.receive()]
+            wire.send(cancelled(1))
+            cancellations = [await wire.receive(), await wire.receive()]
+            assert [message["params"]["requestId"] for message in cancellations] == [
+                message["id"] for message in input_requests
             ]
-            wire.tell(result(asked[0]["id"], {}))  # too late
+            wire.send(result(input_requests[0]["id"], {}))  # too late
             assert await wire.is_alive()
             assert came == ["CancelledError"]
 
@@ -279,10 +279,10 @@ def test_nested_request_not_awaited_is_cancelled() -> None:
     async def main() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
-            wire.tell(wire.calling(1, "impatient"))
-            question = await wire.hear()
-            assert (await wire.hear())["params"]["requestId"] == question["id"]
-            assert text_of(await wire.hear()) == "nobody answered"
+            wire.send(wire.calling(1, "impatient"))
+            question = await wire.receive()
+            assert (await wire.receive())["params"]["requestId"] == question["id"]
+            assert text_of(await wire.receive()) == "nobody answered"
 
     run(main())
 
@@ -291,8 +291,8 @@ def test_client_closing_during_nested_request_is_not_logged() -> None:
     async def main() -> None:
         server, came = asking()
         async with served(server, D) as wire:
-            wire.tell(wire.calling(1, "ask"))
-            await wire.hear()
+            wire.send(wire.calling(1, "ask"))
+            await wire.receive()
         assert came == ["ConnectionLost"]
 
     run(main())
@@ -304,8 +304,8 @@ def test_request_state_invalid_is_rejected() -> None:
         async with served(server, E) as wire:
             again = wire.calling(1, "ask", **OFFERS)
             again["params"]["requestState"] = "made up"
-            wire.tell(again)
-            assert (await wire.hear())["error"]["code"] == -32602
+            wire.send(again)
+            assert (await wire.receive())["error"]["code"] == -32602
 
     run(main())
 
@@ -314,7 +314,9 @@ def test_handlers_have_their_own_context_variables() -> None:
     async def main() -> None:
         word.set("the server's")
         async with served(Handlers().server) as wire:
-            for id, tool in enumerate(("say", "say_at_once", "say", "say_at_once", "say")):
+            for id, tool in enumerate(
+                ("swap_word", "swap_word_at_once", "swap_word", "swap_word_at_once", "swap_word")
+            ):
                 assert text_of(await wire.call(id, tool, {"text": tool})) == "the server's"
 
     run(main())
@@ -324,8 +326,8 @@ def test_handler_started_by_other_task_does_not_see_its_context() -> None:
     async def main() -> None:
         async with served(Handlers(in_flight=1).server) as wire:
             for id in range(3):
-                wire.tell(wire.calling(id, "say", {"text": str(id)}))
-            assert [text_of(await wire.hear()) for _ in range(3)] == ["nothing"] * 3
+                wire.send(wire.calling(id, "swap_word", {"text": str(id)}))
+            assert [text_of(await wire.receive()) for _ in range(3)] == ["nothing"] * 3
 
     run(main())
 
@@ -337,11 +339,11 @@ def test_handlers_after_end_of_input_still_respond() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
-            wire.tell(wire.calling(1, "wait"), wire.calling(2, "wait"))
+            wire.send(wire.calling(1, "wait"), wire.calling(2, "wait"))
             wire.writer.write_eof()
             await handlers.started.wait()
             handlers.go.set()
-            assert [answer["id"] for answer in await wire.hear_all()] == [1, 2]
+            assert [answer["id"] for answer in await wire.receive_all()] == [1, 2]
 
     run(main())
 
@@ -350,9 +352,9 @@ def test_handlers_after_grace_are_cancelled() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
-            wire.tell(wire.calling(1, "wait"))
+            wire.send(wire.calling(1, "wait"))
             wire.writer.write_eof()
-            assert await wire.hear_all() == []
+            assert await wire.receive_all() == []
         assert handlers.seen == ["cancelled"]
 
     run(main())
@@ -362,7 +364,7 @@ def test_client_closing_ends_server() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
-            wire.tell(
+            wire.send(
                 wire.calling(1, "wait"), wire.calling(2, "flood", {"number": 100}, progressToken=1)
             )
             await handlers.started.wait()
@@ -377,7 +379,7 @@ def test_client_not_reading_does_not_block_shutdown() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            wire.tell(wire.calling(1, "flood", {"number": 3000}, progressToken=1))
+            wire.send(wire.calling(1, "flood", {"number": 3000}, progressToken=1))
             wire.writer.write_eof()
             async with asyncio.timeout(5):
                 await wire.serving  # output that the client has not read is dropped
@@ -392,7 +394,7 @@ def test_serve_streams_may_be_cancelled() -> None:
 
         async def use() -> None:
             async with served(handlers.server) as wire:
-                wire.tell(wire.calling(1, "wait"))
+                wire.send(wire.calling(1, "wait"))
                 await handlers.started.wait()
                 wire.serving.cancel()
 
@@ -405,7 +407,7 @@ def test_serve_streams_may_be_cancelled() -> None:
 
 def test_worker_thread_of_cancelled_call_continues() -> None:
     async def main() -> None:
-        server, started, go, said = (
+        server, started, go, ended = (
             Server("s"),
             threading.Event(),
             threading.Event(),
@@ -418,16 +420,16 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
             started.set()
             go.wait(10)
             context.progress_nowait(1)
-            said.set()
+            ended.set()
             return "too late"
 
         async with served(server) as wire:
-            wire.tell(wire.calling(1, "block", progressToken=1))
+            wire.send(wire.calling(1, "block", progressToken=1))
             assert await asyncio.to_thread(started.wait, 10)
-            wire.tell(cancelled(1))
+            wire.send(cancelled(1))
             assert await wire.is_alive()
             go.set()
-            assert await asyncio.to_thread(said.wait, 10)
+            assert await asyncio.to_thread(ended.wait, 10)
             assert await wire.is_alive()
 
     run(main())
@@ -442,14 +444,14 @@ def test_client_not_reading_blocks_progress(tool: str) -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            wire.tell(wire.calling(1, tool, {"number": 3000}, progressToken=1))
-            told = -1
-            while told < len(handlers.seen) or not told:
-                told = len(handlers.seen)
+            wire.send(wire.calling(1, tool, {"number": 3000}, progressToken=1))
+            seen = -1
+            while seen < len(handlers.seen) or not seen:
+                seen = len(handlers.seen)
                 await asyncio.sleep(0.1)
-            assert 64 < told < 2000  # what the socket, the transport and the queue hold
+            assert 64 < seen < 2000  # what the socket, the transport and the queue hold
             wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
-            messages = [await wire.hear() for _ in range(3001)]
+            messages = [await wire.receive() for _ in range(3001)]
             assert [message["params"]["progress"] for message in messages[:-1]] == list(range(3000))
             assert text_of(messages[-1]) == "3000"
 
@@ -460,10 +462,10 @@ def test_link_at_request_limit_stops_reading() -> None:
     async def main() -> None:
         handlers = Handlers(in_flight=1, waiting=1)
         async with served(handlers.server) as wire:
-            wire.tell(*(wire.calling(id, "wait") for id in range(5)), ping("late"))
+            wire.send(*(wire.calling(id, "wait") for id in range(5)), ping("late"))
             await asyncio.sleep(0.1)
             handlers.go.set()
-            answers = [await wire.hear() for _ in range(6)]
+            answers = [await wire.receive() for _ in range(6)]
             ids = [answer["id"] for answer in answers]
             assert [id for id in ids if id != "late"] == [0, 1, 2, 3, 4]
             assert (
@@ -479,13 +481,13 @@ def test_link_calls_handle_timeout() -> None:
         handlers = Handlers(in_flight=1, waiting=1, pause=0.1)
         async with served(handlers.server) as wire:
             started = time.monotonic()
-            wire.tell(*(wire.calling(id, "wait") for id in range(4)))
-            refused = [await wire.hear(), await wire.hear()]
+            wire.send(*(wire.calling(id, "wait") for id in range(4)))
+            refused = [await wire.receive(), await wire.receive()]
             assert 0.1 <= time.monotonic() - started < 5
             assert [answer["id"] for answer in refused] == [2, 3]
             assert all("ask again later" in answer["error"]["message"] for answer in refused)
             handlers.go.set()
-            assert [(await wire.hear())["id"] for _ in range(2)] == [0, 1]
+            assert [(await wire.receive())["id"] for _ in range(2)] == [0, 1]
 
     run(main())
 

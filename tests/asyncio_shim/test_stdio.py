@@ -22,13 +22,13 @@ from mcp_asyncio_shim import _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import run
+from tests.conformance import everything_server
 from tests.core.helpers import INITIALIZED, VERSIONS, D, Message, initialize, line, ping, request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
-EVERYTHING = Path(__file__).with_name("everything.py")
 
 SERVER = '''
 import asyncio, os, subprocess, sys, time
@@ -79,24 +79,24 @@ class Started:
         }
         self.process = subprocess.Popen(words, env=environment, **(pipes | options))
 
-    def tell(self, *messages: Message) -> None:
+    def send(self, *messages: Message) -> None:
         assert self.process.stdin
         self.process.stdin.write(b"".join(map(line, messages)))
         self.process.stdin.flush()
 
-    def hear(self) -> Message:
+    def receive(self) -> Message:
         assert self.process.stdout
         message: Message = json.loads(self.process.stdout.readline())
         return message
 
     def open(self) -> Started:
-        self.tell(initialize(D))
-        self.hear()
-        self.tell(INITIALIZED)
+        self.send(initialize(D))
+        self.receive()
+        self.send(INITIALIZED)
         return self
 
     def call(self, name: str) -> None:
-        self.tell(request(name, "tools/call", {"name": name}))
+        self.send(request(name, "tools/call", {"name": name}))
 
     def stderr_line(self) -> bytes:
         assert self.process.stderr
@@ -116,7 +116,7 @@ def test_print_goes_to_stderr() -> None:
         SERVER + "print('early')\nmcp_asyncio_shim.run(server)\nprint('late')\n"
     ).open()
     server.call("noise")
-    assert server.hear()["result"]["content"][0]["text"] == "done"
+    assert server.receive()["result"]["content"][0]["text"] == "done"
     stdout, stderr = server.end()
     assert stdout == "late\n"
     assert sorted(stderr.split()) == ["early", "echoed", "printed", "written"]
@@ -128,7 +128,7 @@ def test_client_closing_stdout_ends_server() -> None:
     assert server.stderr_line() == b"waiting\n"
     assert server.process.stdout
     server.process.stdout.close()
-    server.tell(ping())
+    server.send(ping())
     assert server.process.stderr
     assert server.process.stderr.read() == b"cleaned up\n"
     assert server.process.wait(20) == 0
@@ -179,10 +179,10 @@ def test_stdout_that_cannot_be_written_ends_server_with_status_and_reason() -> N
     master, slave = os.openpty()
     server = Started(stdout=slave)
     os.close(slave)
-    server.tell(ping())
+    server.send(ping())
     assert os.read(master, 1000)
     os.close(master)  # the terminal is gone: writing to it fails with EIO
-    server.tell(ping())
+    server.send(ping())
     assert server.end()[1] == "s: cannot write to standard output: Input/output error\n"
     assert server.process.returncode == 1
 
@@ -241,7 +241,7 @@ def test_unread_responses_are_bounded() -> None:
     def write() -> None:
         nonlocal written
         for number in range(0, 200_000, 1000):
-            server.tell(*map(ping, range(number, number + 1000)))
+            server.send(*map(ping, range(number, number + 1000)))
             written += 1000
 
     writer = threading.Thread(target=write)
@@ -269,7 +269,7 @@ def python(program: str) -> Sequence[str]:
     return [sys.executable, "-c", program]
 
 
-def test_greeter_example_on_trio() -> None:
+def test_greeter_example_on_trio_answers_asyncio_client() -> None:
     async def main() -> None:
         async with connect([sys.executable, ROOT / "examples" / "greeter.py"]) as client:
             assert (await client.call_tool("greet", {"name": "World"})).content == [
@@ -280,16 +280,18 @@ def test_greeter_example_on_trio() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_trio_server_on_stdio(version: str) -> None:
+def test_trio_server_on_stdio_answers_asyncio_client(version: str) -> None:
+    argv = [sys.executable, everything_server.__file__, "--stdio"]
+
     async def main() -> None:
-        async with connect([sys.executable, EVERYTHING, "trio"], versions=[version]) as client:
+        async with connect(argv, versions=[version]) as client:
             assert client.peer.dialect.version == version
-            told: list[float] = []
+            received: list[float] = []
             counted = await client.call_tool(
-                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
             )
             assert counted.content == [TextContent("3")]
-            assert told == [1, 2, 3]
+            assert received == [1, 2, 3]
             with pytest.raises(TimeoutError):
                 await client.call_tool("count", {"to": 100_000}, timeout=0.05)
             await client.ping()
@@ -366,7 +368,7 @@ STUBBORN = (
     SERVER
     + """
 import signal
-if "deaf" in sys.argv:
+if "ignores-sigterm" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 options = {"stdin": subprocess.DEVNULL, "start_new_session": "session" in sys.argv}
 if "holds" not in sys.argv:
@@ -406,8 +408,8 @@ def is_alive(pid: int) -> bool:
     ("words", "graces"),
     [
         (["term"], 1),
-        (["deaf"], 2),
-        (["deaf", "chatty", "holds"], 2),
+        (["ignores-sigterm"], 2),
+        (["ignores-sigterm", "chatty", "holds"], 2),
         (["leaves", "chatty"], 0),
         (["leaves", "holds", "chatty"], 0),
         (["leaves", "session"], 0),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.frames import Opcode
 
 from mcp_asyncio_shim import asgi, connect
 from mcp_asyncio_shim._websocket import _FramedWebSocket
@@ -26,16 +27,12 @@ from mcp_core import (
     Pump,
     Role,
 )
-from mcp_core.registry import Server
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
-from tests.asgi import Neutral, serve_app
-from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import run
-from tests.asyncio_shim.test_http import DISCOVERED, DONE, on_trio
-from tests.core.helpers import VERSIONS, D, E, request, stateless_request
-from tests.core.http.site import initialize
-from tests.core.http.test_guarded import guard
-from tests.trio_.http_server.test_asgi_socket import ACCEPT, heard, socket, text
+from tests.asyncio_shim.test_http_transport import DISCOVERED, DONE, on_trio
+from tests.conformance.everything_server import everything
+from tests.core.helpers import VERSIONS, D, E
+from tests.core.http.server.test_auth import guard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -53,12 +50,12 @@ def answer(message: Any, result: Any) -> str:
 
 
 @asynccontextmanager
-async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
+async def connected(play: Play, **options: Any) -> AsyncIterator[Client]:
     """Yield a stateless client of a `websockets` server. `play` gets each tool call."""
 
     async def converse(wire: ServerConnection) -> None:
-        async for told in wire:
-            message = json.loads(told)
+        async for raw in wire:
+            message = json.loads(raw)
             if message.get("method") == "server/discover":
                 await wire.send(answer(message, DISCOVERED))
             elif "id" in message:
@@ -73,13 +70,13 @@ async def talking(play: Play, **options: Any) -> AsyncIterator[Client]:
 
 def test_fragmented_messages_between_pings_arrive() -> None:
     async def play(wire: ServerConnection, message: Any) -> None:
-        said = answer(message, DONE)
+        response = answer(message, DONE)
         pong = await wire.ping()
-        await wire.send([said[:10], said[10:11], said[11:]])
+        await wire.send([response[:10], response[10:11], response[11:]])
         await pong
 
     async def main() -> None:
-        async with talking(play, compression="deflate") as client:
+        async with connected(play, compression="deflate") as client:
             for _ in range(3):
                 assert (await client.call_tool("t")).content == []
 
@@ -93,7 +90,7 @@ def test_megabyte_over_websocket_passes_both_ways() -> None:
 
     async def main() -> None:
         words = "☃" * 500_000
-        async with talking(play, max_size=None) as client:
+        async with connected(play, max_size=None) as client:
             results = await asyncio.gather(
                 *(client.call_tool("t", {"words": words}) for _ in range(3))
             )
@@ -131,12 +128,20 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
 def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_core.http.wire._websocket._PING_INTERVAL", 0.02)
 
+    pinged = asyncio.Event()
+
+    class PingedConnection(ServerConnection):
+        def process_event(self, event: Any) -> None:
+            if getattr(event, "opcode", None) is Opcode.PING:
+                pinged.set()
+            super().process_event(event)
+
     async def play(wire: ServerConnection, message: Any) -> None:
         await wire.send(answer(message, DONE))
 
     async def main() -> None:
-        async with talking(play) as client:
-            await asyncio.sleep(0.2)
+        async with connected(play, create_connection=PingedConnection) as client:
+            await pinged.wait()
             await client.call_tool("t")
 
     run(main())
@@ -149,7 +154,7 @@ def test_ping_without_pong_closes_connection(monkeypatch: pytest.MonkeyPatch) ->
         wire.transport.pause_reading()
 
     async def main() -> None:
-        async with talking(die, close_timeout=0.1) as client:
+        async with connected(die, close_timeout=0.1) as client:
             with pytest.raises(ConnectionLost, match="no answer to a ping"):
                 await client.call_tool("t")
 
@@ -173,7 +178,7 @@ async def nonsense(wire: ServerConnection, message: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("play", "said"),
+    ("play", "error"),
     [
         (binary, "the WebSocket was closed: messages are text"),
         (bye, "the server closed the WebSocket (1001, so long)"),
@@ -181,13 +186,13 @@ async def nonsense(wire: ServerConnection, message: Any) -> None:
         (nonsense, "the WebSocket was closed: Invalid opcode 0xf"),
     ],
 )
-def test_websocket_ending_raises_connection_lost(play: Play, said: str) -> None:
+def test_websocket_ending_raises_connection_lost(play: Play, error: str) -> None:
     async def main() -> None:
-        async with talking(play) as client:
+        async with connected(play) as client:
             calls = [asyncio.create_task(client.call_tool("t")) for _ in range(3)]
             for ended in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(ended, ConnectionLost)
-                assert str(ended) == said
+                assert str(ended) == error
             with pytest.raises(ConnectionLost, match=r"WebSocket|broke off"):
                 await client.call_tool("t")
 
@@ -229,11 +234,11 @@ REFUSALS: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "why"), REFUSALS)
-def test_upgrade_refused_raises(said: bytes, why: str) -> None:
+@pytest.mark.parametrize(("response", "why"), REFUSALS)
+def test_upgrade_refused_raises(response: bytes, why: str) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(said)
+        writer.write(response)
         writer.close()
 
     async def main() -> None:
@@ -249,25 +254,32 @@ def test_upgrade_refused_raises(said: bytes, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "headers"), [("ws://", {}), ("wsx://here", {}), ("ws://here", {"upgrade": "x"})]
+    ("url", "headers", "text"),
+    [
+        ("ws://", {}, "host and port of .* cannot be read"),
+        ("wsx://here", {}, "a ws:// or wss:// URL is needed, not 'wsx://here'"),
+        ("ws://here", {"upgrade": "x"}, "the header upgrade is set by the protocol"),
+    ],
 )
-def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str]) -> None:
+def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str], text: str) -> None:
     async def main() -> None:
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=text):
             await connect(url, headers=headers).__aenter__()
 
     run(main())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_trio_server_over_websocket(version: str) -> None:
+def test_trio_server_over_websocket_answers_asyncio_client(version: str) -> None:
     async def main(url: str) -> None:
         async with connect(url.replace("http", "ws"), versions=[version]) as client:
             assert client.peer.dialect.version == version
             assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
-            told: list[float] = []
-            await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
-            assert told == [1, 2, 3]
+            received: list[float] = []
+            await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
+            )
+            assert received == [1, 2, 3]
             with pytest.raises(PeerError, match="not today"):
                 await client.call_tool("fail", {"how": "error"})
             results = await asyncio.gather(
@@ -282,80 +294,15 @@ def test_trio_server_over_websocket(version: str) -> None:
 # -- Our application -------------------------------------------------------------------------------
 
 
-def test_asgi_websocket_carries_connection() -> None:
-    async def main() -> None:
-        async with serve_app(asgi(Neutral().server)) as host:
-            call = socket(host)
-            call.tell(text(initialize(D)))
-            await call.until(lambda: len(call.said) == 2)
-            accepted, said = heard(call)
-            assert accepted == ACCEPT
-            assert said["result"]["protocolVersion"] == D
-            call.tell({"type": "websocket.disconnect", "code": 1000})
-            await call.end()
-            refused = await socket(host, (b"origin", b"http://evil.example")).end()
-            assert refused.said == [{"type": "websocket.close"}]
-            last = socket(host)
-            await last.until(lambda: last.said)
-        assert last.said == [ACCEPT, {"type": "websocket.close", "code": 1001, "reason": ""}]
-
-    run(main())
-
-
-def test_asgi_websocket_not_writable_stops_receiving() -> None:
-    server = Server("loud")
-
-    @server.tool
-    def shout() -> str:
-        """Much."""
-        return "x" * 100_000
-
-    async def main() -> None:
-        async with serve_app(asgi(server)) as host:
-            call = socket(host)
-            await call.until(lambda: call.said)
-            call.taking = type(call.taking)()
-            for id in range(40):
-                call.tell(
-                    text(stateless_request(id, "tools/call", {"name": "shout", "arguments": {}}))
-                )
-            await asyncio.sleep(0.05)
-            assert len(call._told) > 10
-            call.taking.set()
-            await call.until(lambda: len(call.said) == 41)
-            assert {said["id"] for said in heard(call)[1:]} == set(range(40))
-            call.tell({"type": "websocket.disconnect"})
-            await call.end()
-
-    run(main())
-
-
-def test_asgi_websocket_disconnected_sends_nothing() -> None:
-    """Some servers raise an exception then, and log it."""
-
-    async def main() -> None:
-        async with serve_app(asgi(Neutral().server)) as host:
-            call = socket(host)
-            await call.until(lambda: call.said)
-            call.taking = type(call.taking)()
-            call.tell(*(text(request(id, "ping")) for id in range(3)))
-            await asyncio.sleep(0.01)
-            call.tell({"type": "websocket.disconnect"})
-            await asyncio.sleep(0.01)
-            call.taking.set()
-            await call.end()
-            assert len(call.said) == 1, "the send that was blocked is cancelled"
-
-    run(main())
-
-
 @pytest.mark.parametrize("library", ["websockets-sansio", "wsproto"])
 @pytest.mark.parametrize("version", [D, E])
-def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
+def test_asgi_websocket_under_uvicorn_authorizes_and_carries_calls(
+    library: Any, version: str
+) -> None:
     """Our client and application with authorization, and both WebSocket libraries of uvicorn."""
 
     async def main() -> None:
-        app = asgi(everything(), auth=guard())
+        app = asgi(everything("asyncio"), auth=guard())
         config = uvicorn.Config(
             app, port=0, log_level="warning", ws=library, timeout_graceful_shutdown=1
         )
@@ -373,11 +320,11 @@ def test_asgi_websocket_under_uvicorn(library: Any, version: str) -> None:
             async with connect(
                 url, versions=[version], headers={"authorization": "Bearer ann"}
             ) as client:
-                told: list[float] = []
+                received: list[float] = []
                 counted = await client.call_tool(
-                    "count", {"to": 20}, progress=lambda step, *_: told.append(step)
+                    "count", {"to": 20}, progress=lambda step, *_: received.append(step)
                 )
-                assert (counted.text, told) == ("20", list(range(1, 21)))
+                assert (counted.text, received) == ("20", list(range(1, 21)))
                 words = "☃" * 100_000
                 assert (await client.call_tool("echo", {"text": words})).text == words
         finally:

@@ -28,15 +28,15 @@ __all__ = ["main"]
 class Bridge:
     """A proxy to the server that `way` connects to. `client` is the current HTTP/2 connection."""
 
-    def __init__(self, way: Connector) -> None:
-        self.way = way
+    def __init__(self, connector: Connector) -> None:
+        self.connector = connector
         self.client: H2ClientConnection | None = None
         self._connecting = trio.Lock()
 
     async def connection(self) -> H2ClientConnection:
         async with self._connecting:
             if self.client is None or self.client.server_closed():
-                client = await self.way.connect()
+                client = await self.connector.connect()
                 assert isinstance(client, H2ClientConnection)
                 self.client = client
             return self.client
@@ -115,10 +115,10 @@ def _serialize(http: h11.Connection, action: Action) -> bytes:
 
 async def main(port: int, target: int) -> None:
     """Serve until cancelled."""
-    way = Connector("http", "127.0.0.1", target, proxy=None, prior_knowledge=True)
-    bridge = Bridge(way)
+    connector = Connector("http", "127.0.0.1", target, proxy=None, prior_knowledge=True)
+    bridge = Bridge(connector)
     async with trio.open_nursery() as nursery:
-        way.nursery = nursery
+        connector.nursery = nursery
         try:
             await trio.serve_tcp(bridge.serve, port, host="127.0.0.1")
         finally:

@@ -1,15 +1,18 @@
-"""The server for the official conformance suite (`@modelcontextprotocol/conformance`).
+"""A server with one of everything: for the official conformance suite and for tests with clients.
 
-It has the tools, prompts and resources that the scenarios name, with the texts that they expect.
+It has the tools, prompts and resources that `@modelcontextprotocol/conformance` names, with the
+texts that it expects, and more for the tests of the drivers and of other clients.
 `python everything_server.py --http 127.0.0.1:8000` serves it at `http://127.0.0.1:8000/mcp`,
 `--stdio` on stdin and stdout.
 
 Rules of this file:
 
 1. It is written like any user's server, with public names only. No code depends on the revision.
-2. It has what the suite names and nothing else. The names are the suite's, so that some functions
-   are called `test_...` although they test nothing.
-3. One process serves all scenarios, so none may leave state behind.
+2. The names that begin with `test_` are the suite's: those functions test nothing. All other names
+   are our own, and the suite leaves them alone.
+3. One process serves all scenarios of the suite, so none may leave state behind. Our own `learn`,
+   `forget`, `unlock`, `wait` and `hang` do.
+4. A handler waits only by `sleep` and `Event` of the runtime that `everything` is given.
 
 `scenarios.py` has the expectations, and `test_official_suite.py` runs the suite itself. The tools
 for tasks come with tasks.
@@ -18,25 +21,48 @@ for tasks come with tasks.
 from __future__ import annotations
 
 import argparse
+import os
 from base64 import b64decode
-from typing import Annotated, Any, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-import trio
 from msgspec import Meta, Struct
 
-import mcp_trio
+from mcp_core import ALL, McpError, ToolError
+from mcp_core.registry import (
+    Audio,
+    CacheHint,
+    Context,
+    File,
+    Form,
+    Image,
+    Server,
+    UrlElicitationRequired,
+)
 from mcp_core.types import (
+    LOGGING_LEVELS,
     CreateMessageParams,
     CreateMessageRequest,
     CreateMessageResult,
     InputRequiredResult,
     ListRootsRequest,
     ListRootsResult,
+    ModelHint,
+    ModelPreferences,
+    PromptMessage,
+    RequestParams,
     SamplingMessage,
     TextContent,
+    Tool,
+    ToolResultContent,
+    ToolUseContent,
 )
-from mcp_trio import Audio, Context, File, Form, Image, McpError, ToolError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The packages that serve on each runtime.
+DRIVERS = {"trio": "mcp_trio", "asyncio": "mcp_asyncio_shim"}
 # One red pixel, and one sample of silence.
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -44,52 +70,44 @@ PNG = b64decode(
 WAV = b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==")
 STEP = 0.05  # seconds between the steps of a slow tool
 
-server = mcp_trio.Server("everything", "1.0.0", title="Everything that the conformance suite uses")
+
+def everything(
+    runtime: str = "trio", versions: Iterable[str] = ALL, *, page_size: int = 1000
+) -> Server:
+    """Build the server. `runtime` is "trio" or "asyncio", on which its handlers will run."""
+    server = Server(
+        "everything",
+        "1.2.3",
+        title="One of everything",
+        instructions="Call anything.",
+        versions=versions,
+        page_size=page_size,
+        cache=CacheHint(60, "public"),
+    )
+    library = import_module(runtime)
+    add_content_tools(server)
+    add_failing_tools(server)
+    add_notifying_tools(server, library)
+    add_change_tools(server)
+    add_waiting_tools(server, library)
+    add_form_tools(server)
+    add_sampling_tools(server)
+    add_url_tools(server)
+    add_keyed_input_tools(server)
+    add_returned_input_tools(server)
+    add_prompts(server)
+    add_resources(server)
+    return server
 
 
 # -- Tools that return content ---------------------------------------------------------------------
 
 
-# The first tool of the list must stay callable without arguments.
-@server.tool
-def test_simple_text() -> str:
-    """Give a text."""
-    return "This is a simple text response for testing."
+class Weather(TypedDict):
+    """The result of `weather`."""
 
-
-@server.tool
-def test_image_content() -> Image:
-    """Give a picture."""
-    return Image(PNG)
-
-
-@server.tool
-def test_audio_content() -> Audio:
-    """Give a sound."""
-    return Audio(WAV)
-
-
-@server.tool
-def test_embedded_resource() -> File:
-    """Give a resource with its contents."""
-    return File("This is an embedded resource content.", "test://embedded-resource", "text/plain")
-
-
-@server.tool
-def test_multiple_content_types() -> list[str | Image | File]:
-    """Give a text, a picture and a resource."""
-    data = '{"test":"data","value":123}'
-    return [
-        "Multiple content types test:",
-        Image(PNG),
-        File(data, "test://mixed-content-resource", "application/json"),
-    ]
-
-
-@server.tool
-def test_error_handling() -> str:
-    """Fail with an error for the model."""
-    raise ToolError("This tool intentionally returns an error for testing")
+    city: str
+    celsius: float
 
 
 SCHEMA_2020_12: dict[str, Any] = {
@@ -117,97 +135,222 @@ SCHEMA_2020_12: dict[str, Any] = {
 }
 
 
-@server.tool(input_schema=SCHEMA_2020_12)
-def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
-    """Take what a schema of JSON Schema 2020-12 describes."""
-    return f"Called with: {', '.join(arguments)}"
+def add_content_tools(server: Server) -> None:
+    # The first tool of the list must stay callable without arguments.
+    @server.tool
+    def test_simple_text() -> str:
+        """Give a text."""
+        return "This is a simple text response for testing."
+
+    @server.tool
+    def weather(city: str) -> Weather:
+        """The weather of a city, as data."""
+        return {"city": city, "celsius": 21.5}
+
+    @server.tool
+    def echo(text: str) -> str:
+        """Give the text back.
+
+        Args:
+            text: any text.
+        """
+        print("this must not reach the client's parser")
+        return text
+
+    @server.tool
+    def test_image_content() -> Image:
+        """Give a picture."""
+        return Image(PNG)
+
+    @server.tool
+    def test_audio_content() -> Audio:
+        """Give a sound."""
+        return Audio(WAV)
+
+    @server.tool
+    def test_embedded_resource() -> File:
+        """Give a resource with its contents."""
+        text = "This is an embedded resource content."
+        return File(text, "test://embedded-resource", "text/plain")
+
+    @server.tool
+    def test_multiple_content_types() -> list[str | Image | File]:
+        """Give a text, a picture and a resource."""
+        data = '{"test":"data","value":123}'
+        return [
+            "Multiple content types test:",
+            Image(PNG),
+            File(data, "test://mixed-content-resource", "application/json"),
+        ]
+
+    @server.tool(input_schema=SCHEMA_2020_12)
+    def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
+        """Take what a schema of JSON Schema 2020-12 describes."""
+        return f"Called with: {', '.join(arguments)}"
+
+    @server.tool
+    def test_x_mcp_header(
+        region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
+    ) -> str:
+        """Take an argument that HTTP clients repeat in a header.
+
+        Args:
+            region: any text.
+        """
+        return f"Region: {region}"
+
+    @server.tool
+    def meta(context: Context) -> str:
+        """Give the member `com.example/word` of the request's `_meta`."""
+        return str(context.meta.get("com.example/word", "absent"))
+
+    @server.tool
+    def pid() -> int:
+        """Return the process id."""
+        return os.getpid()
 
 
-@server.tool
-def test_x_mcp_header(
-    region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
-) -> str:
-    """Take an argument that HTTP clients repeat in a header.
+def add_failing_tools(server: Server) -> None:
+    @server.tool
+    def test_error_handling() -> str:
+        """Fail with an error for the model."""
+        raise ToolError("This tool intentionally returns an error for testing")
 
-    Args:
-        region: any text.
-    """
-    return f"Region: {region}"
+    @server.tool
+    def fail(how: Literal["reason", "error", "accident", "exit"]) -> str:
+        """Fail: with a text for the model, a protocol error, or an exception that is a defect."""
+        raise {
+            "reason": ToolError("the disk is full"),
+            "error": McpError(4001, "not today", {"tomorrow": True}),
+            "accident": RuntimeError("a secret of the server"),
+            "exit": SystemExit("a secret of the server"),
+        }[how]
 
 
 # -- Tools that send notifications -----------------------------------------------------------------
 
 
-@server.tool
-async def test_tool_with_logging(context: Context) -> str:
-    """Log three messages."""
-    await context.log("info", "Tool execution started")
-    await trio.sleep(STEP)
-    await context.log("info", "Tool processing data")
-    await trio.sleep(STEP)
-    await context.log("info", "Tool execution completed")
-    return "Tool with logging executed successfully"
+def add_notifying_tools(server: Server, library: Any) -> None:
+    @server.tool
+    async def test_tool_with_logging(context: Context) -> str:
+        """Log three messages."""
+        await context.log("info", "Tool execution started")
+        await library.sleep(STEP)
+        await context.log("info", "Tool processing data")
+        await library.sleep(STEP)
+        await context.log("info", "Tool execution completed")
+        return "Tool with logging executed successfully"
+
+    @server.tool
+    async def test_logging_tool(context: Context) -> str:
+        """Log one message, which only clients with that log level get."""
+        await context.log("info", "This is a log message for testing.")
+        return "Logged once."
+
+    @server.tool
+    async def log(context: Context) -> None:
+        """Log on every level, the least severe first."""
+        for level in LOGGING_LEVELS:
+            await context.log(level, {"severity": level}, logger="our.server")
+
+    @server.tool
+    async def test_tool_with_progress(context: Context) -> str:
+        """Report progress three times."""
+        await context.progress(0, 100)
+        await library.sleep(STEP)
+        await context.progress(50, 100)
+        await library.sleep(STEP)
+        await context.progress(100, 100)
+        return "Tool with progress executed successfully"
+
+    @server.tool
+    async def count(to: int, context: Context) -> int:
+        """Count, and report each step."""
+        for step in range(1, to + 1):
+            await context.progress(step, to, f"step {step}")
+        return to
+
+    @server.tool(thread=True)
+    def block(to: int, context: Context) -> list[int]:
+        """Count in a thread, and report each step."""
+        for step in range(1, to + 1):
+            context.progress_nowait(step, total=to)
+        return list(range(to))
+
+    @server.tool
+    async def test_reconnection(context: Context) -> str:
+        """Close the response stream, and answer after the client has reconnected."""
+        context.close_stream(retry=2 * STEP)
+        await library.sleep(3 * STEP)
+        return "Reconnection test completed successfully"
 
 
-@server.tool
-async def test_logging_tool(context: Context) -> str:
-    """Log one message, which only clients with that log level get."""
-    await context.log("info", "This is a log message for testing.")
-    return "Logged once."
+def add_change_tools(server: Server) -> None:
+    @server.tool
+    def test_trigger_tool_change() -> str:
+        """Change the list of tools, and change it back."""
+        server.add_tool(lambda: "", name="test_passing_tool", description="Removed at once.")
+        server.remove_tool("test_passing_tool")
+        return "The list of tools has changed."
+
+    @server.tool
+    def test_trigger_prompt_change() -> str:
+        """Change the list of prompts, and change it back."""
+        server.add_prompt(lambda: "", name="test_passing_prompt", description="Removed at once.")
+        server.remove_prompt("test_passing_prompt")
+        return "The list of prompts has changed."
+
+    @server.tool
+    def learn(name: str) -> None:
+        """Add a tool of that name."""
+        server.add_tool(lambda: "learned", name=name, description="It was learned.")
+
+    @server.tool
+    def forget(name: str) -> None:
+        """Remove the tool of that name."""
+        server.remove_tool(name)
+
+    @server.tool
+    def change(what: str) -> None:
+        """Announce a change: `tools`, `prompts`, `resources`, or the resource with that URI."""
+        if "://" in what:
+            server.changed(resource=what)
+        else:
+            server.changed(**{what: True})  # type: ignore[arg-type]
 
 
-@server.tool
-async def test_tool_with_progress(context: Context) -> str:
-    """Report progress three times."""
-    await context.progress(0, 100)
-    await trio.sleep(STEP)
-    await context.progress(50, 100)
-    await trio.sleep(STEP)
-    await context.progress(100, 100)
-    return "Tool with progress executed successfully"
+# -- Tools that do not return ----------------------------------------------------------------------
 
 
-@server.tool
-async def test_reconnection(context: Context) -> str:
-    """Close the response stream, and answer after the client has reconnected."""
-    context.close_stream(retry=2 * STEP)
-    await trio.sleep(3 * STEP)
-    return "Reconnection test completed successfully"
+def add_waiting_tools(server: Server, library: Any) -> None:
+    # `cancelled` shows the cancellation in the handler, and not only in the client.
+    ended = library.Event()
 
+    @server.tool
+    async def wait(context: Context) -> None:
+        """Report the start, and never return."""
+        await context.progress(0)
+        try:
+            await library.Event().wait()
+        finally:
+            ended.set()
 
-@server.tool
-def test_trigger_tool_change() -> str:
-    """Change the list of tools, and change it back."""
-    server.add_tool(lambda: "", name="test_passing_tool", description="Removed at once.")
-    server.remove_tool("test_passing_tool")
-    return "The list of tools has changed."
+    @server.tool
+    async def hang(context: Context) -> None:
+        """Request input, and never return."""
+        try:
+            await context.elicit("Shall I go on?", Name)
+        finally:
+            ended.set()
 
-
-@server.tool
-def test_trigger_prompt_change() -> str:
-    """Change the list of prompts, and change it back."""
-    server.add_prompt(lambda: "", name="test_passing_prompt", description="Removed at once.")
-    server.remove_prompt("test_passing_prompt")
-    return "The list of prompts has changed."
+    @server.tool
+    async def cancelled() -> str:
+        """Return when a call of `wait` or `hang` was cancelled."""
+        await ended.wait()
+        return "yes"
 
 
 # -- Tools that request input ----------------------------------------------------------------------
-
-
-@server.tool
-async def test_sampling(prompt: str, context: Context) -> str:
-    """Sample the client's model.
-
-    Args:
-        prompt: the message.
-    """
-    return f"LLM response: {(await context.sample(prompt, max_tokens=100)).text}"
-
-
-@server.tool
-async def test_missing_capability(context: Context) -> str:
-    """Sample the client's model, which needs a capability."""
-    return (await context.sample("Are you there?", max_tokens=100)).text
 
 
 class Contact(Struct):
@@ -219,26 +362,6 @@ class Contact(Struct):
     ]
 
 
-@server.tool
-async def test_elicitation(message: str, context: Context) -> str:
-    """Ask the user for a name and an address.
-
-    Args:
-        message: the message to the user.
-    """
-    answer = await context.elicit(message, Contact)
-    if answer.action != "accept":
-        return f"User response: {answer.action}"
-    return f"User response: {answer.action}, {answer.data.username} <{answer.data.email}>"
-
-
-@server.tool
-async def test_streaming_elicitation(context: Context) -> str:
-    """Request a form, in the way of the revision."""
-    answer = await context.elicit("Who are you?", Contact)
-    return f"User response: {answer.action}"
-
-
 class Defaults(Struct):
     """A form with defaults."""
 
@@ -247,15 +370,6 @@ class Defaults(Struct):
     score: Annotated[float, "User score"] = 95.5
     status: Annotated[Literal["active", "inactive", "pending"], "User status"] = "active"
     verified: Annotated[bool, "Verification status"] = True
-
-
-@server.tool
-async def test_elicitation_sep1034_defaults(context: Context) -> str:
-    """Request a form with defaults of every type."""
-    answer = await context.elicit(
-        "Please review and update the form fields with defaults", Defaults
-    )
-    return f"Elicitation completed: {answer}"
 
 
 def options(name: str, *titles: str) -> list[dict[str, str]]:
@@ -281,11 +395,144 @@ class Choices(Struct, rename="camel"):
     titled_multi: list[Annotated[Values, Meta(extra_json_schema={"oneOf": TITLED})]]
 
 
-@server.tool
-async def test_elicitation_sep1330_enums(context: Context) -> str:
-    """Ask the user to choose."""
-    answer = await context.elicit("Please select options from the enum fields", Choices)
-    return f"Elicitation completed: {answer}"
+class Seats(Struct):
+    """The first form of `book`: bounds, and a default."""
+
+    count: Annotated[int, Meta(ge=1, le=8, description="How many?")]
+    where: Literal["aisle", "window"] = "aisle"
+
+
+class Meal(TypedDict):
+    """The second form of `book`: choices with titles."""
+
+    dish: Annotated[
+        Literal["a1", "a2"], Meta(extra_json_schema={"oneOf": options("a", "Soup", "Fish")})
+    ]
+
+
+def add_form_tools(server: Server) -> None:
+    @server.tool
+    async def test_elicitation(message: str, context: Context) -> str:
+        """Ask the user for a name and an address.
+
+        Args:
+            message: the message to the user.
+        """
+        answer = await context.elicit(message, Contact)
+        if answer.action != "accept":
+            return f"User response: {answer.action}"
+        return f"User response: {answer.action}, {answer.data.username} <{answer.data.email}>"
+
+    @server.tool
+    async def test_streaming_elicitation(context: Context) -> str:
+        """Request a form, in the way of the revision."""
+        answer = await context.elicit("Who are you?", Contact)
+        return f"User response: {answer.action}"
+
+    @server.tool
+    async def test_elicitation_sep1034_defaults(context: Context) -> str:
+        """Request a form with defaults of every type."""
+        message = "Please review and update the form fields with defaults"
+        return f"Elicitation completed: {await context.elicit(message, Defaults)}"
+
+    @server.tool
+    async def test_elicitation_sep1330_enums(context: Context) -> str:
+        """Ask the user to choose."""
+        answer = await context.elicit("Please select options from the enum fields", Choices)
+        return f"Elicitation completed: {answer}"
+
+    @server.tool
+    async def book(flight: str, context: Context) -> str:
+        """Request input twice, the second time only if needed."""
+        seats = await context.elicit(f"Seats on {flight}", Seats)
+        if seats.action != "accept":
+            return f"seats: {seats.action}"
+        meal = await context.elicit("To eat", Meal)
+        if meal.action != "accept":
+            return f"{seats.data}, meal: {meal.action}"
+        return f"{seats.data}, {meal.data}"
+
+
+ADD = Tool(
+    name="add",
+    description="Add two numbers.",
+    input_schema={
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    },
+)
+
+
+def add_sampling_tools(server: Server) -> None:
+    @server.tool
+    async def test_sampling(prompt: str, context: Context) -> str:
+        """Sample the client's model, with every option.
+
+        Args:
+            prompt: the message.
+        """
+        sampled = await context.sample(
+            prompt,
+            max_tokens=100,
+            system_prompt="Be brief.",
+            model_preferences=ModelPreferences(hints=[ModelHint("small")], speed_priority=1.0),
+            temperature=0.5,
+            stop_sequences=["."],
+            include_context="thisServer",  # dropped for a client that does not declare it
+        )
+        return f"LLM response: {sampled.text} ({sampled.model}, {sampled.stop_reason})"
+
+    @server.tool
+    async def test_missing_capability(context: Context) -> str:
+        """Sample the client's model, which needs a capability."""
+        return (await context.sample("Are you there?", max_tokens=100)).text
+
+    @server.tool
+    async def calculate(task: str, context: Context) -> str:
+        """Let the model use a tool as often as it wants."""
+        messages = [SamplingMessage("user", TextContent(task))]
+        while True:
+            sampled = await context.sample(
+                messages, max_tokens=100, tools=[ADD], tool_choice="auto"
+            )
+            uses = [block for block in sampled.blocks if isinstance(block, ToolUseContent)]
+            if not uses:
+                return sampled.text
+            messages.append(SamplingMessage("assistant", sampled.content))
+            results: list[Any] = [
+                ToolResultContent(
+                    tool_use_id=use.id, content=[TextContent(str(sum(use.input.values())))]
+                )
+                for use in uses
+            ]
+            messages.append(SamplingMessage("user", results))
+
+
+def page_url(id: str) -> str:
+    return f"https://example.com/pages?id={id}"
+
+
+def add_url_tools(server: Server) -> None:
+    visited: set[str] = set()
+
+    @server.tool
+    async def visit(id: str, context: Context) -> str:
+        """Send the user to a page, and return whether they agreed."""
+        answer = await context.elicit_url("Please log in.", page_url(id), elicitation_id=id)
+        return answer.action
+
+    @server.tool
+    def locked(id: str) -> str:
+        """Require a visit to a page first."""
+        if id not in visited:
+            raise UrlElicitationRequired("Log in first.", page_url(id), id)
+        return "open"
+
+    @server.tool
+    def unlock(id: str) -> None:
+        """Record that the user has visited the page."""
+        visited.add(id)
+        server.elicitation_complete(id)
 
 
 # -- Tools that request input with explicit keys ---------------------------------------------------
@@ -310,85 +557,84 @@ class Color(Struct):
 
 
 CAPITAL = "What is the capital of France?"
-
-
-@server.tool
-async def test_input_required_result_elicitation(context: Context) -> str:
-    """Ask for a name."""
-    answer = await context.elicit("What is your name?", Name, key="user_name")
-    return f"Hello, {answer.data.name}!" if answer.action == "accept" else "Hello!"
-
-
-@server.tool
-async def test_input_required_result_sampling(context: Context) -> str:
-    """Ask the model."""
-    return (await context.sample(CAPITAL, max_tokens=100, key="capital_question")).text
-
-
-@server.tool
-async def test_input_required_result_list_roots(context: Context) -> str:
-    """Ask for the roots."""
-    return f"Roots: {', '.join(root.uri for root in await context.roots(key='client_roots'))}"
-
-
 NAME, CONSENT = Form(Name), Form(Consent)
 
 
-@server.tool
-def test_input_required_result_request_state(context: Context) -> str | InputRequiredResult:
-    """Return an input request with a request state."""
-    answer = context.input_response("confirm", CONSENT)
-    if answer is None:
-        return InputRequiredResult(
-            input_requests={"confirm": CONSENT.question("Please confirm")}, request_state="asked"
-        )
-    return "state-ok" if context.request_state == "asked" else "The state is lost."
-
-
-@server.tool
-def test_input_required_result_multiple_inputs(context: Context) -> str | InputRequiredResult:
-    """Return three input requests at once."""
-    name = context.input_response("user_name", NAME)
-    greeting = context.input_response("greeting", CreateMessageResult)
-    roots = context.input_response("client_roots", ListRootsResult)
-    if name is None or greeting is None or roots is None:
-        message = SamplingMessage("user", TextContent("Generate a greeting"))
-        return InputRequiredResult(
-            input_requests={
-                "user_name": NAME.question("What is your name?"),
-                "greeting": CreateMessageRequest(
-                    CreateMessageParams(messages=[message], max_tokens=50)
-                ),
-                "client_roots": ListRootsRequest(),
-            },
-            request_state="three",
-        )
-    return f"{greeting.text} ({name.action}, {len(roots.roots)} roots)"
-
-
-@server.tool
-async def test_input_required_result_multi_round(context: Context) -> str:
-    """Request input twice, one after the other."""
-    first = await context.elicit("Step 1: What is your name?", Name, key="step1")
-    second = await context.elicit("Step 2: What is your favorite color?", Color, key="step2")
-    return f"Done: {first.action}, {second.action}."
-
-
-@server.tool
-async def test_input_required_result_tampered_state(context: Context) -> str:
-    """Request input; a changed request state is rejected."""
-    answer = await context.elicit("Please confirm", Consent, key="confirm")
-    return f"Confirmed: {answer.action}"
-
-
-@server.tool
-async def test_input_required_result_capabilities(context: Context) -> str:
-    """Request a form, or sample the model of a client without forms."""
-    try:
+def add_keyed_input_tools(server: Server) -> None:
+    @server.tool
+    async def test_input_required_result_elicitation(context: Context) -> str:
+        """Ask for a name."""
         answer = await context.elicit("What is your name?", Name, key="user_name")
-    except McpError:
-        return (await context.sample("Make up a name", max_tokens=100, key="made_up_name")).text
-    return f"User response: {answer.action}"
+        return f"Hello, {answer.data.name}!" if answer.action == "accept" else "Hello!"
+
+    @server.tool
+    async def test_input_required_result_sampling(context: Context) -> str:
+        """Ask the model."""
+        return (await context.sample(CAPITAL, max_tokens=100, key="capital_question")).text
+
+    @server.tool
+    async def test_input_required_result_list_roots(context: Context) -> str:
+        """Ask for the roots."""
+        found = await context.roots(key="client_roots")
+        return f"Roots: {', '.join(f'{root.name}={root.uri}' for root in found)}"
+
+    @server.tool
+    async def test_input_required_result_multi_round(context: Context) -> str:
+        """Request input twice, one after the other."""
+        first = await context.elicit("Step 1: What is your name?", Name, key="step1")
+        second = await context.elicit("Step 2: What is your favorite color?", Color, key="step2")
+        return f"Done: {first.action}, {second.action}."
+
+    @server.tool
+    async def test_input_required_result_tampered_state(context: Context) -> str:
+        """Request input; a changed request state is rejected."""
+        answer = await context.elicit("Please confirm", Consent, key="confirm")
+        return f"Confirmed: {answer.action}"
+
+    @server.tool
+    async def test_input_required_result_capabilities(context: Context) -> str:
+        """Request a form, or sample the model of a client without forms."""
+        try:
+            answer = await context.elicit("What is your name?", Name, key="user_name")
+        except McpError:
+            return (await context.sample("Make up a name", max_tokens=100, key="made_up_name")).text
+        return f"User response: {answer.action}"
+
+
+def add_returned_input_tools(server: Server) -> None:
+    @server.tool
+    def test_input_required_result_request_state(context: Context) -> str | InputRequiredResult:
+        """Return an input request with a request state."""
+        answer = context.input_response("confirm", CONSENT)
+        if answer is None:
+            confirm = CONSENT.question("Please confirm")
+            return InputRequiredResult(input_requests={"confirm": confirm}, request_state="asked")
+        return "state-ok" if context.request_state == "asked" else "The state is lost."
+
+    @server.tool
+    def test_input_required_result_multiple_inputs(context: Context) -> str | InputRequiredResult:
+        """Return three input requests at once, one of each kind."""
+        name = context.input_response("user_name", NAME)
+        greeting = context.input_response("greeting", CreateMessageResult)
+        roots = context.input_response("client_roots", ListRootsResult)
+        if name is None or greeting is None or roots is None:
+            message = SamplingMessage("user", TextContent("Generate a greeting"))
+            return InputRequiredResult(
+                input_requests={
+                    "user_name": NAME.question("What is your name?"),
+                    "greeting": CreateMessageRequest(
+                        CreateMessageParams(messages=[message], max_tokens=50)
+                    ),
+                    "client_roots": ListRootsRequest(),
+                },
+                request_state="three",
+            )
+        called = name.data.name if name.action == "accept" else name.action
+        uris = ", ".join(root.uri for root in roots.roots)
+        return f"{context.request_state}: {greeting.text} ({greeting.model}), {called}, {uris}"
+
+
+# -- Prompts ---------------------------------------------------------------------------------------
 
 
 class UserContext(Struct):
@@ -397,102 +643,157 @@ class UserContext(Struct):
     context: str
 
 
-@server.prompt
-async def test_input_required_result_prompt(context: Context) -> str:
-    """A prompt that requests input first."""
-    answer = await context.elicit(
-        "What context should the prompt use?", UserContext, key="user_context"
-    )
-    return (
-        f"Use this: {answer.data.context}" if answer.action == "accept" else "No context was given."
-    )
+def add_prompts(server: Server) -> None:
+    @server.prompt
+    def review(code: str, tone: str = "kind") -> list[PromptMessage]:
+        """Ask for a review.
+
+        Args:
+            code: the code.
+            tone: the tone of the review.
+        """
+        return [
+            PromptMessage(role="user", content=TextContent(f"Review this, be {tone}: {code}")),
+            PromptMessage(role="assistant", content=TextContent("Gladly.")),
+        ]
+
+    @server.completion("review", "tone")
+    def tones(typed: str) -> list[str]:
+        return [tone for tone in ("frank", "friendly", "kind") if tone.startswith(typed)]
+
+    @server.prompt
+    def test_simple_prompt() -> str:
+        """A prompt without arguments."""
+        return "This is a simple prompt for testing."
+
+    @server.prompt
+    def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+        """A prompt with arguments.
+
+        Args:
+            arg1: the first one.
+            arg2: the second one.
+        """
+        return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+    @server.completion("test_prompt_with_arguments", "arg1")
+    def first_arguments(typed: str) -> list[str]:
+        return [value for value in ("test", "testing", "text") if value.startswith(typed)]
+
+    @server.completion("test_prompt_with_arguments", "arg2")
+    async def second_arguments(typed: str) -> list[str]:
+        return [f"{typed}{number}" for number in range(150)]  # more than fit into a result
+
+    @server.prompt
+    def test_prompt_with_embedded_resource(resourceUri: str) -> list[File | str]:  # noqa: N803 - the suite's name
+        """A prompt that shows a resource.
+
+        Args:
+            resourceUri: what to call it.
+        """
+        text = File("Embedded resource content for testing.", resourceUri, "text/plain")
+        return [text, "Please process the embedded resource above."]
+
+    @server.prompt
+    def test_prompt_with_image() -> list[Image | str]:
+        """A prompt that shows a picture."""
+        return [Image(PNG), "Please analyze the image above."]
+
+    @server.prompt
+    async def test_input_required_result_prompt(context: Context) -> str:
+        """A prompt that requests input first."""
+        message = "What context should the prompt use?"
+        answer = await context.elicit(message, UserContext, key="user_context")
+        if answer.action != "accept":
+            return "No context was given."
+        return f"Use this: {answer.data.context}"
 
 
-# -- Prompts ---------------------------------------------------------------------------------------
+# -- Resources, and a method of our own ------------------------------------------------------------
 
 
-@server.prompt
-def test_simple_prompt() -> str:
-    """A prompt without arguments."""
-    return "This is a simple prompt for testing."
+BOOKS = {
+    "austen": ["emma", "persuasion"],
+    "melville": ["moby-dick"],
+    "morrison": ["beloved", "jazz"],
+}
 
 
-@server.prompt
-def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
-    """A prompt with arguments.
+class Reindex(RequestParams):
+    """The params of `acme/reindex`."""
 
-    Args:
-        arg1: the first one.
-        arg2: the second one.
-    """
-    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+    shelf: str = "all"
 
 
-@server.completion("test_prompt_with_arguments", "arg1")
-def first_arguments(typed: str) -> list[str]:
-    return [value for value in ("test", "testing", "text") if value.startswith(typed)]
+def add_resources(server: Server) -> None:
+    @server.resource("test://static-text", mime_type="text/plain", cache=CacheHint(5))
+    def static_text() -> str:
+        """A text that stays the same."""
+        return "This is the content of the static text resource."
+
+    @server.resource("test://static-binary", mime_type="image/png")
+    def static_binary() -> bytes:
+        """A picture that stays the same."""
+        return PNG
+
+    @server.resource("test://watched-resource", mime_type="text/plain")
+    def watched_resource() -> str:
+        """A text to subscribe to."""
+        return "Watched resource content."
+
+    @server.resource("test://template/{id}/data", mime_type="application/json")
+    def template_data(id: str) -> dict[str, Any]:
+        """The data of one id."""
+        return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+    @server.resource("book://{author}/{title}")
+    def book_text(author: str, title: str) -> str:
+        """A book."""
+        return f"{title}, by {author}."
+
+    @server.completion("book://{author}/{title}", "author")
+    def authors(typed: str) -> list[str]:
+        return [author for author in BOOKS if author.startswith(typed)]
+
+    @server.completion("book://{author}/{title}", "title")
+    def titles(typed: str, chosen: dict[str, str]) -> list[str]:
+        known = BOOKS.get(chosen.get("author", ""), ())
+        return [title for title in known if title.startswith(typed)]
+
+    @server.resource("memo://{day}", mime_type="text/plain")
+    async def memo(day: str, context: Context) -> str:
+        """A resource that requests input."""
+        answer = await context.elicit(f"Whose memo of {day}?", Name)
+        return f"{answer.data.name}'s {day}" if answer.action == "accept" else day
+
+    @server.method("acme/reindex", params=Reindex)
+    async def reindex(params: Reindex) -> dict[str, str]:
+        return {"shelf": params.shelf}
 
 
-@server.prompt
-def test_prompt_with_embedded_resource(resourceUri: str) -> list[File | str]:  # noqa: N803 - the suite's name
-    """A prompt that shows a resource.
-
-    Args:
-        resourceUri: what to call it.
-    """
-    text = File("Embedded resource content for testing.", resourceUri, "text/plain")
-    return [text, "Please process the embedded resource above."]
-
-
-@server.prompt
-def test_prompt_with_image() -> list[Image | str]:
-    """A prompt that shows a picture."""
-    return [Image(PNG), "Please analyze the image above."]
-
-
-# -- Resources -------------------------------------------------------------------------------------
-
-
-@server.resource("test://static-text", mime_type="text/plain")
-def static_text() -> str:
-    """A text that stays the same."""
-    return "This is the content of the static text resource."
-
-
-@server.resource("test://static-binary", mime_type="image/png")
-def static_binary() -> bytes:
-    """A picture that stays the same."""
-    return PNG
-
-
-@server.resource("test://watched-resource", mime_type="text/plain")
-def watched_resource() -> str:
-    """A text to subscribe to."""
-    return "Watched resource content."
-
-
-@server.resource("test://template/{id}/data", mime_type="application/json")
-def template_data(id: str) -> dict[str, Any]:
-    """The data of one id."""
-    return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+# -- The command -----------------------------------------------------------------------------------
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Serve the tools, prompts and resources of the MCP conformance suite."
-    )
+    parser = argparse.ArgumentParser(description="Serve one of everything.")
     transports = parser.add_mutually_exclusive_group(required=True)
     transports.add_argument("--stdio", action="store_true", help="on stdin and stdout")
-    transports.add_argument("--http", metavar="HOST:PORT", help="at http://HOST:PORT/mcp")
+    transports.add_argument("--http", metavar="HOST:PORT", help="at http://HOST:PORT/mcp, on trio")
     parser.add_argument(
         "--reply", choices=["auto", "sse"], default="auto", help="sse: always respond with a stream"
     )
-    found = parser.parse_args()
-    if found.stdio:
-        mcp_trio.run(server)
+    parser.add_argument("--runtime", choices=DRIVERS, default="trio", help="for --stdio")
+    parser.add_argument("--revision", action="append", help="the only one; may be repeated")
+    parser.add_argument("--page-size", type=int, default=1000, help="entries of one page of a list")
+    given = parser.parse_args()
+    server = everything(given.runtime, given.revision or ALL, page_size=given.page_size)
+    if given.stdio:
+        import_module(DRIVERS[given.runtime]).run(server)
     else:
-        host, _, port = found.http.rpartition(":")
-        mcp_trio.run_http(server, host, int(port), reply=found.reply)
+        if given.runtime != "trio":
+            parser.error("--http is served on trio")
+        host, _, port = given.http.rpartition(":")
+        import_module("mcp_trio").run_http(server, host, int(port), reply=given.reply)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ async def sampling(peer: ScriptedPeer) -> None:
     (message,) = input_request["params"]["messages"]
     assert message == {"role": "user", "content": {"type": "text", "text": "Capital of France?"}}
     await peer.answer(input_request, SAMPLED | {"stopReason": "endTurn"})
-    assert text_of(await peer.expect_result(request)) == "LLM response: Paris"
+    assert text_of(await peer.expect_result(request)) == "LLM response: Paris (test-model, endTurn)"
 
 
 async def fill_in(
@@ -234,7 +234,7 @@ async def input_roots(peer: ScriptedPeer) -> None:
     result = await peer.result_of("tools/call", params)
     assert result["inputRequests"]["client_roots"]["method"] == "roots/list"
     retry = params | {"requestState": result["requestState"]} | input_responses(client_roots=ROOTS)
-    assert await complete(peer, retry) == "Roots: file:///test/root"
+    assert await complete(peer, retry) == "Roots: Test Root=file:///test/root"
 
 
 @scenario(PREFIX + "request-state", E)
@@ -264,7 +264,7 @@ async def input_three(peer: ScriptedPeer) -> None:
     three = {"user_name": accepted(name="Alice"), "greeting": SAMPLED, "client_roots": ROOTS}
     assert (
         await complete(peer, params | state | {"inputResponses": three})
-        == "Paris (accept, 1 roots)"
+        == "three: Paris (test-model), Alice, file:///test/root"
     )
 
 

@@ -2,8 +2,8 @@
 
 1. The builders return messages as dicts. They share no code with the product, so that an error of
    its encoder is not repeated here.
-2. `Talk` is one connection. `hears` passes messages to it and returns its events, `says` returns
-   the messages that it sends.
+2. `ConnectionHarness` is one connection. `receive` passes messages to it and returns its events,
+   `take_sent` returns the messages that it has sent.
 3. `ConnectionPair` is two connections back to back. Its methods send on one side, and assert that
    the other side receives the same.
 
@@ -188,7 +188,7 @@ def line(message: Message | list[Any] | str | bytes) -> bytes:
 # -- One machine -----------------------------------------------------------------------------------
 
 
-class Talk:
+class ConnectionHarness:
     """One connection that a test drives with messages.
 
     `paused`, `state` and `probing` are methods, so that the type checker does not narrow them.
@@ -243,7 +243,7 @@ class Talk:
         """Return the messages sent since the last call."""
         data = self.conn.data_to_send()
         assert data[-1:] in (b"", b"\n")
-        return [json.loads(said) for said in data.split(b"\n")[:-1]]
+        return [json.loads(raw) for raw in data.split(b"\n")[:-1]]
 
     def response_to(self, message: Message | list[Any] | str | bytes) -> Message:
         """Receive a message that causes no event, and return the one response."""
@@ -256,18 +256,18 @@ class Talk:
         return single(self.take_sent())
 
 
-def opened(role: Role, version: str, config: Config | None = None) -> Talk:
+def opened(role: Role, version: str, config: Config | None = None) -> ConnectionHarness:
     """Return an open connection of `version`, after a handshake if the version has one."""
     if role is Role.SERVER:
-        talk = Talk(Connection(role, config or server_config()))
+        harness = ConnectionHarness(Connection(role, config or server_config()))
         if DIALECTS[version].stateful:
-            assert talk.response_to(initialize(version))["result"]["protocolVersion"] == version
-            (ready,) = talk.receive(INITIALIZED)
+            assert harness.response_to(initialize(version))["result"]["protocolVersion"] == version
+            (ready,) = harness.receive(INITIALIZED)
             assert isinstance(ready, PeerReady)
-        return talk
-    talk = Talk(Connection(role, config or client_config(version)))
-    talk.conn.open(talk.now)
-    asked = single(talk.take_sent())
+        return harness
+    harness = ConnectionHarness(Connection(role, config or client_config(version)))
+    harness.conn.open(harness.now)
+    received = single(harness.take_sent())
     offers = json.loads(DIALECTS[version].encode(SERVER_CAPABILITIES))
     if DIALECTS[version].stateful:
         answer = {
@@ -277,10 +277,10 @@ def opened(role: Role, version: str, config: Config | None = None) -> Talk:
         }
     else:
         answer = {"resultType": "complete", "supportedVersions": [version], "capabilities": offers}
-    (ready,) = talk.receive(result(asked["id"], answer))
+    (ready,) = harness.receive(result(received["id"], answer))
     assert isinstance(ready, PeerReady)
-    talk.take_sent()
-    return talk
+    harness.take_sent()
+    return harness
 
 
 def call(id: Any, version: str = D, **meta: Any) -> Message:
@@ -290,12 +290,12 @@ def call(id: Any, version: str = D, **meta: Any) -> Message:
     return stateless_request(id, "tools/call", TOOL_CALL, **meta)
 
 
-def server(version: str = D, **limits: Any) -> Talk:
+def server(version: str = D, **limits: Any) -> ConnectionHarness:
     """Return a server that is connected to a client of this revision."""
     return opened(Role.SERVER, version, server_config(limits=Limits(**limits)))
 
 
-def client(version: str = D) -> Talk:
+def client(version: str = D) -> ConnectionHarness:
     """Return a client that is connected to a server of this revision."""
     return opened(Role.CLIENT, version)
 
@@ -362,10 +362,13 @@ class ConnectionPair:
         self.server = Connection(Role.SERVER, server or server_config(*versions))
         self.now = 0.0
         self.transcript: list[tuple[Role, Message]] = []  # the transcript
-        self._talks = {Role.CLIENT: Talk(self.client), Role.SERVER: Talk(self.server)}
+        self._harnesses = {
+            Role.CLIENT: ConnectionHarness(self.client),
+            Role.SERVER: ConnectionHarness(self.server),
+        }
 
     def __getitem__(self, role: Role) -> Connection:
-        return self._talks[role].conn
+        return self._harnesses[role].conn
 
     @property
     def versions(self) -> tuple[str | None, str | None]:
@@ -380,15 +383,15 @@ class ConnectionPair:
 
     def take(self, by: Role) -> list[Message]:
         """Take the queued messages of `by` without delivering them."""
-        said = self._talks[by].take_sent()
-        self.transcript += [(by, message) for message in said]
-        return said
+        messages = self._harnesses[by].take_sent()
+        self.transcript += [(by, message) for message in messages]
+        return messages
 
     def deliver(self, messages: list[Message], *, by: Role) -> list[Event]:
         """Deliver messages of `by` to the other side, and return its events."""
-        talk = self._talks[by.other]
-        talk.now = self.now
-        return talk.receive(*messages)
+        harness = self._harnesses[by.other]
+        harness.now = self.now
+        return harness.receive(*messages)
 
     def move(self, by: Role) -> list[Event]:
         """Deliver the queued messages of `by`, and return the events of the other side."""
@@ -396,7 +399,7 @@ class ConnectionPair:
 
     def deliver_all(self) -> dict[Role, list[Event]]:
         """Deliver messages in both directions until neither side has any."""
-        found: dict[Role, list[Event]] = {role: self._talks[role].events() for role in Role}
+        found: dict[Role, list[Event]] = {role: self._harnesses[role].events() for role in Role}
         while any(self[role].queued() for role in Role):
             for role in Role:
                 found[role.other] += self.move(role)
@@ -434,39 +437,43 @@ class ConnectionPair:
         return event
 
     def result(
-        self, asked: RequestReceived, value: Struct | Mapping[str, Any], *, by: Role = Role.SERVER
+        self,
+        received: RequestReceived,
+        value: Struct | Mapping[str, Any],
+        *,
+        by: Role = Role.SERVER,
     ) -> Any:
         """Send a result, and return it as it arrives."""
-        assert self[by].send_result(asked.id, value)
+        assert self[by].send_result(received.id, value)
         event = only_event(self.move(by), ResultReceived)
-        assert event.id == asked.id
+        assert event.id == received.id
         return event.result
 
     def error(
-        self, asked: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER
+        self, received: RequestReceived, code: int, text: str, *, by: Role = Role.SERVER
     ) -> ErrorReceived:
         """Send an error response, and assert that it arrives."""
-        assert self[by].send_error(asked.id, t.ErrorData(code=code, message=text))
+        assert self[by].send_error(received.id, t.ErrorData(code=code, message=text))
         event = only_event(self.move(by), ErrorReceived)
-        assert event.id == asked.id
+        assert event.id == received.id
         assert str(event.error) == f"{text} ({code})"
         return event
 
     def progress(
-        self, asked: RequestReceived, *told: Any, by: Role = Role.SERVER
+        self, received: RequestReceived, *values: Any, by: Role = Role.SERVER
     ) -> ProgressReceived:
         """Send progress, and assert that it arrives."""
-        assert self[by].send_progress(asked.id, *told)
+        assert self[by].send_progress(received.id, *values)
         event = only_event(self.move(by), ProgressReceived)
-        assert (event.id, event.progress) == (asked.id, told[0])
+        assert (event.id, event.progress) == (received.id, values[0])
         return event
 
     def cancel(
-        self, asked: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT
+        self, received: RequestReceived, reason: str | None = None, *, by: Role = Role.CLIENT
     ) -> None:
         """Cancel the request, and assert that the handler is cancelled."""
-        self[by].send_cancel(asked.id, reason)
-        assert self.move(by) == [RequestCancelled(asked.id, reason)]
+        self[by].send_cancel(received.id, reason)
+        assert self.move(by) == [RequestCancelled(received.id, reason)]
 
     def notify(
         self, method: str, params: Struct | None = None, *, by: Role = Role.SERVER, **options: Any

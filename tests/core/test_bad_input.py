@@ -38,10 +38,10 @@ from tests.core.helpers import (
     STATELESS_META,
     VERSIONS,
     B,
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     assert_error,
     assert_rejected,
     call,
@@ -86,9 +86,9 @@ def bad_row(
     *,
     rejected: bool | None = None,
 ) -> Any:
-    said = message if callable(message) else lambda _: message
+    make = message if callable(message) else lambda _: message
     return pytest.param(
-        Bad(said, code, id, text, code is not None if rejected is None else rejected), id=name
+        Bad(make, code, id, text, code is not None if rejected is None else rejected), id=name
     )
 
 
@@ -194,10 +194,12 @@ ROWS: list[Any] = [
 ]  # fmt: skip
 
 
-def server_of(version: str, limits: Limits = LIMITS) -> Talk:
+def server_of(version: str, limits: Limits = LIMITS) -> ConnectionHarness:
     offers = t.ServerCapabilities(tools=t.ToolsCapability())
     if version == NEW:
-        return Talk(Connection(SERVER, server_config(capabilities=offers, limits=limits)))
+        return ConnectionHarness(
+            Connection(SERVER, server_config(capabilities=offers, limits=limits))
+        )
     served = ALL if DIALECTS[version].stateful else (version,)
     return opened(SERVER, version, server_config(*served, capabilities=offers, limits=limits))
 
@@ -222,15 +224,15 @@ def _with_token(params: Message | None, more: Message) -> list[Message]:
     return [] if params is None else [params]
 
 
-def still_answers(talk: Talk, version: str) -> bool:
+def still_answers(harness: ConnectionHarness, version: str) -> bool:
     """True if the next valid message is answered."""
     if version in STATEFUL:
-        return talk.response_to(ping("next")) == result("next")
-    if version == NEW and talk.response_to(ping("next")) != result("next"):
+        return harness.response_to(ping("next")) == result("next")
+    if version == NEW and harness.response_to(ping("next")) != result("next"):
         return False
     return (
         "supportedVersions"
-        in talk.response_to(stateless_request("next", "server/discover"))["result"]
+        in harness.response_to(stateless_request("next", "server/discover"))["result"]
     )
 
 
@@ -255,16 +257,16 @@ def still_answers(talk: Talk, version: str) -> bool:
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("row", ROWS)
 def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> None:
-    talk = server_of(version)
-    before = talk.conn.state
-    events = talk.receive(row.message(request_builder(version)))
+    harness = server_of(version)
+    before = harness.conn.state
+    events = harness.receive(row.message(request_builder(version)))
     if row.rejected:
         assert_rejected(events, row.text)
     else:
         assert events == []
-    said = talk.take_sent()
+    sent = harness.take_sent()
     if row.code is None:
-        assert said == []
+        assert sent == []
     else:
         code, id = row.code, row.id
         if id is NO_ID:
@@ -277,11 +279,11 @@ def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> 
             and _no_meta(row, version)
         ):
             code = -32600  # without `_meta` it belongs to a session that was not opened
-        assert_error(single(said), code, id, row.text if code == row.code else "")
-        assert "\n" not in single(said)["error"]["message"]
-        assert len(single(said)["error"]["message"]) < 300
-    assert talk.conn.state is before
-    assert still_answers(talk, version)
+        assert_error(single(sent), code, id, row.text if code == row.code else "")
+        assert "\n" not in single(sent)["error"]["message"]
+        assert len(single(sent)["error"]["message"]) < 300
+    assert harness.conn.state is before
+    assert still_answers(harness, version)
 
 
 def _no_meta(row: Bad, version: str) -> bool:
@@ -294,22 +296,22 @@ def _no_meta(row: Bad, version: str) -> bool:
 @pytest.mark.parametrize("row", ROWS)
 def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: str) -> None:
     """A client answers only messages with an id, and in a stateless revision none."""
-    talk = opened(CLIENT, version, client_config(version, limits=LIMITS))
-    before = talk.conn.state
-    events = talk.receive(row.message(request_builder(version)))
+    harness = opened(CLIENT, version, client_config(version, limits=LIMITS))
+    before = harness.conn.state
+    events = harness.receive(row.message(request_builder(version)))
     assert all(isinstance(event, MessageRejected) for event in events)
     assert len(events) <= 1
     assert [event.error for event in events] != [] or not row.rejected  # type: ignore[union-attr]
-    for said in talk.take_sent():
+    for response in harness.take_sent():
         assert DIALECTS[version].stateful
-        assert said["id"] == row.id
-        assert "error" in said
-    assert talk.conn.state is before
-    id = talk.conn.send_request("tools/list")
-    talk.take_sent()
-    assert type_names(talk.receive(result(id, {"tools": []}))) == ["ResultReceived"]
+        assert response["id"] == row.id
+        assert "error" in response
+    assert harness.conn.state is before
+    id = harness.conn.send_request("tools/list")
+    harness.take_sent()
+    assert type_names(harness.receive(result(id, {"tools": []}))) == ["ResultReceived"]
     if DIALECTS[version].stateful:
-        assert talk.response_to(ping("next")) == result("next")
+        assert harness.response_to(ping("next")) == result("next")
 
 
 @pytest.mark.requirement("RPC-19", "STDIO-6")
@@ -333,9 +335,9 @@ def test_bad_input_at_client_is_reported_and_rarely_answered(row: Bad, version: 
     ],
 )
 def test_odd_but_valid_input_accepted(version: str, change: Callable[[bytes], bytes]) -> None:
-    talk = server_of(version)
+    harness = server_of(version)
     assert type_names(
-        talk.receive(change(encoded(request_builder(version)(1, "tools/call", {"name": "t"}))))
+        harness.receive(change(encoded(request_builder(version)(1, "tools/call", {"name": "t"}))))
     ) == ["RequestReceived"]
 
 
@@ -346,135 +348,141 @@ def test_odd_but_valid_input_accepted(version: str, change: Callable[[bytes], by
 )
 def test_array_message_without_batches_rejected(version: str, array: str) -> None:
     """In 2025-03-26 an array is a batch."""
-    talk = server_of(version)
-    talk.receive(array)
-    said = talk.take_sent()
+    harness = server_of(version)
+    harness.receive(array)
+    sent = harness.take_sent()
     if version == B:
-        assert len(said) == 1
+        assert len(sent) == 1
     else:
         assert_error(
-            single(said), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...
+            single(sent), -32600, None if version == NEW or DIALECTS[version].null_error_id else ...
         )
-    assert still_answers(talk, version)
+    assert still_answers(harness, version)
 
 
 @pytest.mark.requirement("RPC-4", "RPC-5")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_id_in_use_rejected(version: str) -> None:
-    talk = server_of(version)
-    assert type_names(talk.receive(call(1, version), call("1", version))) == ["RequestReceived"] * 2
+    harness = server_of(version)
+    assert (
+        type_names(harness.receive(call(1, version), call("1", version))) == ["RequestReceived"] * 2
+    )
     for id in (1, "1"):
-        assert_error(talk.error_response_to(call(id, version)), -32600, id, "still in use")
+        assert_error(harness.error_response_to(call(id, version)), -32600, id, "still in use")
     # This also holds for requests that the connection answers itself.
     own = ping(1) if version in STATEFUL else stateless_request(1, "server/discover")
-    assert_error(talk.error_response_to(own), -32600, 1, "still in use")
-    assert still_answers(talk, version)
+    assert_error(harness.error_response_to(own), -32600, 1, "still in use")
+    assert still_answers(harness, version)
 
 
 @pytest.mark.requirement("LIFE-10", "LIFE-12", "PING-2")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_handshake_out_of_order_rejected(version: str) -> None:
-    talk = Talk(Connection(SERVER, server_config(*STATEFUL)))
-    assert_error(talk.error_response_to(call(1, version)), -32600, 1, "send initialize first")
-    assert_error(talk.error_response_to(request(2, "odd")), -32600, 2, "send initialize first")
-    assert talk.receive(INITIALIZED) == []
+    harness = ConnectionHarness(Connection(SERVER, server_config(*STATEFUL)))
+    assert_error(harness.error_response_to(call(1, version)), -32600, 1, "send initialize first")
+    assert_error(harness.error_response_to(request(2, "odd")), -32600, 2, "send initialize first")
+    assert harness.receive(INITIALIZED) == []
     assert_error(
-        talk.error_response_to(initialize(version, 3, capabilities=[])), -32602, 3, "initialize"
+        harness.error_response_to(initialize(version, 3, capabilities=[])), -32602, 3, "initialize"
     )
-    assert_error(talk.error_response_to([initialize(version, 4)]), -32600, None)
-    assert talk.conn.state is State.NEW
-    assert talk.response_to(initialize(version, 5))["result"]["protocolVersion"] == version
-    assert_error(talk.error_response_to(initialize(version, 6)), -32600, 6, "already sent")
-    assert still_answers(talk, version)
-    assert type_names(talk.receive(INITIALIZED)) == ["PeerReady"]
+    assert_error(harness.error_response_to([initialize(version, 4)]), -32600, None)
+    assert harness.conn.state is State.NEW
+    assert harness.response_to(initialize(version, 5))["result"]["protocolVersion"] == version
+    assert_error(harness.error_response_to(initialize(version, 6)), -32600, 6, "already sent")
+    assert still_answers(harness, version)
+    assert type_names(harness.receive(INITIALIZED)) == ["PeerReady"]
     for other in STATEFUL:
-        assert_error(talk.error_response_to(initialize(other, 7)), -32600, 7, "already initialized")
-    assert talk.conn.peer is not None
-    assert talk.conn.peer.dialect.version == version
-    assert still_answers(talk, version)
+        assert_error(
+            harness.error_response_to(initialize(other, 7)), -32600, 7, "already initialized"
+        )
+    assert harness.conn.peer is not None
+    assert harness.conn.peer.dialect.version == version
+    assert still_answers(harness, version)
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("size", [1, 7, 100, 1999, 2000, 2001, 10_000])
 def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> None:
     """It is reported once, in chunks of any size."""
-    talk = server_of(version, Limits(message=2000))
+    harness = server_of(version, Limits(message=2000))
     data = b"x" * 9000 + b"\n"
     events: list[Any] = []
     for start in range(0, len(data), size):
-        events += talk.receive_bytes(data[start : start + size])
+        events += harness.receive_bytes(data[start : start + size])
     assert_rejected(events, "longer than 2000 bytes")
-    assert single(talk.take_sent())["error"]["code"] == -32700
-    assert still_answers(talk, version)
+    assert single(harness.take_sent())["error"]["code"] == -32700
+    assert still_answers(harness, version)
 
 
 def test_endless_line_uses_constant_memory() -> None:
     """300 MB without a newline take constant memory, and the time to search them once."""
-    talk = Talk(Connection(SERVER, server_config()))
+    harness = ConnectionHarness(Connection(SERVER, server_config()))
     chunk = b"x" * 1_000_000
     reported = 0
     held = 0
     tracemalloc.start()
     started = time.perf_counter()
     for _ in range(300):
-        reported += len(talk.receive_bytes(chunk))
-        held = max(held, len(talk.conn._input))
+        reported += len(harness.receive_bytes(chunk))
+        held = max(held, len(harness.conn._input))
     took = time.perf_counter() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert reported == 1
-    assert len(talk.take_sent()) == 1
+    assert len(harness.take_sent()) == 1
     assert held <= Limits().message + len(chunk)
     assert peak < 20_000_000
     assert took < 2
-    assert talk.receive_bytes(b"\n") == []
-    assert still_answers(talk, NEW)
+    assert harness.receive_bytes(b"\n") == []
+    assert still_answers(harness, NEW)
 
 
 @pytest.mark.requirement("DEC-12")
 def test_unread_ping_responses_pause_reading() -> None:
     """A paused driver stops reading, so neither the input nor the outbox grows."""
     count = 200_000
-    talk = opened(SERVER, D)
+    harness = opened(SERVER, D)
     flood = b"".join(encoded(ping(i)) + b"\n" for i in range(count))
     view = memoryview(flood)
     limit, chunk, read = Limits().queued, 65_536, 0
     assert len(flood) > 5 * limit
-    while not talk.paused():
-        assert talk.receive_bytes(bytes(view[read : read + chunk])) == []
+    while not harness.paused():
+        assert harness.receive_bytes(bytes(view[read : read + chunk])) == []
         read += chunk
     assert read < 3 * limit
-    assert limit < talk.conn.queued() < limit + 100
-    assert len(talk.conn._input) <= chunk
-    assert talk.advance_time(3600.0) == []  # no timeout ends this pause: the peer has to read
-    assert talk.paused()
+    assert limit < harness.conn.queued() < limit + 100
+    assert len(harness.conn._input) <= chunk
+    assert harness.advance_time(3600.0) == []  # no timeout ends this pause: the peer has to read
+    assert harness.paused()
     answered = 0
-    while talk.conn.queued():
-        answered += talk.conn.data_to_send().count(b"\n")
-        assert talk.events() == []
-        while not talk.paused() and read < len(flood):
-            talk.receive_bytes(bytes(view[read : read + chunk]))
+    while harness.conn.queued():
+        answered += harness.conn.data_to_send().count(b"\n")
+        assert harness.events() == []
+        while not harness.paused() and read < len(flood):
+            harness.receive_bytes(bytes(view[read : read + chunk]))
             read += chunk
-        assert talk.conn.queued() < limit + 100
+        assert harness.conn.queued() < limit + 100
     assert answered == count
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_flood_without_pause_stays_bounded(version: str) -> None:
     """Requests in flight and waiting stay within their limits."""
-    talk = opened(SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0)))
+    harness = opened(
+        SERVER, version, server_config(limits=Limits(in_flight=5, waiting=5, pause=1.0))
+    )
     flood = [call(i, version) for i in range(1000)]
-    assert type_names(talk.receive(*flood)) == ["RequestReceived"] * 5
-    assert talk.paused()
-    refused = talk.advance_time(1.0)
+    assert type_names(harness.receive(*flood)) == ["RequestReceived"] * 5
+    assert harness.paused()
+    refused = harness.advance_time(1.0)
     assert type_names(refused) == ["MessageRejected"] * 990
-    assert [message["id"] for message in talk.take_sent()] == list(range(10, 1000))
-    assert talk.conn.in_flight == 5
+    assert [message["id"] for message in harness.take_sent()] == list(range(10, 1000))
+    assert harness.conn.in_flight == 5
     for id in range(10):
-        talk.conn.send_result(id, t.CallToolResult(content=[]))
-        talk.events()
-    assert len(talk.take_sent()) == 10
-    assert still_answers(talk, version)
+        harness.conn.send_result(id, t.CallToolResult(content=[]))
+        harness.events()
+    assert len(harness.take_sent()) == 10
+    assert still_answers(harness, version)
 
 
 @pytest.mark.requirement("RPC-17")
@@ -483,18 +491,18 @@ def test_request_flood_without_pause_stays_bounded(version: str) -> None:
     "half", ["{", '{"jsonrpc":"2.0","id":1,"method":"ping"}', " ", "\r", "x" * 3000]
 )
 def test_eof_inside_message_rejected(version: str, half: str) -> None:
-    talk = server_of(version, Limits(message=2000))
-    events = [*talk.receive_bytes(half.encode()), *talk.receive_eof()]
+    harness = server_of(version, Limits(message=2000))
+    events = [*harness.receive_bytes(half.encode()), *harness.receive_eof()]
     assert type_names(events)[-2:] == ["MessageRejected", "ConnectionClosed"]
     assert len(events) == 2 + (len(half) > 2000)
-    assert len(talk.take_sent()) == (len(half) > 2000)
-    assert talk.receive(ping()) == []
+    assert len(harness.take_sent()) == (len(half) > 2000)
+    assert harness.receive(ping()) == []
 
 
 # -- Made up by a machine --------------------------------------------------------------------------
 
 
-def checked_connection(role: Role, version: str) -> Talk:
+def checked_connection(role: Role, version: str) -> ConnectionHarness:
     if role is CLIENT:
         return opened(CLIENT, version, client_config(version))
     return server_of(version)
@@ -566,39 +574,39 @@ def random_lines(draw: st.DrawFn) -> bytes:
 
 
 @given(LISTENERS, st.lists(random_lines(), max_size=6), st.booleans())
-def test_random_input_never_raises(who: tuple[Role, str], said: list[bytes], ends: bool) -> None:
+def test_random_input_never_raises(who: tuple[Role, str], lines: list[bytes], ends: bool) -> None:
     role, version = who
-    talk = checked_connection(role, version)
-    talk.receive(*said)
-    talk.take_sent()
-    for id in list(talk.conn._incoming.table):
-        talk.conn.send_result(id, {})
+    harness = checked_connection(role, version)
+    harness.receive(*lines)
+    harness.take_sent()
+    for id in list(harness.conn._incoming.table):
+        harness.conn.send_result(id, {})
     if ends:
-        assert type_names(talk.receive_eof()).count("ConnectionClosed") == 1
-        assert talk.receive(ping("next")) == []
+        assert type_names(harness.receive_eof()).count("ConnectionClosed") == 1
+        assert harness.receive(ping("next")) == []
         return
-    talk.receive(b"")
-    talk.take_sent()
+    harness.receive(b"")
+    harness.take_sent()
     if role is SERVER and version in (E, NEW):
-        assert "result" in talk.response_to(stateless_request("next", "server/discover"))
+        assert "result" in harness.response_to(stateless_request("next", "server/discover"))
     elif DIALECTS[version].stateful:
-        assert talk.response_to(ping("next")) == result("next")
+        assert harness.response_to(ping("next")) == result("next")
     else:
-        id = talk.conn.send_request("tools/list")
-        assert type_names(talk.receive(result(id, {"tools": []}))) == ["ResultReceived"]
+        id = harness.conn.send_request("tools/list")
+        assert type_names(harness.receive(result(id, {"tools": []}))) == ["ResultReceived"]
 
 
 @given(st.sampled_from([*VERSIONS, NEW]), st.lists(random_lines(), max_size=8))
-def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) -> None:
+def test_every_valid_request_gets_one_response(version: str, lines: list[bytes]) -> None:
     """Messages that are no requests get none, and cancelled requests get none."""
-    talk = server_of(version)
-    asked: Counter[tuple[type, Any]] = Counter()
+    harness = server_of(version)
+    sent: Counter[tuple[type, Any]] = Counter()
     unnamed = 0
     events = []
-    for data in said:
-        events += talk.receive(data)
+    for data in lines:
+        events += harness.receive(data)
     answered = Counter[Any]()
-    for message in talk.take_sent():
+    for message in harness.take_sent():
         if message.get("id") is None:
             unnamed += 1
         else:
@@ -606,16 +614,16 @@ def test_every_valid_request_gets_one_response(version: str, said: list[bytes]) 
         assert ("result" in message) is not ("error" in message)
     for event in events:
         if isinstance(event, RequestReceived):
-            if talk.conn.send_result(event.id, {}):
+            if harness.conn.send_result(event.id, {}):
                 answered[type(event.id), event.id] += 1
             else:
-                asked[type(event.id), event.id] -= 1  # cancelled
+                sent[type(event.id), event.id] -= 1  # cancelled
         assert not isinstance(event, ConnectionClosed)
-    for message in talk.take_sent():
+    for message in harness.take_sent():
         assert "result" in message
-    for data in said:
-        asked += Counter(_requests_with_usable_id(data, batches=version == B))
-    assert +answered == +asked
+    for data in lines:
+        sent += Counter(_requests_with_usable_id(data, batches=version == B))
+    assert +answered == +sent
     assert unnamed <= sum(isinstance(event, MessageRejected) for event in events)
 
 
@@ -646,8 +654,8 @@ def test_shared_config_is_unchanged_by_input() -> None:
     """All connections of a server share one configuration."""
     config: Config = server_config()
     before = repr(config), config.versions, dict(config.receivable[SERVER])
-    talk = Talk(Connection(SERVER, config))
-    talk.receive(
+    harness = ConnectionHarness(Connection(SERVER, config))
+    harness.receive(
         initialize(),
         INITIALIZED,
         request(1, "logging/setLevel", {"level": "error"}),

@@ -38,10 +38,10 @@ from tests.core.helpers import (
     INITIALIZED,
     VERSIONS,
     B,
+    ConnectionHarness,
     ConnectionPair,
     D,
     Message,
-    Talk,
     call,
     chunks,
     client_config,
@@ -68,20 +68,20 @@ def conversation(version: str) -> list[tuple[Role, Any]]:
         pair.request("tools/list"),
         t.ListToolsResult(tools=[t.Tool(name="t", input_schema={"type": "object"})]),
     )
-    asked = pair.request(
+    received = pair.request(
         "tools/call",
         t.CallToolParams(name="größe", arguments=Raw(b'{"a":"\xe2\x82\xac"}')),
         progress=True,
     )
-    pair.progress(asked, 0.5)
+    pair.progress(received, 0.5)
     pair.notify(
         "notifications/message",
         t.LoggingMessageParams(level="info", data={"a": ["b", None]}),
-        related=asked.id,
+        related=received.id,
     )
-    pair.progress(asked, 1, 2, "half \U0001f600 way")
+    pair.progress(received, 1, 2, "half \U0001f600 way")
     pair.result(
-        asked,
+        received,
         t.CallToolResult(
             content=[t.TextContent('a "quoted" line\nand another')], structured_content={"a": 1}
         ),
@@ -190,59 +190,63 @@ class Stream(NamedTuple):
     role: Role
     versions: list[str]
     limits: Limits | None
-    heard: bytes
-    asked: list[Message]
+    received: bytes
+    requests: list[Message]
 
 
 @cache
 def stream(name: str, role: Role) -> Stream:
     about, *rows = map(json.loads, (STREAMS / f"{name}.jsonl").read_text("utf-8").splitlines())
-    heard = b"".join(line(row[role.other.value]) + b"\n" for row in rows if role.other.value in row)
-    asked = [row[role.value] for row in rows if role.value in row and "method" in row[role.value]]
+    received = b"".join(
+        line(row[role.other.value]) + b"\n" for row in rows if role.other.value in row
+    )
+    requests = [
+        row[role.value] for row in rows if role.value in row and "method" in row[role.value]
+    ]
     limits = Limits(message=about["limit"]) if "limit" in about else None
-    first = [message for message in asked if "id" in message][:1] if role is CLIENT else []
-    asked = [message for message in asked if "id" in message and message not in first]
-    return Stream(name, role, about["versions"], limits, heard, asked)
+    first = [message for message in requests if "id" in message][:1] if role is CLIENT else []
+    requests = [message for message in requests if "id" in message and message not in first]
+    return Stream(name, role, about["versions"], limits, received, requests)
 
 
-def line(said: Any) -> bytes:
-    return said.encode("latin-1") if isinstance(said, str) else encoded(said)
+def line(entry: Any) -> bytes:
+    return entry.encode("latin-1") if isinstance(entry, str) else encoded(entry)
 
 
 class Replay:
-    """A connection that receives a stream; `told` are its events in comparable form."""
+    """A connection that receives a stream; `events` holds its events in comparable form."""
 
     def __init__(self, stream: Stream) -> None:
         config = (server_config if stream.role is SERVER else client_config)(
             *stream.versions, limits=stream.limits
         )
-        self.talk = Talk(Connection(stream.role, config))
-        self.asked = stream.asked
-        self.told: list[Any] = []
-        self.said: list[Message] = []
+        self.harness = ConnectionHarness(Connection(stream.role, config))
+        self.requests = stream.requests
+        self.events: list[Any] = []
+        self.sent: list[Message] = []
         if stream.role is CLIENT:
-            self.talk.conn.open(0.0)
+            self.harness.conn.open(0.0)
 
-    def hears(self, *pieces: bytes) -> Replay:
+    def receive(self, *pieces: bytes) -> Replay:
         for piece in pieces:
-            self.talk.conn.receive_data(piece, 0.0)
+            self.harness.conn.receive_data(piece, 0.0)
             self.look()
         return self
 
     def ends(self) -> list[Event]:
-        self.talk.conn.receive_data(b"", 0.0)
+        self.harness.conn.receive_data(b"", 0.0)
         return self.look()
 
     def look(self) -> list[Event]:
         """Process the events one by one: the response to a request may be in the same chunk."""
         seen = []
-        while isinstance(event := self.talk.conn.next_event(), Struct):
+        while isinstance(event := self.harness.conn.next_event(), Struct):
             seen.append(event)
-            self.told.append(comparable(event))
+            self.events.append(comparable(event))
             if isinstance(event, PeerReady):
-                for message in self.asked:
-                    send_own(self.talk.conn, message)
-        self.said += self.talk.take_sent()
+                for message in self.requests:
+                    send_own(self.harness.conn, message)
+        self.sent += self.harness.take_sent()
         return seen
 
 
@@ -286,8 +290,8 @@ SIDES = [
 
 @cache
 def replayed_at_once(name: str, role: Role) -> tuple[list[Any], list[Message]]:
-    replay = Replay(stream(name, role)).hears(stream(name, role).heard)
-    return replay.told, replay.said
+    replay = Replay(stream(name, role)).receive(stream(name, role).received)
+    return replay.events, replay.sent
 
 
 @pytest.mark.parametrize("name", [*VERSIONS, *BAD_INPUT])
@@ -320,8 +324,8 @@ KINDS = {
 @pytest.mark.parametrize("role", Role)
 def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
     """Otherwise the tests below would compare little."""
-    told, said = replayed_at_once(version, role)
-    found = {event[0] for event in told}
+    events, sent = replayed_at_once(version, role)
+    found = {event[0] for event in events}
     if DIALECTS[version].stateful:
         assert found == KINDS[role]
     elif role is SERVER:
@@ -335,14 +339,16 @@ def test_replay_of_recording_is_complete(version: str, role: Role) -> None:
             "ProgressReceived",
             "InputRequested",
         }
-    assert said
+    assert sent
 
 
 @pytest.mark.parametrize(("name", "role"), SIDES)
 def test_stream_byte_by_byte_gives_same_events(name: str, role: Role) -> None:
-    heard = stream(name, role).heard
-    replay = Replay(stream(name, role)).hears(*(heard[i : i + 1] for i in range(len(heard))))
-    assert (replay.told, replay.said) == replayed_at_once(name, role)
+    received = stream(name, role).received
+    replay = Replay(stream(name, role)).receive(
+        *(received[i : i + 1] for i in range(len(received)))
+    )
+    assert (replay.events, replay.sent) == replayed_at_once(name, role)
 
 
 @pytest.mark.parametrize(("name", "role"), SIDES)
@@ -351,10 +357,10 @@ def test_stream_byte_by_byte_gives_same_events(name: str, role: Role) -> None:
 def test_stream_in_random_chunks_gives_same_events(
     name: str, role: Role, data: st.DataObject
 ) -> None:
-    heard = stream(name, role).heard
-    cuts = data.draw(st.lists(st.integers(1, len(heard) - 1), max_size=30))
-    replay = Replay(stream(name, role)).hears(*chunks(heard, cuts))
-    assert (replay.told, replay.said) == replayed_at_once(name, role)
+    received = stream(name, role).received
+    cuts = data.draw(st.lists(st.integers(1, len(received) - 1), max_size=30))
+    replay = Replay(stream(name, role)).receive(*chunks(received, cuts))
+    assert (replay.events, replay.sent) == replayed_at_once(name, role)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -362,34 +368,34 @@ def test_stream_in_random_chunks_gives_same_events(
 def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
     """This is the way of transports with message boundaries."""
     replay = Replay(stream(version, role))
-    for said in stream(version, role).heard.split(b"\n")[:-1]:
-        replay.talk.conn.receive_message(said, 0.0)
+    for raw in stream(version, role).received.split(b"\n")[:-1]:
+        replay.harness.conn.receive_message(raw, 0.0)
         replay.look()
-    assert (replay.told, replay.said) == replayed_at_once(version, role)
+    assert (replay.events, replay.sent) == replayed_at_once(version, role)
 
 
 @pytest.mark.requirement("RPC-17", "LIFE-17")
 @pytest.mark.parametrize(("name", "role"), SIDES)
 def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
     """A truncated stream gives a prefix of the events and one end, and no exception."""
-    heard = stream(name, role).heard
-    told, _ = replayed_at_once(name, role)
-    for end in range(len(heard) + 1):
-        replay = Replay(stream(name, role)).hears(*[heard[:end]] * (end > 0))
-        assert replay.told == told[: len(replay.told)]
+    received = stream(name, role).received
+    events, _ = replayed_at_once(name, role)
+    for end in range(len(received) + 1):
+        replay = Replay(stream(name, role)).receive(*[received[:end]] * (end > 0))
+        assert replay.events == events[: len(replay.events)]
         *before, closed = replay.ends()
         assert isinstance(closed, ConnectionClosed)
         half = [event for event in before if isinstance(event, MessageRejected)]
-        assert len(half) == (end > 0 and heard[end - 1] != 0x0A)
+        assert len(half) == (end > 0 and received[end - 1] != 0x0A)
         rest = [event for event in before if event not in half]
         assert {type(event).__name__ for event in rest} <= {"RequestCancelled"}
 
 
 def test_recording_speaks_its_own_revision() -> None:
     for version in VERSIONS:
-        told, _ = replayed_at_once(version, CLIENT)
-        assert told[0][0] == "PeerReady"
-        assert told[0][1][1] == f"<Dialect {version}>"
+        events, _ = replayed_at_once(version, CLIENT)
+        assert events[0][0] == "PeerReady"
+        assert events[0][1][1] == f"<Dialect {version}>"
 
 
 if __name__ == "__main__":

@@ -36,11 +36,11 @@ from tests.core.helpers import (
     A,
     B,
     C,
+    ConnectionHarness,
     ConnectionPair,
     D,
     E,
     Message,
-    Talk,
     assert_closed,
     assert_error,
     call,
@@ -72,55 +72,56 @@ CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))
 @pytest.mark.parametrize("version", STATEFUL)
 def test_stateless_requests_beside_session_keep_their_revision(version: str) -> None:
     """One server connection carries a session and stateless requests, as for two clients."""
-    talk = Talk(Connection(SERVER, server_config()))
+    harness = ConnectionHarness(Connection(SERVER, server_config()))
     assert (
         only_event(
-            talk.receive(stateless_request(1, "tools/call", {"name": "t"})), RequestReceived
+            harness.receive(stateless_request(1, "tools/call", {"name": "t"})), RequestReceived
         ).peer.dialect.version
         == E
     )
     assert (
-        talk.response_to(stateless_request("probe", "server/discover"))["result"]["resultType"]
+        harness.response_to(stateless_request("probe", "server/discover"))["result"]["resultType"]
         == "complete"
     )
-    assert talk.conn.state is State.NEW
-    assert talk.response_to(initialize(version, "i"))["result"]["protocolVersion"] == version
+    assert harness.conn.state is State.NEW
+    assert harness.response_to(initialize(version, "i"))["result"]["protocolVersion"] == version
     assert (
         only_event(
-            talk.receive(stateless_request(2, "tools/call", {"name": "t"})), RequestReceived
+            harness.receive(stateless_request(2, "tools/call", {"name": "t"})), RequestReceived
         ).peer.dialect.version
         == E
     )
-    only_event(talk.receive(INITIALIZED), PeerReady)
-    session = only_event(talk.receive(call(3, version)), RequestReceived)
+    only_event(harness.receive(INITIALIZED), PeerReady)
+    session = only_event(harness.receive(call(3, version)), RequestReceived)
     stateless = only_event(
-        talk.receive(stateless_request(4, "tools/call", {"name": "t"})), RequestReceived
+        harness.receive(stateless_request(4, "tools/call", {"name": "t"})), RequestReceived
     )
     assert (session.peer.dialect.version, stateless.peer.dialect.version) == (version, E)
     # A method that a revision lacks is missing for requests of that revision only.
-    assert_error(talk.error_response_to(stateless_request(5, "ping")), -32601, 5)
-    assert talk.response_to(ping(6)) == result(6)
-    assert_error(talk.error_response_to(request(7, "server/discover")), -32601, 7)
+    assert_error(harness.error_response_to(stateless_request(5, "ping")), -32601, 5)
+    assert harness.response_to(ping(6)) == result(6)
+    assert_error(harness.error_response_to(request(7, "server/discover")), -32601, 7)
     assert (
-        "supportedVersions" in talk.response_to(stateless_request(8, "server/discover"))["result"]
+        "supportedVersions"
+        in harness.response_to(stateless_request(8, "server/discover"))["result"]
     )
     for id in (4, 3, 2, 1):
-        talk.conn.send_result(id, t.CallToolResult(content=[]))
-    answers = talk.take_sent()
+        harness.conn.send_result(id, t.CallToolResult(content=[]))
+    answers = harness.take_sent()
     assert [message["id"] for message in answers] == [4, 3, 2, 1]
     assert ["resultType" in message["result"] for message in answers] == [True, False, True, True]
     # All requests of a connection share one space of ids.
-    only_event(talk.receive(call(9, version)), RequestReceived)
+    only_event(harness.receive(call(9, version)), RequestReceived)
     assert_error(
-        talk.error_response_to(stateless_request(9, "tools/call", {"name": "t"})),
+        harness.error_response_to(stateless_request(9, "tools/call", {"name": "t"})),
         -32600,
         9,
         "still in use",
     )
-    assert talk.receive(cancelled(9)) == [RequestCancelled(9)]
+    assert harness.receive(cancelled(9)) == [RequestCancelled(9)]
 
 
-# -- Who can talk to whom --------------------------------------------------------------------------
+# -- Pairs of client and server --------------------------------------------------------------------
 
 LEGACY, BOTH = STATEFUL, ALL
 MODERN = (E,)
@@ -201,10 +202,10 @@ def test_opened_pair_knows_peer_capabilities_and_info(version: str) -> None:
         client=client_config(version, capabilities=wants),
         server=server_config(version, capabilities=offers),
     ).open()
-    asked = pair.request("tools/list")
+    received = pair.request("tools/list")
     assert pair.client.peer is not None
-    known, seen = asked.peer.capabilities, pair.client.peer.capabilities
-    assert (asked.peer.info, pair.client.peer.info) == (CLIENT_INFO, SERVER_INFO)
+    known, seen = received.peer.capabilities, pair.client.peer.capabilities
+    assert (received.peer.info, pair.client.peer.info) == (CLIENT_INFO, SERVER_INFO)
     assert known == DIALECTS[version].fit(wants)
     assert seen == DIALECTS[version].fit(offers)
     place = VERSIONS.index(version)
@@ -368,32 +369,34 @@ SERVERS: list[Any] = [
 def test_client_with_any_server_behaviour_opens_or_fails(
     versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
 ) -> None:
-    talk = Talk(Connection(CLIENT, client_config(*versions, initialize_timeout=30.0)))
-    talk.conn.open(0.0)
-    asked: list[str] = []
+    harness = ConnectionHarness(
+        Connection(CLIENT, client_config(*versions, initialize_timeout=30.0))
+    )
+    harness.conn.open(0.0)
+    received: list[str] = []
     events: list[Any] = []
     ids = set()
     for answer in answers:
-        question = single(talk.take_sent())
-        asked.append(question["method"])
+        question = single(harness.take_sent())
+        received.append(question["method"])
         ids.add(question["id"])
         if answer is SILENCE:
-            deadline = talk.conn.next_deadline()
+            deadline = harness.conn.next_deadline()
             assert deadline is not None
-            events += talk.advance_time(deadline - talk.now)
+            events += harness.advance_time(deadline - harness.now)
         else:
-            events += talk.receive(answer(question["id"]))
-    assert asked == questions
+            events += harness.receive(answer(question["id"]))
+    assert received == questions
     assert len(ids) == len(questions)
     if outcome is None:
         assert_closed(events, error=ConnectFailed)
-        assert talk.take_sent() == []
+        assert harness.take_sent() == []
         return
     peer = only_event(events, PeerReady).peer
     assert peer.dialect.version == outcome
-    assert talk.take_sent() == ([INITIALIZED] if peer.dialect.stateful else [])
+    assert harness.take_sent() == ([INITIALIZED] if peer.dialect.stateful else [])
     # The next connection needs no probe.
-    again = Talk(Connection(CLIENT, client_config(*versions)))
+    again = ConnectionHarness(Connection(CLIENT, client_config(*versions)))
     again.conn.open(0.0, known_peer=peer)
     assert [message["method"] for message in again.take_sent()] == (
         ["initialize"] if peer.dialect.stateful else []
@@ -410,12 +413,14 @@ def test_known_peer_saves_the_probe(config: Config) -> None:
 
 def test_stateless_server_uses_capabilities_of_each_request() -> None:
     """No capabilities are kept from one stateless request to the next."""
-    talk = opened(SERVER, E)
+    harness = opened(SERVER, E)
     offers: list[Message] = [{"elicitation": {}}, {}]
     seen = []
     for id, offered in enumerate(offers):
-        asked = stateless_request(id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered})
-        seen.append(only_event(talk.receive(asked), RequestReceived).peer.capabilities)
+        received = stateless_request(
+            id, "tools/call", {"name": "t"}, **{META_CAPABILITIES: offered}
+        )
+        seen.append(only_event(harness.receive(received), RequestReceived).peer.capabilities)
     assert seen == [
         t.ClientCapabilities(elicitation=t.ElicitationCapability()),
         t.ClientCapabilities(),

@@ -33,10 +33,10 @@ from tests.core.helpers import (
     VERSIONS,
     A,
     C,
+    ConnectionHarness,
     ConnectionPair,
     D,
     E,
-    Talk,
     assert_closed,
     cancelled,
     client_config,
@@ -131,9 +131,9 @@ def without_added_members(result: Any) -> Any:
 def test_pair_client_request_gets_result(
     pair: ConnectionPair, method: str, params: Any, answer: Any
 ) -> None:
-    asked = pair.request(method, params)
-    assert asked.peer.dialect is pair.client.peer.dialect  # type: ignore[union-attr]
-    assert without_added_members(pair.result(asked, answer)) == without_added_members(answer)
+    received = pair.request(method, params)
+    assert received.peer.dialect is pair.client.peer.dialect  # type: ignore[union-attr]
+    assert without_added_members(pair.result(received, answer)) == without_added_members(answer)
     assert pair.is_idle()
 
 
@@ -151,9 +151,9 @@ def test_pair_server_request_gets_result(
         assert session.move(SERVER) == []
         assert only_event(session.move(CLIENT), ResultReceived).result == answer
     else:
-        asked = session.request(method, params, by=SERVER)
-        assert asked.id == 1
-        assert session.result(asked, answer, by=CLIENT) == answer
+        received = session.request(method, params, by=SERVER)
+        assert received.id == 1
+        assert session.result(received, answer, by=CLIENT) == answer
     assert session.is_idle()
 
 
@@ -163,27 +163,27 @@ def test_pair_stateless_server_request_raises(
     since: str, method: str, params: Any, answer: Any
 ) -> None:
     pair = ConnectionPair(E).open()
-    asked = pair.request("tools/call", CALL)
+    received = pair.request("tools/call", CALL)
     with pytest.raises(LocalProtocolError, match="sends no requests"):
-        pair.server.send_request(method, params, related=asked.id)
+        pair.server.send_request(method, params, related=received.id)
     assert pair.is_idle()
 
 
 @pytest.mark.requirement("RPC-27", "RPC-28", "RPC-29", "STDIO-8")
 def test_pair_stateless_server_request_gets_no_response() -> None:
-    talk = opened(CLIENT, E)
-    (rejected,) = talk.receive(request(1, "roots/list"))
+    harness = opened(CLIENT, E)
+    (rejected,) = harness.receive(request(1, "roots/list"))
     assert "does not send requests in revision 2026-07-28" in str(rejected)
     assert (
-        type_names(talk.receive(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}'))
+        type_names(harness.receive(ping(), '{"jsonrpc":"1.0","id":3,"method":"ping"}'))
         == ["MessageRejected"] * 2
     )
-    assert talk.take_sent() == []
+    assert harness.take_sent() == []
 
 
 def test_pair_request_gets_error(pair: ConnectionPair) -> None:
-    asked = pair.request("tools/call", CALL, token="t")
-    failed = pair.error(asked, -32602, "no such tool")
+    received = pair.request("tools/call", CALL, token="t")
+    failed = pair.error(received, -32602, "no such tool")
     assert isinstance(failed.error, PeerError)
     assert (failed.error.code, failed.error.data, failed.token) == (-32602, UNSET, "t")
 
@@ -248,15 +248,15 @@ def test_pair_notification_arrives(
 @pytest.mark.requirement("META-1")
 def test_pair_meta_arrives_unchanged(pair: ConnectionPair) -> None:
     """This holds for requests, results and notifications, beside the members of the revision."""
-    asked = pair.request("tools/call", CALL, meta={"com.example/a": [1]})
-    assert b'"com.example/a":[1]' in bytes(asked.raw)
-    told = pair.notify(
+    received = pair.request("tools/call", CALL, meta={"com.example/a": [1]})
+    assert b'"com.example/a":[1]' in bytes(received.raw)
+    notified = pair.notify(
         "notifications/message",
         t.LoggingMessageParams(level="info", data=1, meta={"com.example/b": {}}),
-        related=asked.id,
+        related=received.id,
     )
-    assert told.params.meta == {"com.example/b": {}}
-    answer = pair.result(asked, t.CallToolResult(content=[], meta={"com.example/c": None}))
+    assert notified.params.meta == {"com.example/b": {}}
+    answer = pair.result(received, t.CallToolResult(content=[], meta={"com.example/c": None}))
     assert answer.meta["com.example/c"] is None
 
 
@@ -268,22 +268,27 @@ def test_pair_notification_to_server_arrives(session: ConnectionPair) -> None:
 @pytest.mark.parametrize("state", ["s", None])
 def test_pair_input_required_then_retry(state: str | None) -> None:
     pair = ConnectionPair(E).open()
-    asked = pair.request("tools/call", CALL, token="t")
+    received = pair.request("tools/call", CALL, token="t")
     questions: dict[str, Any] = {"r": t.ListRootsRequest()}
     pair.server.send_result(
-        asked.id,
+        received.id,
         t.InputRequiredResult(
             result_type="input_required", input_requests=questions, request_state=state
         ),
     )
     event = only_event(pair.move(SERVER), InputRequested)
-    assert (event.id, event.requests, event.state, event.token) == (asked.id, questions, state, "t")
+    assert (event.id, event.requests, event.state, event.token) == (
+        received.id,
+        questions,
+        state,
+        "t",
+    )
     # The request is complete. The retry is another request, with the input.
     again = t.CallToolParams(
         name="t", input_responses={"r": Raw(b'{"roots":[]}')}, request_state=state
     )
     retry = pair.request("tools/call", again, token="t")
-    assert retry.id != asked.id
+    assert retry.id != received.id
     pair.result(retry, t.CallToolResult(content=[]))
 
 
@@ -311,11 +316,11 @@ def test_pair_custom_method_works(version: str) -> None:
         server=server_config(version, methods=[ADD, NEWS]),
     ).open()
     for by in Role if DIALECTS[version].stateful else [CLIENT]:
-        asked = pair.request("acme/add", AddParams(a=1, b=2), by=by, progress=True)
-        assert asked.method is ADD
-        pair.progress(asked, 1, by=by.other)
-        pair.notify("notifications/acme/news", by=by.other, related=asked.id)
-        assert pair.result(asked, AddResult(sum=3), by=by.other).sum == 3
+        received = pair.request("acme/add", AddParams(a=1, b=2), by=by, progress=True)
+        assert received.method is ADD
+        pair.progress(received, 1, by=by.other)
+        pair.notify("notifications/acme/news", by=by.other, related=received.id)
+        assert pair.result(received, AddResult(sum=3), by=by.other).sum == 3
 
 
 @pytest.mark.requirement("VER-13", "RPC-18")
@@ -335,8 +340,8 @@ def test_pair_unknown_custom_method_rejected(version: str, method: str) -> None:
 
 def test_pair_unregistered_custom_result_is_dict() -> None:
     pair = ConnectionPair(client=client_config(D), server=server_config(D, methods=[ADD])).open()
-    asked = pair.request("acme/add", {"a": 1, "b": 2})
-    assert pair.result(asked, AddResult(sum=3)) == {"sum": 3}
+    received = pair.request("acme/add", {"a": 1, "b": 2})
+    assert pair.result(received, AddResult(sum=3)) == {"sum": 3}
 
 
 # -- Progress --------------------------------------------------------------------------------------
@@ -344,31 +349,31 @@ def test_pair_unregistered_custom_result_is_dict() -> None:
 
 @pytest.mark.requirement("PROG-1", "PROG-2", "PROG-4", "PROG-5", "PROG-11")
 def test_pair_progress_arrives(pair: ConnectionPair) -> None:
-    asked = pair.request("tools/call", CALL, token="t", progress=True)
+    first = pair.request("tools/call", CALL, token="t", progress=True)
     other = pair.request("tools/call", CALL, token="u", progress=True)
-    told = [
-        pair.progress(asked, 0.5),
+    received = [
+        pair.progress(first, 0.5),
         pair.progress(other, 1, 2),
-        pair.progress(asked, 1, 2, "half"),
+        pair.progress(first, 1, 2, "half"),
     ]
-    assert [(event.token, event.total) for event in told] == [("t", None), ("u", 2), ("t", 2)]
-    assert told[2].message == (None if pair.versions[0] == A else "half")
-    pair.result(asked, t.CallToolResult(content=[]))
-    assert not pair.server.send_progress(asked.id, 2)
+    assert [(event.token, event.total) for event in received] == [("t", None), ("u", 2), ("t", 2)]
+    assert received[2].message == (None if pair.versions[0] == A else "half")
+    pair.result(first, t.CallToolResult(content=[]))
+    assert not pair.server.send_progress(first.id, 2)
     pair.progress(other, 2)
     assert pair.is_idle()
 
 
 def test_pair_progress_of_client_work_arrives(session: ConnectionPair) -> None:
-    asked = session.request("roots/list", LIST_ROOTS, by=SERVER, token="t", progress=True)
-    assert session.progress(asked, 1, by=CLIENT).token == "t"
+    received = session.request("roots/list", LIST_ROOTS, by=SERVER, token="t", progress=True)
+    assert session.progress(received, 1, by=CLIENT).token == "t"
 
 
 @pytest.mark.requirement("PROG-13", "PROG-5")
 def test_pair_progress_crossing_result_ignored(pair: ConnectionPair) -> None:
-    asked = pair.request("tools/call", CALL, progress=True)
-    pair.server.send_progress(asked.id, 1)
-    pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+    received = pair.request("tools/call", CALL, progress=True)
+    pair.server.send_progress(received.id, 1)
+    pair.server.send_result(received.id, t.CallToolResult(content=[]))
     progress, answer = pair.take(SERVER)
     assert type_names(pair.deliver([answer, progress], by=SERVER)) == ["ResultReceived"]
     assert pair.is_idle()
@@ -380,26 +385,26 @@ def test_pair_progress_crossing_result_ignored(pair: ConnectionPair) -> None:
 @pytest.mark.requirement("CXL-1", "CXL-6", "CXL-7")
 @pytest.mark.parametrize("reason", [None, "enough"])
 def test_pair_cancel_reaches_handler(pair: ConnectionPair, reason: str | None) -> None:
-    asked = pair.request("tools/call", CALL, token="t", progress=True)
-    pair.cancel(asked, reason)
-    assert not pair.server.send_progress(asked.id, 1)
-    assert not pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+    received = pair.request("tools/call", CALL, token="t", progress=True)
+    pair.cancel(received, reason)
+    assert not pair.server.send_progress(received.id, 1)
+    assert not pair.server.send_result(received.id, t.CallToolResult(content=[]))
     assert pair.is_idle()
 
 
 def test_pair_cancel_by_server_reaches_client(session: ConnectionPair) -> None:
-    asked = session.request("roots/list", LIST_ROOTS, by=SERVER)
-    session.cancel(asked, by=SERVER)
-    assert not session.client.send_result(asked.id, t.ListRootsResult(roots=[]))
+    received = session.request("roots/list", LIST_ROOTS, by=SERVER)
+    session.cancel(received, by=SERVER)
+    assert not session.client.send_result(received.id, t.ListRootsResult(roots=[]))
     assert session.is_idle()
 
 
 @pytest.mark.requirement("CXL-9", "CXL-10")
 def test_pair_cancel_crossing_result_ignored(pair: ConnectionPair) -> None:
-    asked = pair.request("tools/call", CALL, progress=True)
-    pair.server.send_progress(asked.id, 1)
-    pair.server.send_result(asked.id, t.CallToolResult(content=[]))
-    pair.client.send_cancel(asked.id)
+    received = pair.request("tools/call", CALL, progress=True)
+    pair.server.send_progress(received.id, 1)
+    pair.server.send_result(received.id, t.CallToolResult(content=[]))
+    pair.client.send_cancel(received.id)
     assert pair.move(SERVER) == []  # the client has cancelled it
     assert pair.move(CLIENT) == []  # the handler has returned
     assert pair.is_idle()
@@ -407,20 +412,20 @@ def test_pair_cancel_crossing_result_ignored(pair: ConnectionPair) -> None:
 
 @pytest.mark.requirement("CXL-8", "CXL-10")
 def test_pair_cancel_after_result_sends_nothing(pair: ConnectionPair) -> None:
-    asked = pair.request("tools/call", CALL)
-    pair.result(asked, t.CallToolResult(content=[]))
-    pair.client.send_cancel(asked.id)
+    received = pair.request("tools/call", CALL)
+    pair.result(received, t.CallToolResult(content=[]))
+    pair.client.send_cancel(received.id)
     assert pair.is_idle()
-    assert pair.deliver([cancelled(asked.id)], by=CLIENT) == []
+    assert pair.deliver([cancelled(received.id)], by=CLIENT) == []
 
 
 @pytest.mark.requirement("CXL-8")
 def test_pair_cancel_twice_is_once(pair: ConnectionPair) -> None:
-    asked = pair.request("tools/call", CALL)
-    pair.cancel(asked)
-    pair.client.send_cancel(asked.id)
+    received = pair.request("tools/call", CALL)
+    pair.cancel(received)
+    pair.client.send_cancel(received.id)
     assert pair.is_idle()
-    assert pair.deliver([cancelled(asked.id)], by=CLIENT) == []
+    assert pair.deliver([cancelled(received.id)], by=CLIENT) == []
 
 
 @pytest.mark.requirement("CXL-10")
@@ -437,14 +442,14 @@ def test_pair_cancel_overtaking_request_ignored(pair: ConnectionPair) -> None:
     """On a pipe this is impossible. Over HTTP it is possible, and the request then runs."""
     id = pair.client.send_request("tools/call", CALL)
     pair.client.send_cancel(id)
-    asked, gone = pair.take(CLIENT)
-    assert type_names(pair.deliver([gone, asked], by=CLIENT)) == ["RequestReceived"]
+    received, gone = pair.take(CLIENT)
+    assert type_names(pair.deliver([gone, received], by=CLIENT)) == ["RequestReceived"]
     assert pair.server.send_result(id, t.CallToolResult(content=[]))
     assert pair.move(SERVER) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_pair_cancel_of_waiting_request(version: str) -> None:
+def test_pair_waiting_request_is_cancelled(version: str) -> None:
     pair = ConnectionPair(
         client=client_config(), server=server_config(version, limits=Limits(in_flight=1))
     ).open()
@@ -531,19 +536,19 @@ def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("closer", Role)
 def test_pair_close_by_one_side_ends_both(pair: ConnectionPair, closer: Role) -> None:
-    asked = pair.request("tools/call", CALL, token="t")
+    received = pair.request("tools/call", CALL, token="t")
     pair[closer].close()
     closed = pair.deliver_all()[closer]
-    other = Talk(pair[closer.other])
+    other = ConnectionHarness(pair[closer.other])
     if closer is CLIENT:
         assert closed == [ConnectionClosed(["t"], None)]
         assert_closed(other.receive_eof(), error=ConnectionLost)
         assert not pair.server.send_result(
-            asked.id, t.CallToolResult(content=[])
+            received.id, t.CallToolResult(content=[])
         )  # the request was cancelled
     else:
         assert type_names(closed) == ["RequestCancelled", "ConnectionClosed"]
         assert_closed(other.receive_eof(), "t", error=ConnectionLost)
-        assert not pair.server.send_result(asked.id, t.CallToolResult(content=[]))
+        assert not pair.server.send_result(received.id, t.CallToolResult(content=[]))
     assert pair.client.state is State.CLOSED
     assert pair.is_idle()

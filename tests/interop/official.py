@@ -15,8 +15,6 @@ import os
 import sys
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
@@ -27,6 +25,7 @@ from mcp.client.sse import sse_client
 
 from mcp_core import ALL
 from mcp_trio import serve_http
+from tests.conformance import everything_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from mcp_trio import Server
     from mcp_trio.http_server._connection import AccessLogEntry
 
-HERE = Path(__file__).parent
 E, D, C, B, A = ALL
 
 # The client abandons an async generator, which trio reports when it is garbage-collected.
@@ -42,9 +40,10 @@ unfinished_streams = pytest.mark.filterwarnings(
     "ignore:Async generator '(httpx2|httpcore2)[.]:ResourceWarning"
 )
 
+PAGE_SIZE = 2
 # The transports: stdio servers by runtime, HTTP servers by options of `serve_http`.
-PIPES = {"stdio": "trio", "stdio-asyncio": "asyncio"}
-SITES: dict[str, dict[str, Any]] = {
+STDIO = {"stdio": "trio", "stdio-asyncio": "asyncio"}
+HTTP: dict[str, dict[str, Any]] = {
     "http": {},
     "http-sse": {"reply": "sse"},
     "http-json": {"reply": "json"},
@@ -54,102 +53,93 @@ SITES: dict[str, dict[str, Any]] = {
 }
 
 
-class Way(NamedTuple):
-    """The client's mode, the server's revisions, the negotiated revision, and the transport."""
+class Case(NamedTuple):
+    """The client's mode, the server's revisions (all, if empty), the negotiated revision, and the
+    transport.
+    """
 
     mode: str
-    served: tuple[str, ...]
-    spoken: str
-    over: str = "stdio"
+    versions: tuple[str, ...]
+    version: str
+    transport: str = "stdio"
 
     def __str__(self) -> str:
-        return f"{self.mode}-to-{self.spoken}-over-{self.over}"
+        return f"{self.mode}-to-{self.version}-over-{self.transport}"
 
-    def knows(self, version: str) -> bool:
+    def includes(self, version: str) -> bool:
         """True if the negotiated revision includes what `version` introduced."""
-        return ALL.index(self.spoken) <= ALL.index(version)
+        return ALL.index(self.version) <= ALL.index(version)
 
 
 # One for each revision.
 REVISIONS = [
-    Way("auto", (), E),
-    Way("legacy", (), D),
-    *(Way("legacy", (version,), version) for version in (C, B, A)),
+    Case("auto", (), E),
+    Case("legacy", (), D),
+    *(Case("legacy", (version,), version) for version in (C, B, A)),
 ]
-ALL_MODES = [*REVISIONS, Way(E, (), E), *(Way("auto", (version,), version) for version in (D, A))]
+ALL_MODES = [*REVISIONS, Case(E, (), E), *(Case("auto", (version,), version) for version in (D, A))]
 
 
-def over(*places: str, of: Sequence[Way] = REVISIONS) -> list[Way]:
-    """Return these ways over each of `places`. HTTP+SSE is only for those with a handshake."""
+def over(*transports: str, of: Sequence[Case] = REVISIONS) -> list[Case]:
+    """Return these cases over each transport. HTTP+SSE is only for those with a handshake."""
     return [
-        way._replace(over=place)
-        for place in places
-        for way in of
-        if place != "http+sse" or way.mode == "legacy"
+        case._replace(transport=transport)
+        for transport in transports
+        for case in of
+        if transport != "http+sse" or case.mode == "legacy"
     ]
 
 
-def ways(*versions: str, places: Iterable[str] = ("stdio", "http")) -> pytest.MarkDecorator:
-    """Parametrize a test with these revisions over each of these places."""
-    found = [way for way in over(*places) if way.spoken in versions]
-    return pytest.mark.parametrize("way", found, ids=str)
+def cases(*versions: str, transports: Iterable[str] = ("stdio", "http")) -> pytest.MarkDecorator:
+    """Parametrize a test with these revisions over each of these transports."""
+    found = [case for case in over(*transports) if case.version in versions]
+    return pytest.mark.parametrize("case", found, ids=str)
 
 
 MAIN = over("stdio", "http", "http+sse", of=ALL_MODES)
-OTHER_SITES = over(*(place for place in SITES if place not in ("http", "http+sse")))
-every_way = pytest.mark.parametrize("way", MAIN, ids=str)
-every_way_everywhere = pytest.mark.parametrize("way", MAIN + OTHER_SITES, ids=str)
-every_way_that_streams = pytest.mark.parametrize(
-    "way", MAIN + [way for way in OTHER_SITES if SITES[way.over].get("reply") != "json"], ids=str
-)
-every_revision = ways(*ALL)
-every_stateful_revision = ways(D, C, B, A, places=["stdio", "http", "http+sse"])
+OTHERS = over(*(transport for transport in HTTP if transport not in ("http", "http+sse")))
+STREAMING = [case for case in OTHERS if HTTP[case.transport].get("reply") != "json"]
+every_case = pytest.mark.parametrize("case", MAIN, ids=str)
+every_case_everywhere = pytest.mark.parametrize("case", MAIN + OTHERS, ids=str)
+every_streaming_case = pytest.mark.parametrize("case", MAIN + STREAMING, ids=str)
+every_revision = cases(*ALL)
+every_stateful_revision = cases(D, C, B, A, transports=["stdio", "http", "http+sse"])
 
 
 @asynccontextmanager
 async def opened(
-    way: Way, *, server: str = "our_server.py", through: Sequence[str] = (), **options: Any
+    case: Case, *, through: Sequence[str] = (), **options: Any
 ) -> AsyncIterator[Client]:
-    """Yield the client connected to `server`, one of our files here.
+    """Yield the client connected to the everything server.
 
-    `through` is the command of a program that starts the stdio server; `client_options` are the
-    client's.
+    `through` is the command of a program that starts the stdio server; `options` are the client's.
     """
     with anyio.fail_after(20):
-        if way.over in SITES:
-            async with served(load(server, *way.served), way.over) as where:
-                target: Any = sse_client(where.url) if way.over == "http+sse" else where.url
-                async with Client(target, mode=way.mode, **options) as client:
-                    assert client.protocol_version == way.spoken
+        if case.transport in HTTP:
+            async with served(everything(*case.versions), case.transport) as where:
+                target: Any = sse_client(where.url) if case.transport == "http+sse" else where.url
+                async with Client(target, mode=case.mode, **options) as client:
+                    assert client.protocol_version == case.version
                     yield client
         else:
-            argv = [*through, sys.executable, str(HERE / server), PIPES[way.over], *way.served]
+            argv = [*through, sys.executable, everything_server.__file__, "--stdio"]
+            argv += ["--runtime", STDIO[case.transport], "--page-size", str(PAGE_SIZE)]
+            argv += [f"--revision={version}" for version in case.versions]
             # The client passes little of its environment to a child, so the tree under test is
             # added.
             environment = {"PYTHONPATH": os.environ["PYTHONPATH"]}
             target = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
-            async with Client(target, mode=way.mode, **options) as client:
-                assert client.protocol_version == way.spoken
+            async with Client(target, mode=case.mode, **options) as client:
+                assert client.protocol_version == case.version
                 yield client
 
 
-def load(file: str, *versions: str) -> Server:
-    """Load a fresh server from one of the files here."""
-    spec = spec_from_file_location("interop_served", HERE / file)
-    assert spec is not None
-    assert spec.loader is not None
-    # Annotations are resolved in the module, which must be importable by name.
-    module = sys.modules["interop_served"] = module_from_spec(spec)
-    argv, sys.argv = sys.argv, [file, "trio", *versions]
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.argv = argv
-    server: Server = module.server
-    return server
+def everything(*versions: str) -> Server:
+    """Build the everything server with short pages, so that a client meets several."""
+    return everything_server.everything("trio", versions or ALL, page_size=PAGE_SIZE)
 
 
-class Served(NamedTuple):
+class HttpServer(NamedTuple):
     """A server over HTTP. Set `stop` to shut it down; `exchanges` are the finished ones."""
 
     url: str
@@ -158,15 +148,17 @@ class Served(NamedTuple):
 
 
 @asynccontextmanager
-async def served(server: Server, over: str = "http", **options: Any) -> AsyncIterator[Served]:
-    """Serve `server` for the length of the block. `client_options` are more of `serve_http`'s."""
+async def served(
+    server: Server, transport: str = "http", **options: Any
+) -> AsyncIterator[HttpServer]:
+    """Serve `server` for the length of the block. `options` are more of `serve_http`'s."""
     stop = trio.Event()
     exchanges: list[AccessLogEntry] = []
     serve = partial(
-        serve_http, server, stop=stop, on_exchange=exchanges.append, **SITES[over], **options
+        serve_http, server, stop=stop, on_exchange=exchanges.append, **HTTP[transport], **options
     )
     async with trio.open_nursery() as nursery:
-        yield Served((await nursery.start(serve)).url, stop, exchanges)
+        yield HttpServer((await nursery.start(serve)).url, stop, exchanges)
         stop.set()
 
 

@@ -59,7 +59,7 @@ async def protected(
 ) -> AsyncIterator[tuple[Any, str]]:
     """Yield the authorization server and the URL of the protected one.
 
-    `client_options` are more of the resource server's.
+    `options` are more of the resource server's.
     """
     async with trio.open_nursery() as nursery:
         issuer = await nursery.start(partial(authorization_server.serve, make=make))

@@ -111,23 +111,23 @@ def _running(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     file.write_text(settings.format(place=place, pem=pem, port=port, behind=behind))
-    with (place / "said.txt").open("wb") as said:
-        process = subprocess.Popen([program, *words[1:]], stdout=said, stderr=said)
+    with (place / "log.txt").open("wb") as log:
+        process = subprocess.Popen([program, *words[1:]], stdout=log, stderr=log)
         try:
-            _wait_for(port, process, place / "said.txt")
+            _wait_for(port, process, place / "log.txt")
             yield f"https://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(PATIENCE)
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], said: Path) -> None:
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
-            assert process.poll() is None, said.read_text()
+            assert process.poll() is None, log.read_text()
             assert time.monotonic() < until
             time.sleep(0.02)
         else:

@@ -95,31 +95,31 @@ def form(message: str, schema: dict[str, Any]) -> t.ElicitRequest:
     )
 
 
-async def book(talk: ToolCallContext) -> str:
+async def book(context: ToolCallContext) -> str:
     """Request input twice, the second time only if needed."""
-    [seats] = await talk.ask(seats=form("Seats", SEATS))
+    [seats] = await context.ask(seats=form("Seats", SEATS))
     if seats.action != "accept":
         return f"seats: {seats.action}, {seats.content}"
-    [meal] = await talk.ask(meal=form("To eat", MEAL))
+    [meal] = await context.ask(meal=form("To eat", MEAL))
     return f"{seats.content}, {meal.action}: {meal.content}"
 
 
-async def pester(talk: ToolCallContext, about: str) -> str:
+async def pester(context: ToolCallContext, about: str) -> str:
     """Request input for ever."""
     while True:
-        await talk.ask(**{f"{about} {len(talk.answers)}": form("And now?", MEAL)})
+        await context.ask(**{f"{about} {len(context.answers)}": form("And now?", MEAL)})
 
 
-async def hang(talk: ToolCallContext) -> str:
+async def hang(context: ToolCallContext) -> str:
     """Request input, and never return."""
     try:
-        await talk.ask(on=form("Shall I go on?", MEAL))
+        await context.ask(on=form("Shall I go on?", MEAL))
     finally:
         gone.set()
     return "on"
 
 
-async def cancelled(talk: ToolCallContext) -> str:
+async def cancelled(context: ToolCallContext) -> str:
     """Return when a call of `hang` was cancelled."""
     await gone.wait()
     return "yes"
@@ -133,39 +133,41 @@ def page(id: str, *, modern: bool) -> t.ElicitRequestURLParams:
     )
 
 
-async def visit(talk: ToolCallContext, id: str) -> str:
+async def visit(context: ToolCallContext, id: str) -> str:
     """Send the user to a page, and return whether they agreed."""
-    [answer] = await talk.ask(page=t.ElicitRequest(params=page(id, modern=talk.modern)))
+    [answer] = await context.ask(page=t.ElicitRequest(params=page(id, modern=context.modern)))
     return f"{answer.action}, {answer.content}"
 
 
-async def locked(talk: ToolCallContext, id: str) -> str:
+async def locked(context: ToolCallContext, id: str) -> str:
     """Require a visit to a page first."""
     if id not in visited:
         raise UrlElicitationRequiredError([page(id, modern=False)], "Log in first.")
     return "open"
 
 
-async def unlock(talk: ToolCallContext, id: str) -> str:
+async def unlock(context: ToolCallContext, id: str) -> str:
     """Record that the user has visited the page."""
     visited.add(id)
-    await talk.session.send_elicit_complete(id)
+    await context.session.send_elicit_complete(id)
     return "done"
 
 
-async def calculate(talk: ToolCallContext, task: str) -> str:
+async def calculate(context: ToolCallContext, task: str) -> str:
     """Let the model use a tool as often as it wants."""
     messages = [t.SamplingMessage(role="user", content=t.TextContent(text=task))]
     while True:
         params = t.CreateMessageRequestParams(
             messages=messages, max_tokens=100, tools=[ADD], tool_choice=t.ToolChoice(mode="auto")
         )
-        [said] = await talk.ask(**{f"turn{len(messages)}": t.CreateMessageRequest(params=params)})
-        blocks = said.content_as_list
+        [sampled] = await context.ask(
+            **{f"turn{len(messages)}": t.CreateMessageRequest(params=params)}
+        )
+        blocks = sampled.content_as_list
         uses = [block for block in blocks if isinstance(block, t.ToolUseContent)]
         if not uses:
-            return f"{said.model}: {blocks[0].text} ({said.stop_reason})"
-        messages.append(t.SamplingMessage(role="assistant", content=said.content))
+            return f"{sampled.model}: {blocks[0].text} ({sampled.stop_reason})"
+        messages.append(t.SamplingMessage(role="assistant", content=sampled.content))
         results: list[Any] = [
             t.ToolResultContent(
                 tool_use_id=use.id, content=[t.TextContent(text=str(sum(use.input.values())))]
@@ -175,7 +177,7 @@ async def calculate(talk: ToolCallContext, task: str) -> str:
         messages.append(t.SamplingMessage(role="user", content=results))
 
 
-def saying(text: str) -> t.CreateMessageRequest:
+def sampling_request(text: str) -> t.CreateMessageRequest:
     return t.CreateMessageRequest(
         params=t.CreateMessageRequestParams(
             messages=[t.SamplingMessage(role="user", content=t.TextContent(text=text))],
@@ -190,30 +192,30 @@ def saying(text: str) -> t.CreateMessageRequest:
     )
 
 
-async def say(talk: ToolCallContext, text: str) -> str:
+async def say(context: ToolCallContext, text: str) -> str:
     """Let the model write something."""
-    [said] = await talk.ask(said=saying(text))
-    return f"{said.model}: {said.content.text} ({said.stop_reason})"
+    [sampled] = await context.ask(sampled=sampling_request(text))
+    return f"{sampled.model}: {sampled.content.text} ({sampled.stop_reason})"
 
 
-async def where(talk: ToolCallContext) -> str:
+async def where(context: ToolCallContext) -> str:
     """Return the roots."""
-    [answer] = await talk.ask(roots=t.ListRootsRequest())
+    [answer] = await context.ask(roots=t.ListRootsRequest())
     return ", ".join(f"{root.name}={root.uri}" for root in answer.roots)
 
 
-async def known(talk: ToolCallContext) -> str:
+async def known(context: ToolCallContext) -> str:
     """Return the roots of the latest change, once they are known."""
     await roots_known.wait()
     return ", ".join(roots)
 
 
-async def plan(talk: ToolCallContext) -> str:
+async def plan(context: ToolCallContext) -> str:
     """Request one input of each kind at once."""
-    name, said, places = await talk.ask(
-        name=form("Who plans?", MEAL), model=saying("Plan."), roots=t.ListRootsRequest()
+    name, sampled, places = await context.ask(
+        name=form("Who plans?", MEAL), model=sampling_request("Plan."), roots=t.ListRootsRequest()
     )
-    return f"{name.content}, {said.model}, {places.roots[0].uri}"
+    return f"{name.content}, {sampled.model}, {places.roots[0].uri}"
 
 
 TOOLS: dict[str, Callable[..., Awaitable[str]]] = {

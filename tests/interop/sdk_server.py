@@ -1,9 +1,8 @@
-"""Nearly the same server as `our_server.py`, written with the official Python SDK: `python
-sdk_server.py`.
+"""A server with one of everything, written with the official Python SDK: `python sdk_server.py`.
 
-It runs on asyncio, so that two runtimes talk to each other. It differs where the SDK does: an
-unknown tool is a result there, and every tool has an output schema. `refuse` is here because of the
-first.
+It has what the tests of our clients call, and runs on asyncio, so that two runtimes talk to each
+other. It differs from ours where the SDK does: an unknown tool is a result there, and every tool
+has an output schema. `refuse` is here because of the first.
 """
 
 from __future__ import annotations

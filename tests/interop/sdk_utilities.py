@@ -137,7 +137,7 @@ async def end(context: Context) -> None:
     listening.close()
 
 
-async def deaf(context: Context, times: int) -> None:
+async def subscriptions_ended(context: Context, times: int) -> None:
     """Return when `times` subscriptions have ended."""
     for _ in range(times):
         await ended.acquire()
@@ -148,7 +148,7 @@ TOOLS: dict[str, Callable[..., Awaitable[None]]] = {
     "count": count,
     "change": change,
     "end": end,
-    "deaf": deaf,
+    "subscriptions_ended": subscriptions_ended,
 }
 EVENTS: dict[str, Callable[[], ServerEvent]] = {
     "tools": ToolsListChanged,

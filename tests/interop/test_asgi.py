@@ -28,7 +28,7 @@ from starlette.routing import Mount
 import mcp_asyncio_shim
 import mcp_trio
 from tests.asgi import Neutral
-from tests.core.http.site import GET, POST, initialize, meta, request
+from tests.core.http.router_harness import GET, POST, initialize, meta, request
 from tests.interop.official import D, E
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ async def converse(
     path = "/mcp"
     if mounted:
         app, path = Starlette(routes=[Mount("/v1/tools", app)]), "/v1/tools/"
-    told: list[float] = []
+    received: list[float] = []
 
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        received.append(progress)
 
     async with (
         serving(app) as url,
@@ -127,9 +127,10 @@ async def converse(
         assert {"echo", "count", "ask"} <= tools
         assert text(await client.call_tool("echo", {"text": "naïve ☃"})) == "naïve ☃"
         assert (
-            text(await client.call_tool("count", {"to": 20}, progress_callback=hear)) == "counted"
+            text(await client.call_tool("count", {"to": 20}, progress_callback=on_progress))
+            == "counted"
         )
-        assert sorted(told) == list(range(1, 21))
+        assert sorted(received) == list(range(1, 21))
         async with anyio.create_task_group() as group:
             texts: list[str] = []
 
@@ -156,7 +157,7 @@ async def converse(
 @pytest.mark.parametrize("sessions", [True, False], ids=["sessions", "stateless"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_asgi_under_real_server_with_sdk_client(
+def test_asgi_under_real_server_answers_sdk_client(
     runtime: str, mode: str, sessions: bool, mounted: bool
 ) -> None:
     run(runtime, converse, mode, sessions, mounted)
@@ -195,10 +196,10 @@ async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
 
         async with await connect() as stream:
             await stream.send(raw("GET", GET))
-            heard = b""
-            while b"event: endpoint" not in heard:
-                heard += await stream.receive()
-            assert heard.startswith(b"HTTP/1.1 200")
+            received = b""
+            while b"event: endpoint" not in received:
+                received += await stream.receive()
+            assert received.startswith(b"HTTP/1.1 200")
         assert lived == ["in"]
 
         params = {"name": "wait", "arguments": {}, "_meta": meta()}
@@ -216,20 +217,20 @@ async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
 
         async with await connect() as stream:
             await stream.send(raw("POST", POST, b"{", length=1_000_000_000))
-            heard = b""
+            received = b""
             with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                 while True:
-                    heard += await stream.receive()
-            assert heard.startswith(b"HTTP/1.1 413")
+                    received += await stream.receive()
+            assert received.startswith(b"HTTP/1.1 413")
 
         async with await connect() as stream:
             opened = raw("POST", POST, json.dumps(initialize(D)).encode())
             await stream.send(opened)
             found = None
-            heard = b""
+            received = b""
             while found is None:
-                heard += await stream.receive()
-                found = re.search(rb"mcp-session-id: ([0-9a-f]{32})", heard)
+                received += await stream.receive()
+                found = re.search(rb"mcp-session-id: ([0-9a-f]{32})", received)
             session = [(b"mcp-session-id", found[1]), (b"mcp-protocol-version", D.encode())]
             listening = await connect()
             await listening.send(raw("GET", [*GET, *session]))

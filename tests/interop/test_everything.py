@@ -143,53 +143,53 @@ async def test_node_server_resources_and_prompts_are_read(argv: list[str]) -> No
         prompts = {prompt.name: prompt for prompt in await client.list_prompts()}
         assert prompts["args-prompt"].arguments is not None
         assert [argument.required for argument in prompts["args-prompt"].arguments] == [True, False]
-        asked = await client.get_prompt("args-prompt", {"city": "Rome", "state": "Lazio"})
-        assert [message.content for message in asked.messages] == [
+        got = await client.get_prompt("args-prompt", {"city": "Rome", "state": "Lazio"})
+        assert [message.content for message in got.messages] == [
             TextContent("What's weather in Rome, Lazio?")
         ]
         with pytest.raises(PeerError) as incomplete:
             await client.get_prompt("args-prompt", {})
         assert incomplete.value.code == -32602
-        asked = await client.get_prompt(
+        got = await client.get_prompt(
             "resource-prompt", {"resourceType": "Text", "resourceId": "1"}
         )
-        assert isinstance(asked.messages[1].content, EmbeddedResource)
+        assert isinstance(got.messages[1].content, EmbeddedResource)
 
 
 @pytest.mark.requirement("CXL-9")
-async def test_node_server_progress_and_cancellation(argv: list[str]) -> None:
+async def test_node_server_sends_progress_until_cancelled(argv: list[str]) -> None:
     tool = "trigger-long-running-operation"
     async with opened(argv) as client:
-        told: list[tuple[float, float | None, str | None]] = []
+        received: list[tuple[float, float | None, str | None]] = []
         done = await client.call_tool(
-            tool, {"duration": 0.15, "steps": 3}, progress=lambda *step: told.append(step)
+            tool, {"duration": 0.15, "steps": 3}, progress=lambda *step: received.append(step)
         )
         assert done.content == [
             TextContent("Long running operation completed. Duration: 0.15 seconds, Steps: 3.")
         ]
-        assert told == [(1, 3, None), (2, 3, None), (3, 3, None)]
+        assert received == [(1, 3, None), (2, 3, None), (3, 3, None)]
 
         # The server continues a cancelled call and reports progress. Neither may reach the caller
         # or disturb other calls.
-        told.clear()
+        received.clear()
         with trio.CancelScope() as scope:
 
-            def hear(*step: Any) -> None:
-                told.append(step)
+            def cancel(*step: Any) -> None:
+                received.append(step)
                 scope.cancel()
 
-            await client.call_tool(tool, {"duration": 0.3, "steps": 6}, progress=hear)
+            await client.call_tool(tool, {"duration": 0.3, "steps": 6}, progress=cancel)
         assert scope.cancelled_caught
         again = await client.call_tool(tool, {"duration": 0.4, "steps": 1})
         assert not again.is_error
-        assert len(told) == 1
+        assert len(received) == 1
 
 
 @pytest.mark.requirement("LOG-3", "COMP-2", "PAGE-5", "RES-4")
 @pytest.mark.parametrize("version", [D, A])
 async def test_node_server_completion_pages_logs_and_updates(argv: list[str], version: str) -> None:
-    heard: list[Any] = []
-    async with opened(argv, version, on_log=lambda message: heard.append(message.data)) as client:
+    logged: list[Any] = []
+    async with opened(argv, version, on_log=lambda message: logged.append(message.data)) as client:
         assert (await client.complete("completable-prompt", "department", "S")).values == [
             "Sales",
             "Support",
@@ -218,10 +218,10 @@ async def test_node_server_completion_pages_logs_and_updates(argv: list[str], ve
         one, two = (template.replace("{resourceId}", number) for number in "12")
         toggle = "toggle-subscriber-updates"  # one update at once, more every five seconds
         async with client.listen(uris=[one]) as changes:
-            while not heard:  # over HTTP it arrives on another stream  # noqa: ASYNC110
+            while not logged:  # over HTTP it arrives on another stream  # noqa: ASYNC110
                 await trio.sleep(0.01)
-            [said] = heard
-            assert said.startswith(f"Received Subscribe Resource request for URI: {one} ")
+            [text] = logged
+            assert text.startswith(f"Received Subscribe Resource request for URI: {one} ")
             await client.set_log_level("error")
             async with client.listen(uris=[two]) as others:
                 await client.call_tool(toggle)
@@ -231,7 +231,7 @@ async def test_node_server_completion_pages_logs_and_updates(argv: list[str], ve
             await client.ping()
             await client.call_tool(toggle)
             assert await anext(changes) == Change(uri=one)
-        assert len(heard) == 1
+        assert len(logged) == 1
 
 
 # -- Input requests --------------------------------------------------------------------------------
@@ -250,10 +250,10 @@ async def test_node_server_form_is_answered(argv: list[str], version: str) -> No
     """
     tool = "trigger-elicitation-request"
     answers: list[Any] = [{"name": "Ada", "integer": 7}, ElicitResult(action="decline"), None]
-    asked: list[Any] = []
+    questions: list[Any] = []
 
     def fill(question: Any) -> Any:
-        asked.append(question)
+        questions.append(question)
         return answers.pop(0)
 
     async with opened(argv, version, on_elicit=fill) as client:
@@ -275,19 +275,19 @@ async def test_node_server_form_is_answered(argv: list[str], version: str) -> No
         }
         for action in "decline", "cancel":
             assert raw((await client.call_tool(tool)).text) == {"action": action}
-    assert {question.message for question in asked} == {
+    assert {question.message for question in questions} == {
         "Please provide inputs for the following fields:"
     }
-    assert asked[0].requested_schema["required"] == ["name"]
+    assert questions[0].requested_schema["required"] == ["name"]
 
 
 @pytest.mark.requirement("ELIC-14", "ELIC-15", "ELIC-16")
 async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
     answers: list[Any] = [{}, ElicitResult(action="decline"), None, {}]
-    asked: list[Any] = []
+    questions: list[Any] = []
 
     def visit(question: Any) -> Any:
-        asked.append(question)
+        questions.append(question)
         return answers.pop(0)
 
     tool = "trigger-url-elicitation"
@@ -305,7 +305,7 @@ async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
         assert raw((await client.call_tool(tool, {**page, "errorPath": True})).text) == {
             "action": "accept"
         }
-    assert {(question.mode, question.url, question.elicitation_id) for question in asked} == {
+    assert {(question.mode, question.url, question.elicitation_id) for question in questions} == {
         ("url", "https://example.com/pages", "e1")
     }
 
@@ -313,14 +313,14 @@ async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
 @pytest.mark.requirement("SAMP-1", "SAMP-3", "SAMP-12")
 @pytest.mark.parametrize("version", [D, A])
 async def test_node_server_sampling_is_answered(argv: list[str], version: str) -> None:
-    said = CreateMessageResult(
+    sampled = CreateMessageResult(
         role="assistant", content=TextContent("Hello"), model="small-1", stop_reason="endTurn"
     )
-    answers = [said, None]
-    asked: list[Any] = []
+    answers = [sampled, None]
+    questions: list[Any] = []
 
     def go_on(question: Any) -> Any:
-        asked.append(question)
+        questions.append(question)
         return answers.pop(0)
 
     tool = "trigger-sampling-request"
@@ -332,10 +332,10 @@ async def test_node_server_sampling_is_answered(argv: list[str], version: str) -
             "model": "small-1",
             "stopReason": "endTurn",
         }
-        [message] = asked[0].messages
+        [message] = questions[0].messages
         assert message.content == TextContent(f"Resource {tool} context: Say hello.")
-        assert (asked[0].max_tokens, asked[0].temperature) == (9, 0.7)
-        assert asked[0].system_prompt == "You are a helpful test server."
+        assert (questions[0].max_tokens, questions[0].temperature) == (9, 0.7)
+        assert questions[0].system_prompt == "You are a helpful test server."
         refused = await client.call_tool(tool, {"prompt": "Say it again."})
         assert refused.is_error
         assert "the user rejected the request" in refused.text
@@ -354,8 +354,8 @@ async def test_node_server_requests_roots_again_after_change(argv: list[str], ve
         assert (
             await updated.receive() == f"Roots updated: {len(places)} root(s) received from client"
         )
-        told = (await client.call_tool("get-roots-list")).text
-        return [line.strip() for line in told.splitlines() if "URI: " in line]
+        listed = (await client.call_tool("get-roots-list")).text
+        return [line.strip() for line in listed.splitlines() if "URI: " in line]
 
     async with opened(
         argv,

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 import mcp_trio
 from mcp_core import ALL, Change
 from mcp_trio import connect, connect_http
-from tests.interop.official import D, E, load, served, unfinished_streams
+from tests.interop.official import D, E, everything, served, unfinished_streams
 from tests.interop.proxies import haproxy, nginx
 from tests.trio_.cli.program import run
 
@@ -61,9 +61,9 @@ async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") ->
     assert (await client.call_tool("echo", {"text": "naïve ☃"})).text == "naïve ☃"
     long = "x" * 1_000_000
     assert (await client.call_tool("echo", {"text": long})).text == long
-    told: list[float] = []
-    await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
-    assert told == [1, 2, 3]
+    received: list[float] = []
+    await client.call_tool("count", {"to": 3}, progress=lambda step, *_: received.append(step))
+    assert received == [1, 2, 3]
     answers: dict[int, str] = {}
 
     async def ask(number: int) -> None:
@@ -83,21 +83,23 @@ async def converse(client: Client, version: str, *, protocol: str = "HTTP/2") ->
 
 
 @every_revision
-async def test_http2_own_client_and_server(version: str, authority: trustme.CA) -> None:
+async def test_http2_own_client_and_server_use_it_over_tls(
+    version: str, authority: trustme.CA
+) -> None:
     certificate = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(certificate)
     with trio.fail_after(PATIENCE):
         async with (
-            served(load("our_server.py", version), tls=certificate) as there,
+            served(everything(version), tls=certificate) as there,
             connect_http(there.url, tls=trusting(authority)) as client,
         ):
             await converse(client, version)
 
 
-async def test_http2_own_client_and_server_by_prior_knowledge() -> None:
+async def test_http2_own_client_and_server_use_it_by_prior_knowledge() -> None:
     with trio.fail_after(PATIENCE):
         async with (
-            served(load("our_server.py")) as there,
+            served(everything()) as there,
             connect(there.url, prior_knowledge=True) as client,
         ):
             await converse(client, E)
@@ -109,7 +111,7 @@ async def test_http2_command_prints_the_protocol(authority: trustme.CA, tmp_path
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(bundle)
     with trio.fail_after(PATIENCE):
-        async with served(load("our_server.py"), tls=certificate) as there:
+        async with served(everything(), tls=certificate) as there:
             env = {"SSL_CERT_FILE": str(bundle)}
             inspect = partial(run, "inspect", "--trace", there.url, env=env)
             done = await trio.to_thread.run_sync(inspect)
@@ -181,7 +183,7 @@ async def under_hypercorn(place: Path, authority: trustme.CA | None) -> AsyncIte
         issued.cert_chain_pems[0].write_to_path(place / "cert.pem")
         config.keyfile, config.certfile = str(place / "key.pem"), str(place / "cert.pem")
     stop = trio.Event()
-    app: Any = mcp_trio.asgi(load("our_server.py"))
+    app: Any = mcp_trio.asgi(everything())
     async with trio.open_nursery() as nursery:
         [url] = await nursery.start(
             partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi")
@@ -194,7 +196,7 @@ async def under_hypercorn(place: Path, authority: trustme.CA | None) -> AsyncIte
 
 @both_eras
 @pytest.mark.parametrize("secure", [True, False])
-async def test_http2_own_client_with_hypercorn(
+async def test_http2_own_client_is_answered_by_hypercorn(
     version: str, secure: bool, authority: trustme.CA, tmp_path: Path
 ) -> None:
     with trio.fail_after(PATIENCE):
@@ -221,14 +223,14 @@ def proxy(request: pytest.FixtureRequest, tmp_path: Path, authority: trustme.CA)
 @asynccontextmanager
 async def behind(proxy: Any, *versions: str, **options: Any) -> AsyncIterator[str]:
     """Serve our server behind `proxy`, and yield the URL."""
-    async with served(load("our_server.py", *versions)) as there:
+    async with served(everything(*versions)) as there:
         port = int(there.url.split(":")[2].split("/")[0])
         with proxy(port, **options) as url:
             yield f"{url}/mcp"
 
 
 @both_eras
-async def test_http2_own_client_through_proxy(
+async def test_http2_own_client_is_answered_through_proxy(
     version: str, proxy: Any, authority: trustme.CA
 ) -> None:
     with trio.fail_after(PATIENCE):
@@ -240,33 +242,38 @@ async def test_http2_own_client_through_proxy(
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_http2_sdk_client_through_proxy(mode: str, proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_sdk_client_is_answered_through_proxy(
+    mode: str, proxy: Any, authority: trustme.CA
+) -> None:
     """It reaches the proxy over HTTP/2, and our server behind as the proxy likes."""
     with trio.fail_after(PATIENCE):
         spoken: list[str] = []
 
-        async def hear(response: httpx2.Response) -> None:
+        async def record(response: httpx2.Response) -> None:
             spoken.append(response.http_version)
 
         async with (
             behind(proxy) as url,
             httpx2.AsyncClient(
-                http2=True, verify=trusting(authority), timeout=10, event_hooks={"response": [hear]}
+                http2=True,
+                verify=trusting(authority),
+                timeout=10,
+                event_hooks={"response": [record]},
             ) as http,
             OfficialClient(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
             assert client.protocol_version == (D if mode == "legacy" else E)
-            assert "echo" in {tool.name for tool in (await client.list_tools()).tools}
+            assert "weather" in {tool.name for tool in (await client.list_tools()).tools}
             for number in range(20):
                 result = await client.call_tool("echo", {"text": f"naïve ☃ {number}"})
                 assert result.content[0].text == f"naïve ☃ {number}"  # type: ignore[union-attr]
-            told: list[float] = []
+            received: list[float] = []
 
             async def step(progress: float, total: float | None, message: str | None) -> None:
-                told.append(progress)
+                received.append(progress)
 
             await client.call_tool("count", {"to": 3}, progress_callback=step)
-            assert told == [1, 2, 3]
+            assert received == [1, 2, 3]
         assert set(spoken) == {"HTTP/2"}
 
 
@@ -284,9 +291,9 @@ async def test_http2_proxy_with_frequent_goaway_loses_no_request(
                 assert (await client.call_tool("echo", {"text": str(number)})).text == str(number)
 
 
-async def test_http2_listen_through_proxy(proxy: Any, authority: trustme.CA) -> None:
+async def test_http2_change_arrives_through_proxy(proxy: Any, authority: trustme.CA) -> None:
     with trio.fail_after(PATIENCE):
-        async with served(server := load("our_server.py")) as there:
+        async with served(server := everything()) as there:
             port = int(there.url.split(":")[2].split("/")[0])
             with proxy(port) as url:
                 async with (

@@ -33,10 +33,10 @@ from tests.interop.test_everything import (
     test_node_server_form_is_answered,
     test_node_server_late_input_request_is_ignored,
     test_node_server_newest_common_revision_is_negotiated,
-    test_node_server_progress_and_cancellation,
     test_node_server_requests_roots_again_after_change,
     test_node_server_resources_and_prompts_are_read,
     test_node_server_sampling_is_answered,
+    test_node_server_sends_progress_until_cancelled,
     test_node_server_tools_are_called,
     test_node_server_url_elicitation_is_answered,
 )
@@ -63,7 +63,7 @@ from tests.interop.test_sdk_server_utilities import (
     test_sdk_server_ended_subscription_ends_listen,
     test_sdk_server_notifications_and_results_arrive,
     test_sdk_server_without_list_changed_capability,
-    test_sdk_server_without_logging_capability,
+    test_sdk_server_without_logging_capability_sends_logs,
 )
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ __all__ = [
     "test_node_server_form_is_answered",
     "test_node_server_late_input_request_is_ignored",
     "test_node_server_newest_common_revision_is_negotiated",
-    "test_node_server_progress_and_cancellation",
     "test_node_server_requests_roots_again_after_change",
     "test_node_server_resources_and_prompts_are_read",
     "test_node_server_sampling_is_answered",
+    "test_node_server_sends_progress_until_cancelled",
     "test_node_server_tools_are_called",
     "test_node_server_url_elicitation_is_answered",
     "test_sdk_server_cancelled_call_ends_its_input_request",
@@ -101,7 +101,7 @@ __all__ = [
     "test_sdk_server_url_elicitation_is_answered",
     "test_sdk_server_url_elicitation_required_raises",
     "test_sdk_server_without_list_changed_capability",
-    "test_sdk_server_without_logging_capability",
+    "test_sdk_server_without_logging_capability_sends_logs",
 ]
 
 E, D, C, B, A = ALL
@@ -175,7 +175,7 @@ def argv(node_modules: Path, request: pytest.FixtureRequest) -> list[str]:
 # -- Server modes ----------------------------------------------------------------------------------
 
 # The negotiated revision by server mode, for a client with all revisions and with one.
-WAYS = [
+CASES = [
     *((mode, ALL, E) for mode in ("sessions", "stateless", "json")),
     *((mode, (version,), version) for mode in ("stateless", "json") for version in ALL),
     ("sse", ALL, D),
@@ -183,23 +183,23 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "versions", "spoken"), WAYS)
+@pytest.mark.parametrize(("mode", "versions", "version"), CASES)
 async def test_http_each_server_mode_and_revision_connects(
-    mode: str, versions: tuple[str, ...], spoken: str, servers: Servers
+    mode: str, versions: tuple[str, ...], version: str, servers: Servers
 ) -> None:
     with trio.fail_after(PATIENCE):
         async with connect(servers.url("sdk_server", mode), versions=versions) as client:
-            assert client.peer.dialect.version == spoken
+            assert client.peer.dialect.version == version
             assert len(await client.list_tools()) == 10
             echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
             assert echoed.content == [TextContent("naïve ☃ \U0001f600")]
-            told: list[float] = []
+            received: list[float] = []
             counted = await client.call_tool(
-                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
             )
             assert counted.text == "3"
             # A JSON response cannot carry progress; in 2026-07-28 the server streams in any case.
-            assert told in ([1, 2, 3], []) if mode == "json" else told == [1, 2, 3]
+            assert received in ([1, 2, 3], []) if mode == "json" else received == [1, 2, 3]
             [contents] = (await client.read_resource("memo://today")).contents
             assert contents.text == "Buy milk."
 
@@ -221,16 +221,16 @@ async def test_http_sdk_server_cancelled_call_is_cancelled_on_server(version: st
 
 async def test_http_lost_session_is_reinitialized(servers: Servers) -> None:
     url = servers.url("sdk_server", "sessions")
-    asked: list[bytes] = []
+    traced: list[bytes] = []
     with trio.fail_after(PATIENCE):
         async with connect(
-            url, versions=[D], trace=lambda _, message: asked.append(message)
+            url, versions=[D], trace=lambda _, message: traced.append(message)
         ) as client:
             await client.call_tool("echo", {"text": "1"})
             await end_session(client, url)
-            asked.clear()
+            traced.clear()
             assert (await client.call_tool("echo", {"text": "2"})).text == "2"
-            assert sum(b'"method":"initialize"' in message for message in asked) == 1
+            assert sum(b'"method":"initialize"' in message for message in traced) == 1
             await client.ping()
 
 

@@ -15,7 +15,7 @@ import trio
 
 from mcp_core import ALL
 from mcp_trio import Context, Server, connect
-from tests.interop.official import D, load, served
+from tests.interop.official import D, everything, served
 from tests.interop.wire import line_to
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def text(result: Any) -> str:
 
 
 def steps(report: Any) -> list[str]:
-    return [told.get("message") for told in report["progress"]]
+    return [progress.get("message") for progress in report["progress"]]
 
 
 def verbs(report: Any) -> list[str]:
@@ -75,20 +75,22 @@ def toured(report: Any) -> None:
         "logging",
         "completions",
     }
-    assert report["tools"] == ["echo", "weather"]
+    # The client does not follow the pages of a list.
+    assert report["tools"] == ["test_simple_text", "weather"]
     assert text(report["echo"]) == "naïve ☃ \U0001f600"
     assert report["weather"]["structuredContent"] == {"city": "Rome", "celsius": 21.5}
     assert (report["failed"]["isError"], text(report["failed"])) == (True, "the disk is full")
     assert (report["refused"]["code"], report["refused"]["data"]) == (4001, {"tomorrow": True})
     assert (report["unknown"]["code"], report["unknown"]["data"]) == (
         -32002,
-        {"uri": "memo://nothing"},
+        {"uri": "test://nothing"},
     )
-    assert report["resource"]["contents"][0]["text"] == "Buy milk."
+    text_of_resource = "This is the content of the static text resource."
+    assert report["resource"]["contents"][0]["text"] == text_of_resource
     assert [message["role"] for message in report["prompt"]["messages"]] == ["user", "assistant"]
     assert report["suggested"]["completion"]["values"] == ["frank", "friendly"]
     assert steps(report)[:3] == ["step 1", "step 2", "step 3"]
-    assert [told["progress"] for told in report["progress"]] == [
+    assert [progress["progress"] for progress in report["progress"]] == [
         1,
         2,
         3,
@@ -106,12 +108,12 @@ def toured(report: Any) -> None:
 
 
 @pytest.mark.requirement("SHL-11", "SHL-20", "CXL-6", "PROG-1", "RES-4", "LOG-3")
-@pytest.mark.parametrize("over", ["http", "http-sse"])
-async def test_node_client_tours(play: Callable[..., Awaitable[Any]], over: str) -> None:
-    async with served(load("our_server.py"), over) as where:
+@pytest.mark.parametrize("transport", ["http", "http-sse"])
+async def test_node_client_tours(play: Callable[..., Awaitable[Any]], transport: str) -> None:
+    async with served(everything(), transport) as where:
         report = await play(where.url, "tour")
     toured(report)
-    assert report["spoken"] == D
+    assert report["version"] == D
     first, *rest = report["requests"]
     assert (first["session"], first["version"]) == (None, None)
     assert {(request["session"], request["version"]) for request in rest} == {
@@ -123,7 +125,7 @@ async def test_node_client_tours(play: Callable[..., Awaitable[Any]], over: str)
 
 @pytest.mark.requirement("SSE-1", "SSE-2", "SSE-4")
 async def test_node_client_tours_over_http_sse(play: Callable[..., Awaitable[Any]]) -> None:
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         report = await play(where.url, "tour", "sse")
     toured(report)
     posts = [request for request in report["requests"] if request["verb"] == "POST"]
@@ -132,20 +134,20 @@ async def test_node_client_tours_over_http_sse(play: Callable[..., Awaitable[Any
 
 
 @pytest.mark.parametrize(
-    ("transport", "over"),
+    ("transport", "mode"),
     [("http", "http"), ("http", "http-sse"), ("http", "http-json"), ("sse", "http")],
 )
 async def test_node_client_answers_input_requests(
-    play: Callable[..., Awaitable[Any]], transport: str, over: str
+    play: Callable[..., Awaitable[Any]], transport: str, mode: str
 ) -> None:
-    async with served(load("our_input_server.py"), over) as where:
+    async with served(everything(), mode) as where:
         report = await play(where.url, "questions", transport)
-    assert text(report["booked"]) == "Seats(count=2, where='aisle'), {'dish': 'b'}"
+    assert text(report["booked"]) == "Seats(count=2, where='aisle'), {'dish': 'a2'}"
     assert text(report["visited"]) == "decline"
     [page] = report["locked"]["data"]["elicitations"]
     assert (report["locked"]["code"], page["url"]) == (-32042, "https://example.com/pages?id=v2")
-    assert text(report["said"]) == "small-1: Hello (endTurn)"
-    assert json.loads(text(report["roots"])) == ["home=file:///home/me"]
+    assert text(report["sampled"]) == "LLM response: Hello (small-1, endTurn)"
+    assert text(report["roots"]) == "Roots: home=file:///home/me"
     assert report["notifications"] == ["notifications/elicitation/complete"]
     seats, meal, page, sampled = report["questions"]
     assert (seats["message"], meal["message"]) == ("Seats on KL 1234", "To eat")
@@ -236,7 +238,7 @@ async def test_node_client_resumes_stream_of_another_client(
 
 async def test_node_client_abandoned_calls_end(play: Callable[..., Awaitable[Any]]) -> None:
     """The client resumes the stream of a cancelled call until a status ends that."""
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         report = await play(where.url, "abandoned")
     assert "enough" in report["cancelled"]["message"]
     resumed = [each["status"] for each in report["requests"] if each["lastEventId"]]
@@ -250,7 +252,7 @@ async def test_node_client_abandoned_calls_end(play: Callable[..., Awaitable[Any
 
 @pytest.mark.requirement("SHL-24")
 async def test_node_client_ended_session_is_an_error(play: Callable[..., Awaitable[Any]]) -> None:
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         report = await play(where.url, "ended")
     assert (report["deleted"], report["gone"], report["after"]) == (204, 404, None)
     for failed in report["call"], report["again"]:

@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from mcp_core import ALL
 from mcp_trio import Context, Server
-from tests.interop.official import C, D, E, error_of, load, served, unfinished_streams
+from tests.interop.official import C, D, E, error_of, everything, served, unfinished_streams
 from tests.interop.wire import Line, line_to
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ SESSION_ID = "mcp-session-id"
 EVENTS = "text/event-stream"
 
 
-class Asked(NamedTuple):
+class RecordedRequest(NamedTuple):
     """One request of the client and its response. `method` is that of the message in it."""
 
     verb: str
@@ -54,7 +54,7 @@ class Recorded:
     """A recorder of the client's HTTP requests: `Client(recorded.transport(url))`."""
 
     def __init__(self, **options: Any) -> None:
-        self.exchanges: list[Asked] = []
+        self.exchanges: list[RecordedRequest] = []
         self.session = ""
         self._more = trio.Event()
         self._http = httpx2.AsyncClient(
@@ -74,17 +74,17 @@ class Recorded:
             await self._more.wait()
 
     async def _answered(self, response: httpx2.Response) -> None:
-        asked, answered = response.request.headers, response.headers
+        sent, received = response.request.headers, response.headers
         message = json.loads(response.request.content or "{}")
-        self.session = answered.get(SESSION_ID, self.session)
+        self.session = received.get(SESSION_ID, self.session)
         self.exchanges.append(
-            Asked(
+            RecordedRequest(
                 response.request.method,
-                asked.get(SESSION_ID),
-                asked.get("mcp-protocol-version"),
+                sent.get(SESSION_ID),
+                sent.get("mcp-protocol-version"),
                 message.get("method", ""),
                 response.status_code,
-                answered.get("content-type", ""),
+                received.get("content-type", ""),
             )
         )
         self._more.set()
@@ -127,14 +127,14 @@ async def status_of(url: str, verb: str, **headers: str) -> int:
 
 @pytest.mark.requirement("SHL-11", "SHL-20", "SHL-24")
 async def test_sdk_client_session_exists_until_deleted() -> None:
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         async with recorded(where.url, "legacy") as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
             await record.until("GET")
             session = record.session
             assert await status_of(where.url, "POST", **{SESSION_ID: session}) == 202
         first, *rest = record.exchanges
-        assert first == Asked("POST", None, None, "initialize", 200, "application/json")
+        assert first == RecordedRequest("POST", None, None, "initialize", 200, "application/json")
         assert {(each.session, each.version) for each in rest} == {(session, D)}
         # The client itself lists the tools after the first call.
         assert {(each.method or each.verb): each.status for each in rest} == {
@@ -151,7 +151,7 @@ async def test_sdk_client_session_exists_until_deleted() -> None:
 @pytest.mark.requirement("SHL-24")
 async def test_sdk_client_ended_session_is_an_error() -> None:
     async with (
-        served(load("our_server.py")) as where,
+        served(everything()) as where,
         recorded(where.url, "legacy") as (client, record),
     ):
         assert await status_of(where.url, "DELETE", **{SESSION_ID: record.session}) == 204
@@ -162,7 +162,7 @@ async def test_sdk_client_ended_session_is_an_error() -> None:
 async def test_sdk_client_call_ends_with_its_session(over: str) -> None:
     """The call under way gets an error, and the client goes on to work."""
     async with (
-        served(load("our_server.py"), over) as where,
+        served(everything(), over) as where,
         recorded(where.url, "legacy") as (client, record),
     ):
         await client.list_tools()
@@ -178,7 +178,7 @@ async def test_sdk_client_call_ends_with_its_session(over: str) -> None:
 
 async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
     begun: list[str] = []
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         with trio.fail_after(20):
             async with Client(
                 sse_client(where.url, on_session_created=begun.append), mode="legacy"
@@ -192,10 +192,10 @@ async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "over"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")]
+    ("mode", "transport"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")]
 )
-async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, over: str) -> None:
-    async with served(load("our_server.py"), over) as where:
+async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, transport: str) -> None:
+    async with served(everything(), transport) as where:
         async with recorded(where.url, mode) as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
         assert {each.session for each in record.exchanges} == {None}
@@ -204,20 +204,20 @@ async def test_sdk_client_without_sessions_sends_no_session_id(mode: str, over: 
 
 
 async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         async with recorded(where.url, "auto") as (client, record):
             await client.list_tools()
             await text_of(client, "weather", city="Rome")
         methods = ["server/discover", "tools/list", "tools/call"]
         assert record.exchanges == [
-            Asked("POST", None, E, method, 200, "application/json") for method in methods
+            RecordedRequest("POST", None, E, method, 200, "application/json") for method in methods
         ]
         assert [each.rpc_method for each in where.exchanges] == methods
 
 
 @pytest.mark.parametrize("mode", [E, "legacy"])
 @pytest.mark.parametrize(
-    ("over", "kinds"),
+    ("transport", "kinds"),
     [
         ("http", {"echo": "application/json", "count": EVENTS}),
         ("http-sse", {"echo": EVENTS, "count": EVENTS}),
@@ -225,18 +225,18 @@ async def test_sdk_client_stateless_requests_have_mirrored_headers() -> None:
     ],
 )
 async def test_sdk_client_response_content_types(
-    mode: str, over: str, kinds: dict[str, str]
+    mode: str, transport: str, kinds: dict[str, str]
 ) -> None:
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
+    async def ignore(progress: float, total: float | None, message: str | None) -> None:
         pass
 
     async with (
-        served(load("our_server.py"), over) as where,
+        served(everything(), transport) as where,
         recorded(where.url, mode) as (client, record),
     ):
         for tool, arguments in ("echo", {"text": "x" * 300_000}), ("count", {"to": 3}):
             record.exchanges.clear()
-            await client.call_tool(tool, arguments, progress_callback=hear)
+            await client.call_tool(tool, arguments, progress_callback=ignore)
             kind = [each.kind for each in record.exchanges if each.method == "tools/call"]
             assert (tool, kind) == (tool, [kinds[tool]])
 
@@ -251,13 +251,13 @@ async def test_sdk_client_without_session_input_request_is_an_error() -> None:
         f"{what}_callback": never for what in ("elicitation", "sampling", "list_roots")
     }
     async with (
-        served(load("our_input_server.py"), "http-stateless") as where,
+        served(everything(), "http-stateless") as where,
         recorded(where.url, "legacy", **callbacks) as (client, _),
     ):
         for tool, arguments in (
             ("book", {"flight": "KL 1234"}),
-            ("say", {"text": "Hello"}),
-            ("where", {}),
+            ("test_sampling", {"prompt": "Hello"}),
+            ("test_input_required_result_list_roots", {}),
         ):
             code, _ = await error_of(client.call_tool(tool, arguments))
             assert (tool, code) == (tool, -32601)
@@ -274,9 +274,9 @@ class Steps:
     def __init__(self) -> None:
         self.next, self._steps = trio.open_memory_channel[str](10)
         self.released: list[bool] = []
-        self.told: list[str | None] = []
+        self.messages: list[str | None] = []
         self.result = ""
-        self._heard = trio.Event()
+        self._more = trio.Event()
 
     async def work(self, context: Context) -> str:
         """Report each step; `leave` releases the client, `end` is the last."""
@@ -292,7 +292,7 @@ class Steps:
         return f"{done} steps"
 
     async def call(self, client: Client) -> None:
-        result = await client.call_tool("work", progress_callback=self._hear)
+        result = await client.call_tool("work", progress_callback=self._on_progress)
         self.result = "".join(
             block.text for block in result.content if isinstance(block, TextContent)
         )
@@ -301,14 +301,14 @@ class Steps:
         for step in steps:
             await self.next.send(step)
 
-    async def until_told(self, count: int) -> None:
-        while len(self.told) < count:
-            self._heard = trio.Event()
-            await self._heard.wait()
+    async def until_received(self, count: int) -> None:
+        while len(self.messages) < count:
+            self._more = trio.Event()
+            await self._more.wait()
 
-    async def _hear(self, progress: float, total: float | None, message: str | None) -> None:
-        self.told.append(message)
-        self._heard.set()
+    async def _on_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self.messages.append(message)
+        self._more.set()
 
 
 @asynccontextmanager
@@ -336,11 +336,11 @@ def times_back(record: Recorded) -> int:
 async def test_sdk_client_released_reconnects() -> None:
     async with working("legacy") as (steps, _, record):
         await steps.take("one", "leave", "two", "three")
-        await steps.until_told(3)
+        await steps.until_received(3)
         await steps.take("leave", "four", "end")
     assert steps.result == "4 steps"
-    await steps.until_told(4)
-    assert sorted(filter(None, steps.told)) == ["four", "one", "three", "two"]
+    await steps.until_received(4)
+    assert sorted(filter(None, steps.messages)) == ["four", "one", "three", "two"]
     assert steps.released == [True, True]
     assert times_back(record) == 2
 
@@ -368,12 +368,12 @@ async def test_sdk_client_after_cut_connection_reconnects(version: str) -> None:
     """
     async with working("legacy", version) as (steps, line, record):
         await steps.take("one")
-        await steps.until_told(1)
+        await steps.until_received(1)
         line.cut()
         await steps.take("two", "three", "end")
     assert steps.result == "3 steps"
-    await steps.until_told(3)
-    assert sorted(filter(None, steps.told)) == ["one", "three", "two"]
+    await steps.until_received(3)
+    assert sorted(filter(None, steps.messages)) == ["one", "three", "two"]
     assert record.session
 
 
@@ -396,32 +396,32 @@ async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
         recorded(line.url, E) as (client, _),
     ):
 
-        async def hear(progress: float, total: float | None, message: str | None) -> None:
+        async def cut(progress: float, total: float | None, message: str | None) -> None:
             line.cut()
 
-        code, _ = await error_of(client.call_tool("wait", progress_callback=hear))
+        code, _ = await error_of(client.call_tool("wait", progress_callback=cut))
         assert code == -32000
         await gone.wait()
 
 
 @pytest.mark.requirement("SHL-9", "SHL-14")
 async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
-    told, hearing = trio.open_memory_channel[Any](10)
-    server = load("our_server.py")
+    sent, received = trio.open_memory_channel[Any](10)
+    server = everything()
     async with (
         served(server) as where,
         line_to(where.url) as line,
-        recorded(line.url, "legacy", message_handler=told.send) as (client, record),
+        recorded(line.url, "legacy", message_handler=sent.send) as (client, record),
     ):
         await record.until("GET")
         server.changed(prompts=True)
-        assert (await hearing.receive()).method == "notifications/prompts/list_changed"
+        assert (await received.receive()).method == "notifications/prompts/list_changed"
         line.cut()
         server.changed(tools=True)
-        assert (await hearing.receive()).method == "notifications/tools/list_changed"
+        assert (await received.receive()).method == "notifications/tools/list_changed"
         assert record.verbs().count("GET") == 2
         assert await text_of(client, "echo", text="hello") == "hello"
-        assert hearing.statistics().current_buffer_used == 0
+        assert received.statistics().current_buffer_used == 0
 
 
 # -- Server shutdown -------------------------------------------------------------------------------
@@ -431,7 +431,7 @@ async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
 async def test_sdk_client_http_listen_at_server_shutdown_ends_in_order() -> None:
     """A subscription without an orderly end would raise `SubscriptionLost`."""
     async with (
-        served(load("our_server.py")) as where,
+        served(everything()) as where,
         recorded(where.url, E) as (client, _),
         client.listen(tools_list_changed=True) as changes,
     ):
@@ -499,12 +499,14 @@ async def test_sdk_client_mirrored_argument_header_is_checked() -> None:
                 assert found == [*refused, listed, called, called, called]
 
 
-async def test_sdk_client_over_tls(authority: trustme.CA, certificate: ssl.SSLContext) -> None:
+async def test_sdk_client_over_tls_is_answered(
+    authority: trustme.CA, certificate: ssl.SSLContext
+) -> None:
     import ssl
 
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    async with served(load("our_server.py"), tls=certificate) as where:
+    async with served(everything(), tls=certificate) as where:
         assert where.url.startswith("https:")
         with trio.fail_after(20):
             async with Recorded(verify=trusting) as record:

@@ -30,7 +30,7 @@ def signed(issuer: Any, url: str) -> TokenVerifier:
     return JwtVerifier(issuer.issuer, url)
 
 
-def asked(issuer: Any, url: str) -> TokenVerifier:
+def introspected(issuer: Any, url: str) -> TokenVerifier:
     return IntrospectionVerifier(
         issuer.issuer,
         url,
@@ -41,13 +41,13 @@ def asked(issuer: Any, url: str) -> TokenVerifier:
     )
 
 
-def world(verifier: Any = asked) -> Any:
+def world(verifier: Any = introspected) -> Any:
     return protected(AuthlibServer, verifier)
 
 
-@pytest.mark.parametrize("verifier", [signed, asked])
+@pytest.mark.parametrize("verifier", [signed, introspected])
 @every_era
-async def test_authlib_login_and_step_up(version: str, verifier: Any) -> None:
+async def test_authlib_server_logs_client_in_and_steps_up(version: str, verifier: Any) -> None:
     async with world(verifier) as (issuer, url):
         async with connect(url, auth=login(), versions=[version]) as client:
             assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"

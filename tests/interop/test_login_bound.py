@@ -100,13 +100,13 @@ async def test_dpop_stolen_token_is_denied(shown: Shown) -> None:
     async with protected(dpop=True) as (_, url):
         async with connect(url, auth=login(), versions=[E]) as client:
             await client.call_tool("whoami")
-        heard = shown.headers[-1]
-        token = heard["authorization"].removeprefix("DPoP ")
+        sent = shown.headers[-1]
+        token = sent["authorization"].removeprefix("DPoP ")
         async with httpx2.AsyncClient() as http:
             for headers in (
                 {"authorization": f"Bearer {token}"},
                 {"authorization": f"DPoP {token}"},
-                heard,
+                sent,
             ):
                 answer = await http.post(url, headers=headers, json={})
                 assert answer.status_code == 401

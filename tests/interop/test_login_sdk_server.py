@@ -70,13 +70,13 @@ async def test_sdk_server_token_is_refreshed_before_expiry(version: str) -> None
 async def test_sdk_server_rejected_token_is_refreshed(version: str) -> None:
     provider = Provider()
     async with at(provider) as url, connect(url, auth=login(), versions=[version]) as client:
-        told = (await client.call_tool("whoami")).text
+        principal = (await client.call_tool("whoami")).text
         provider.access.clear()
-        assert (await client.call_tool("whoami")).text == told
+        assert (await client.call_tool("whoami")).text == principal
         assert provider.log == ["register", "authorize", "token", "refresh"]
         provider.access.clear()
         provider.refresh.clear()
-        assert (await client.call_tool("whoami")).text == told
+        assert (await client.call_tool("whoami")).text == principal
         assert provider.log[4:] == ["authorize", "token"]
 
 
@@ -134,21 +134,21 @@ class Introspecting:
     async def verify_token(self, token: str) -> AccessToken | None:
         async with httpx2.AsyncClient() as http:
             answer = await http.post(f"{self._issuer.issuer}/introspect", data={"token": token})
-        told = answer.json()
-        if not told["active"]:
+        claims = answer.json()
+        if not claims["active"]:
             return None
         return AccessToken(
             token=token,
-            client_id=told["client_id"],
-            scopes=told["scope"].split(),
-            expires_at=told["exp"],
-            resource=told["aud"],
-            subject=told["sub"],
+            client_id=claims["client_id"],
+            scopes=claims["scope"].split(),
+            expires_at=claims["exp"],
+            resource=claims["aud"],
+            subject=claims["sub"],
         )
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_sdk_server_with_separate_authorization_server(version: str) -> None:
+async def test_sdk_server_with_separate_authorization_server_accepts_token(version: str) -> None:
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         server = protected_by_sdk(

@@ -55,9 +55,11 @@ def official(url: str, storage: Kept) -> OAuthClientProvider:
         sent_back.append(await browse(page))
 
     async def callback() -> AuthorizationCodeResult:
-        told = {name: values[0] for name, values in parse_qs(urlsplit(sent_back[-1]).query).items()}
+        fields = {
+            name: values[0] for name, values in parse_qs(urlsplit(sent_back[-1]).query).items()
+        }
         return AuthorizationCodeResult(
-            code=told["code"], state=told.get("state"), iss=told.get("iss")
+            code=fields["code"], state=fields.get("state"), iss=fields.get("iss")
         )
 
     metadata = OAuthClientMetadata.model_validate(
@@ -92,9 +94,9 @@ async def test_protected_server_own_client_logs_in_and_steps_up(version: str) ->
         protected() as (issuer, url),
         connect(url, auth=login(), versions=[version]) as client,
     ):
-        told = await client.call_tool("whoami")
-        assert told.content[0].text == f"{issuer.issuer}#sub:alice"  # type: ignore[union-attr]
+        result = await client.call_tool("whoami")
+        assert result.content[0].text == f"{issuer.issuer}#sub:alice"  # type: ignore[union-attr]
         assert issuer.log.count("GET /authorize") == 1
-        told = await client.call_tool("erase")
-        assert told.content[0].text == f"{READ} {WRITE}"  # type: ignore[union-attr]
+        result = await client.call_tool("erase")
+        assert result.content[0].text == f"{READ} {WRITE}"  # type: ignore[union-attr]
         assert issuer.log.count("GET /authorize") == 2

@@ -47,7 +47,7 @@ async def test_protected_server_node_client_logs_in(
 ) -> None:
     async with protected(dpop=dpop) as (issuer, url):
         report = await play(url, "once")
-    assert report["said"] == [f"{issuer.issuer}#sub:alice"]
+    assert report["texts"] == [f"{issuer.issuer}#sub:alice"]
     assert report["scopes"] == [READ]
     assert report["requests"][:2] == [
         "POST /mcp 401",
@@ -64,7 +64,7 @@ async def test_protected_server_node_client_refreshes_token(
 ) -> None:
     async with protected() as (issuer, url):
         report = await play(url, "renewed")
-    assert report["said"] == [f"{issuer.issuer}#sub:alice"] * 2
+    assert report["texts"] == [f"{issuer.issuer}#sub:alice"] * 2
     assert (issuer.log.count("GET /authorize"), issuer.log.count("POST /token")) == (1, 2)
 
 
@@ -73,6 +73,6 @@ async def test_protected_server_node_client_steps_up(
 ) -> None:
     async with protected() as (issuer, url):
         report = await play(url, "more")
-    assert report["said"] == [f"{issuer.issuer}#sub:alice", f"{READ} {WRITE}"]
+    assert report["texts"] == [f"{issuer.issuer}#sub:alice", f"{READ} {WRITE}"]
     assert report["scopes"] == [READ, f"{READ} {WRITE}"]
     assert issuer.log.count("GET /authorize") == 2

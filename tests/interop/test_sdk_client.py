@@ -14,59 +14,71 @@ import trio
 from mcp_types import BlobResourceContents, ImageContent, TextContent, TextResourceContents
 
 from tests.interop.official import (
-    SITES,
+    HTTP,
     B,
     C,
+    Case,
     D,
     E,
-    Way,
+    cases,
     error_of,
-    every_way,
-    every_way_everywhere,
-    every_way_that_streams,
+    every_case,
+    every_case_everywhere,
+    every_streaming_case,
     opened,
     unfinished_streams,
-    ways,
 )
 
 pytestmark = unfinished_streams
+READABLE = [
+    ("test://static-text", "This is the content of the static text resource.", "text/plain"),
+    (
+        "test://template/1/data",
+        '{"id":"1","templateTest":true,"data":"Data for ID: 1"}',
+        "application/json",
+    ),
+    ("book://austen/emma", "emma, by austen.", "text/plain"),
+]
 
 
 @pytest.mark.requirement("LIFE-3", "LIFE-4", "META-10", "PRM-1", "RES-1", "TOOL-1")
-@every_way_everywhere
-async def test_sdk_client_reads_server_info(way: Way) -> None:
-    async with opened(way) as client:
-        if way.mode == E:  # it opens without a request
+@every_case_everywhere
+async def test_sdk_client_reads_server_info(case: Case) -> None:
+    async with opened(case) as client:
+        if case.mode == E:  # it opens without a request
             return
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version) == ("everything", "1.2.3")
-        assert client.server_info.title == ("One of everything" if way.knows(C) else None)
+        assert client.server_info.title == ("One of everything" if case.includes(C) else None)
         assert client.instructions == "Call anything."
         offered = client.server_capabilities
         assert None not in (offered.tools, offered.resources, offered.prompts, offered.logging)
-        assert (offered.completions is not None) is way.knows(B)
+        assert (offered.completions is not None) is case.includes(B)
 
 
-@every_way_everywhere
-async def test_sdk_client_lists_and_reads(way: Way) -> None:
-    async with opened(way) as client:
-        [echo, weather] = (await client.list_tools()).tools
-        assert (echo.name, weather.name) == ("echo", "weather")
+@every_case_everywhere
+async def test_sdk_client_lists_and_reads(case: Case) -> None:
+    async with opened(case) as client:
+        first = await client.list_tools()
+        [simple_text, weather] = first.tools
+        assert (simple_text.name, weather.name) == ("test_simple_text", "weather")
+        assert (weather.output_schema is not None) is case.includes(C)
+        [echo, _] = (await client.list_tools(cursor=first.next_cursor)).tools
+        assert echo.name == "echo"
         assert echo.input_schema["properties"] == {
             "text": {"type": "string", "description": "any text."}
         }
-        assert (weather.output_schema is not None) is way.knows(C)
         assert [str(found.uri) for found in (await client.list_resources()).resources] == [
-            "memo://today",
-            "memo://logo",
+            "test://static-text",
+            "test://static-binary",
         ]
         [template, _] = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == "memo://{day}/notes"
-        for uri, text in ("memo://today", "Buy milk."), ("memo://may-1/notes", "Notes of may-1."):
+        assert template.uri_template == "test://template/{id}/data"
+        for uri, text, mime_type in READABLE:
             [contents] = (await client.read_resource(uri)).contents
             assert isinstance(contents, TextResourceContents)
-            assert (contents.text, contents.mime_type, contents.uri) == (text, "text/plain", uri)
-        [contents] = (await client.read_resource("memo://logo")).contents
+            assert (contents.text, contents.mime_type, contents.uri) == (text, mime_type, uri)
+        [contents] = (await client.read_resource("test://static-binary")).contents
         assert isinstance(contents, BlobResourceContents)
         assert b64decode(contents.blob).startswith(b"\x89PNG")
 
@@ -76,26 +88,26 @@ async def test_sdk_client_lists_and_reads(way: Way) -> None:
             ("code", True),
             ("tone", False),
         ]
-        asked = await client.get_prompt("review", {"code": "x = 1"})
-        assert [message.role for message in asked.messages] == ["user", "assistant"]
-        assert asked.messages[0].content == TextContent(
+        got = await client.get_prompt("review", {"code": "x = 1"})
+        assert [message.role for message in got.messages] == ["user", "assistant"]
+        assert got.messages[0].content == TextContent(
             text="Review this, be kind: x = 1", type="text"
         )
 
 
-@every_way_everywhere
-async def test_sdk_client_calls_tools(way: Way) -> None:
-    async with opened(way) as client:
+@every_case_everywhere
+async def test_sdk_client_calls_tools(case: Case) -> None:
+    async with opened(case) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
         assert echoed.content == [TextContent(text="naïve ☃ \U0001f600", type="text")]
         assert not echoed.is_error
 
         rome = await client.call_tool("weather", {"city": "Rome"})
         data = {"city": "Rome", "celsius": 21.5}
-        assert rome.structured_content == (data if way.knows(C) else None)
+        assert rome.structured_content == (data if case.includes(C) else None)
         assert rome.content == [TextContent(text='{"city":"Rome","celsius":21.5}', type="text")]
 
-        [picture] = (await client.call_tool("picture")).content
+        [picture] = (await client.call_tool("test_image_content")).content
         assert isinstance(picture, ImageContent)
         assert picture.mime_type == "image/png"
         assert b64decode(picture.data).startswith(b"\x89PNG")
@@ -113,16 +125,16 @@ async def test_sdk_client_calls_tools(way: Way) -> None:
 
 
 @pytest.mark.requirement("DEC-7", "PRM-4", "RES-7", "RES-8", "TOOL-16", "TOOL-17")
-@every_way_everywhere
-async def test_sdk_client_errors_have_codes_of_the_revision(way: Way) -> None:
-    invalid, not_found = -32602, -32602 if way.spoken == E else -32002
-    async with opened(way) as client:
+@every_case_everywhere
+async def test_sdk_client_errors_have_codes_of_the_revision(case: Case) -> None:
+    invalid, not_found = -32602, -32602 if case.version == E else -32002
+    async with opened(case) as client:
         assert await error_of(client.call_tool("nothing")) == (invalid, None)
         assert await error_of(client.get_prompt("nothing")) == (invalid, None)
         assert await error_of(client.get_prompt("review", {})) == (invalid, None)
-        missing = "memo://nothing"
+        missing = "test://nothing"
         assert await error_of(client.read_resource(missing)) == (not_found, {"uri": missing})
-        if way.knows(C):
+        if case.includes(C):
             assert (await client.call_tool("echo", {"txt": "typo"})).is_error
         else:
             assert await error_of(client.call_tool("echo", {"txt": "typo"})) == (invalid, None)
@@ -130,36 +142,36 @@ async def test_sdk_client_errors_have_codes_of_the_revision(way: Way) -> None:
 
 
 @pytest.mark.requirement("PROG-1")
-@every_way_that_streams
-async def test_sdk_client_receives_progress(way: Way) -> None:
-    async with opened(way) as client:
-        told: list[tuple[float, float | None, str | None]] = []
+@every_streaming_case
+async def test_sdk_client_receives_progress(case: Case) -> None:
+    async with opened(case) as client:
+        received: list[tuple[float, float | None, str | None]] = []
         complete = trio.Event()
 
-        async def hear(progress: float, total: float | None, message: str | None) -> None:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             # The client runs each callback in its own task: they come in any order, even after the
             # result.
-            told.append((progress, total, message))
-            if len(told) == 3:
+            received.append((progress, total, message))
+            if len(received) == 3:
                 complete.set()
 
-        counted = await client.call_tool("count", {"to": 3}, progress_callback=hear)
+        counted = await client.call_tool("count", {"to": 3}, progress_callback=on_progress)
         assert counted.content == [TextContent(text="3", type="text")]
         await complete.wait()
-        text = [f"step {step}" if way.knows(B) else None for step in (1, 2, 3)]
-        assert sorted(told) == [(1, 3, text[0]), (2, 3, text[1]), (3, 3, text[2])]
+        text = [f"step {step}" if case.includes(B) else None for step in (1, 2, 3)]
+        assert sorted(received) == [(1, 3, text[0]), (2, 3, text[1]), (3, 3, text[2])]
 
 
 @pytest.mark.requirement("CXL-6")
-@every_way
-async def test_sdk_client_cancels_call(way: Way) -> None:
-    async with opened(way) as client:
+@every_case
+async def test_sdk_client_cancels_call(case: Case) -> None:
+    async with opened(case) as client:
         with trio.CancelScope() as scope:
 
-            async def hear(progress: float, total: float | None, message: str | None) -> None:
+            async def cancel(progress: float, total: float | None, message: str | None) -> None:
                 scope.cancel()
 
-            await client.call_tool("wait", progress_callback=hear)
+            await client.call_tool("wait", progress_callback=cancel)
         assert scope.cancelled_caught
         # `cancelled` returns when the handler was cancelled.
         assert (await client.call_tool("cancelled")).content == [
@@ -167,15 +179,15 @@ async def test_sdk_client_cancels_call(way: Way) -> None:
         ]
 
 
-@ways(D, places=["stdio", *SITES])
-async def test_sdk_client_pings_stateful_revisions(way: Way) -> None:
-    async with opened(way) as client:
+@cases(D, transports=["stdio", *HTTP])
+async def test_sdk_client_pings_stateful_revisions(case: Case) -> None:
+    async with opened(case) as client:
         await client.session.send_ping()
 
 
-@ways(E, D, places=["stdio", *SITES])
-async def test_sdk_client_many_concurrent_calls_are_answered(way: Way) -> None:
-    async with opened(way) as client, trio.open_nursery() as nursery:
+@cases(E, D, transports=["stdio", *HTTP])
+async def test_sdk_client_many_concurrent_calls_are_answered(case: Case) -> None:
+    async with opened(case) as client, trio.open_nursery() as nursery:
 
         async def call(number: int) -> None:
             result = await client.call_tool("echo", {"text": str(number)})

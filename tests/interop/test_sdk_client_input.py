@@ -6,7 +6,6 @@ soon as there is a callback.
 
 from __future__ import annotations
 
-import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,14 @@ import trio
 
 from tests.interop.official import (
     C,
+    Case,
     D,
     E,
-    Way,
+    cases,
     error_of,
     every_revision,
     opened,
     unfinished_streams,
-    ways,
 )
 
 if TYPE_CHECKING:
@@ -45,18 +44,18 @@ class Answers:
 
     def __init__(self, *answers: Any) -> None:
         self.left = list(answers)
-        self.asked: list[Any] = []
+        self.received: list[Any] = []
 
     async def __call__(self, context: ClientRequestContext, params: Any = None) -> Any:
-        self.asked.append(params)
+        self.received.append(params)
         return self.left.pop(0)
 
     def questions(self) -> list[Any]:
-        asked, self.asked = self.asked, []
-        return asked
+        found, self.received = self.received, []
+        return found
 
 
-class Told:
+class MessageQueue:
     """A `message_handler` that records messages."""
 
     def __init__(self) -> None:
@@ -74,8 +73,8 @@ class Told:
 
 
 @asynccontextmanager
-async def asking(way: Way, **options: Any) -> AsyncIterator[Client]:
-    async with opened(way, server="our_input_server.py", **options) as client:
+async def asking(case: Case, **options: Any) -> AsyncIterator[Client]:
+    async with opened(case, **options) as client:
         yield client
 
 
@@ -98,11 +97,11 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
 # -- Forms -----------------------------------------------------------------------------------------
 
 
-async def forms(client: Client, user: Answers, way: Way) -> None:
-    user.left = [accept(count=2, where="window"), accept(dish="b")]
+async def forms(client: Client, user: Answers, case: Case) -> None:
+    user.left = [accept(count=2, where="window"), accept(dish="a2")]
     assert (
         await call(client, "book", flight="KL 1234")
-        == "Seats(count=2, where='window'), {'dish': 'b'}"
+        == "Seats(count=2, where='window'), {'dish': 'a2'}"
     )
     seats, meal = user.questions()
     assert (seats.mode, seats.message) == ("form", "Seats on KL 1234")
@@ -112,10 +111,10 @@ async def forms(client: Client, user: Answers, way: Way) -> None:
     assert where["enum"] == ["aisle", "window"]
     assert meal.message == "To eat"
     dish = meal.requested_schema["properties"]["dish"]
-    if way.knows(D):
+    if case.includes(D):
         assert [option["title"] for option in dish["oneOf"]] == ["Soup", "Fish"]
     else:
-        assert (dish["enum"], dish["enumNames"]) == (["a", "b"], ["Soup", "Fish"])
+        assert (dish["enum"], dish["enumNames"]) == (["a1", "a2"], ["Soup", "Fish"])
 
     # The reader of the form fills in a default that the response leaves out.
     user.left = [accept(count=1), DECLINE]
@@ -132,36 +131,36 @@ async def forms(client: Client, user: Answers, way: Way) -> None:
 @pytest.mark.requirement(
     "ELIC-4", "ELIC-6", "ELIC-7", "ELIC-8", "ELIC-9", "ELIC-23", "MRTR-1", "MRTR-12"
 )
-@ways(E, D, C)
-async def test_sdk_client_answers_forms(way: Way) -> None:
+@cases(E, D, C)
+async def test_sdk_client_answers_forms(case: Case) -> None:
     user = Answers()
-    async with asking(way, elicitation_callback=user) as client:
-        await forms(client, user, way)
-        user.left = [accept(name="Ada"), accept(name="Bob")]
-        [message] = (await client.get_prompt("greet")).messages
-        assert message.content == t.TextContent(type="text", text="Hello Ada.")
+    async with asking(case, elicitation_callback=user) as client:
+        await forms(client, user, case)
+        user.left = [accept(context="testing"), accept(name="Bob")]
+        [message] = (await client.get_prompt("test_input_required_result_prompt")).messages
+        assert message.content == t.TextContent(type="text", text="Use this: testing")
         [contents] = (await client.read_resource("memo://monday")).contents
         assert isinstance(contents, t.TextResourceContents)
         assert contents.text == "Bob's monday"
 
 
-@ways(E, D, places=["stdio-asyncio", "http-sse", "http-json", "http+sse"])
-async def test_sdk_client_answers_forms_of_other_tools(way: Way) -> None:
+@cases(E, D, transports=["stdio-asyncio", "http-sse", "http-json", "http+sse"])
+async def test_sdk_client_answers_forms_of_other_tools(case: Case) -> None:
     user = Answers()
-    async with asking(way, elicitation_callback=user) as client:
-        await forms(client, user, way)
+    async with asking(case, elicitation_callback=user) as client:
+        await forms(client, user, case)
 
 
 @pytest.mark.requirement("ELIC-10")
-@ways(E, D, C)
-async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(way: Way) -> None:
+@cases(E, D, C)
+async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(case: Case) -> None:
     """The call ends with an error or, in 2026-07-28, the form is requested again."""
     user = Answers(accept(count=9))
-    async with asking(way, elicitation_callback=user) as client:
-        if way.spoken == E:
+    async with asking(case, elicitation_callback=user) as client:
+        if case.version == E:
             user.left += [accept(), DECLINE]
             assert await call(client, "book", flight="KL 1234") == "seats: decline"
-            assert len({question.message for question in user.asked}) == 1
+            assert len({question.message for question in user.received}) == 1
         else:
             code, _ = await error_of(client.call_tool("book", {"flight": "KL 1234"}))
             assert code == -32603
@@ -169,8 +168,8 @@ async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(way: W
 
 
 @pytest.mark.requirement("CXL-6", "CXL-18")
-@ways(E, D, C, places=["stdio", "stdio-asyncio", "http"])
-async def test_sdk_client_cancelled_call_ends_its_input_request(way: Way) -> None:
+@cases(E, D, C, transports=["stdio", "stdio-asyncio", "http"])
+async def test_sdk_client_cancelled_call_ends_its_input_request(case: Case) -> None:
     withdrawn = trio.Event()
 
     async def ponder(
@@ -182,7 +181,7 @@ async def test_sdk_client_cancelled_call_ends_its_input_request(way: Way) -> Non
         finally:
             withdrawn.set()
 
-    async with asking(way, elicitation_callback=ponder) as client:
+    async with asking(case, elicitation_callback=ponder) as client:
         with trio.CancelScope() as scope:
             await client.call_tool("hang")
         assert scope.cancelled_caught
@@ -194,33 +193,33 @@ async def test_sdk_client_cancelled_call_ends_its_input_request(way: Way) -> Non
 
 
 @pytest.mark.requirement("ELIC-13", "ELIC-14", "ELIC-15", "ELIC-17")
-@ways(E, D)
-async def test_sdk_client_answers_url_elicitation(way: Way) -> None:
-    user, told = Answers(accept(), DECLINE, CANCEL), Told()
-    async with asking(way, elicitation_callback=user, message_handler=told) as client:
+@cases(E, D)
+async def test_sdk_client_answers_url_elicitation(case: Case) -> None:
+    user, messages = Answers(accept(), DECLINE, CANCEL), MessageQueue()
+    async with asking(case, elicitation_callback=user, message_handler=messages) as client:
         for number, action in enumerate(("accept", "decline", "cancel")):
             assert await call(client, "visit", id=f"v{number}") == action
         for number, question in enumerate(user.questions()):
             assert isinstance(question, t.ElicitRequestURLParams)
             assert question.message == "Please log in."
             assert question.url == f"https://example.com/pages?id=v{number}"
-            assert question.elicitation_id == (f"v{number}" if way.spoken == D else None)
+            assert question.elicitation_id == (f"v{number}" if case.version == D else None)
         for id in "v0", "never", "v0", "v1":
             await client.call_tool("unlock", {"id": id})
-        if way.spoken == D:
+        if case.version == D:
             for id in "v0", "v1":
-                message = await told.next()
+                message = await messages.next()
                 assert isinstance(message, t.ElicitCompleteNotification)
                 assert message.params.elicitation_id == id
         assert await call(client, "locked", id="v0") == "open"
-        assert told.nothing_else
+        assert messages.nothing_else
 
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
-@ways(D)
-async def test_sdk_client_gets_url_elicitation_required_until_visited(way: Way) -> None:
-    told = Told()
-    async with asking(way, elicitation_callback=Answers(), message_handler=told) as client:
+@cases(D)
+async def test_sdk_client_gets_url_elicitation_required_until_visited(case: Case) -> None:
+    messages = MessageQueue()
+    async with asking(case, elicitation_callback=Answers(), message_handler=messages) as client:
         page = {
             "mode": "url",
             "message": "Log in first.",
@@ -232,21 +231,21 @@ async def test_sdk_client_gets_url_elicitation_required_until_visited(way: Way) 
             {"elicitations": [page]},
         )
         await client.call_tool("unlock", {"id": "p"})
-        message = await told.next()
+        message = await messages.next()
         assert isinstance(message, t.ElicitCompleteNotification)
         assert message.params.elicitation_id == "p"
         assert await call(client, "locked", id="p") == "open"
 
 
 @pytest.mark.requirement("ELIC-17")
-@ways(E)
-async def test_sdk_client_gets_input_request_until_page_is_visited(way: Way) -> None:
+@cases(E)
+async def test_sdk_client_gets_input_request_until_page_is_visited(case: Case) -> None:
     async def go(context: ClientRequestContext, params: Any) -> t.ElicitResult:
         assert params.url == "https://example.com/pages?id=p"
         await client.call_tool("unlock", {"id": "p"})
         return accept()
 
-    async with asking(way, elicitation_callback=go) as client:
+    async with asking(case, elicitation_callback=go) as client:
         assert await call(client, "locked", id="p") == "open"
 
 
@@ -255,16 +254,17 @@ async def test_sdk_client_gets_input_request_until_page_is_visited(way: Way) -> 
 
 @pytest.mark.requirement("SAMP-2", "SAMP-3", "SAMP-6")
 @every_revision
-async def test_sdk_client_answers_sampling(way: Way) -> None:
-    said = t.CreateMessageResult(
+async def test_sdk_client_answers_sampling(case: Case) -> None:
+    response = t.CreateMessageResult(
         role="assistant",
         content=t.TextContent(text="Hello"),
         model="small-1",
         stop_reason="endTurn",
     )
-    model = Answers(said)
-    async with asking(way, sampling_callback=model) as client:
-        assert await call(client, "say", text="Say hello.") == "small-1: Hello (endTurn)"
+    model = Answers(response)
+    async with asking(case, sampling_callback=model) as client:
+        sampled = await call(client, "test_sampling", prompt="Say hello.")
+        assert sampled == "LLM response: Hello (small-1, endTurn)"
         [question] = model.questions()
         assert [message.content.text for message in question.messages] == ["Say hello."]
         assert (question.max_tokens, question.system_prompt, question.temperature) == (
@@ -276,25 +276,25 @@ async def test_sdk_client_answers_sampling(way: Way) -> None:
         assert question.model_preferences.hints[0].name == "small"
         assert (question.tools, question.tool_choice) == (None, None)
         # Revisions with a capability for `includeContext` drop it: this client does not declare it.
-        assert question.include_context == (None if way.knows(D) else "thisServer")
+        assert question.include_context == (None if case.includes(D) else "thisServer")
 
 
 @pytest.mark.requirement("SAMP-4", "SAMP-5", "SAMP-7", "SAMP-8", "SAMP-9")
-@ways(E, D)
-async def test_sdk_client_answers_sampling_with_tools(way: Way) -> None:
+@cases(E, D)
+async def test_sdk_client_answers_sampling_with_tools(case: Case) -> None:
     def use(id: str, a: int, b: int) -> t.ToolUseContent:
         return t.ToolUseContent(id=id, name="add", input={"a": a, "b": b})
 
-    def said(reason: str, *blocks: Any) -> t.CreateMessageResultWithTools:
+    def sampled(reason: str, *blocks: Any) -> t.CreateMessageResultWithTools:
         return t.CreateMessageResultWithTools(
             role="assistant", content=[*blocks], model="small-1", stop_reason=reason
         )
 
-    both = said("toolUse", t.TextContent(text="Let me see."), use("u1", 2, 3), use("u2", 4, 5))
+    both = sampled("toolUse", t.TextContent(text="Let me see."), use("u1", 2, 3), use("u2", 4, 5))
     model = Answers(
-        both, said("toolUse", use("u3", 5, 9)), said("endTurn", t.TextContent(text="14"))
+        both, sampled("toolUse", use("u3", 5, 9)), sampled("endTurn", t.TextContent(text="14"))
     )
-    async with asking(way, sampling_callback=model, sampling_capabilities=TOOLS) as client:
+    async with asking(case, sampling_callback=model, sampling_capabilities=TOOLS) as client:
         assert await call(client, "calculate", task="2 + 3 + 4 + 5") == "14"
     first, _, last = model.questions()
     assert [tool.name for tool in first.tools] == ["add"]
@@ -312,70 +312,70 @@ async def test_sdk_client_answers_sampling_with_tools(way: Way) -> None:
 # -- Roots -----------------------------------------------------------------------------------------
 
 
-def roots(**places: str) -> t.ListRootsResult:
+def roots(**uris: str) -> t.ListRootsResult:
     return t.ListRootsResult.model_validate(
-        {"roots": [{"uri": uri, "name": name} for name, uri in places.items()]}
+        {"roots": [{"uri": uri, "name": name} for name, uri in uris.items()]}
     )
 
 
 @pytest.mark.requirement("ROOT-2", "ROOT-3")
 @every_revision
-async def test_sdk_client_answers_roots(way: Way) -> None:
-    places = Answers(roots(home="file:///home/me", work="file:///work"), roots())
-    async with asking(way, list_roots_callback=places) as client:
-        assert json.loads(await call(client, "where")) == [
-            "home=file:///home/me",
-            "work=file:///work",
-        ]
-        if way.spoken != E:
+async def test_sdk_client_answers_roots(case: Case) -> None:
+    callback = Answers(roots(home="file:///home/me", work="file:///work"), roots())
+    async with asking(case, list_roots_callback=callback) as client:
+        tool = "test_input_required_result_list_roots"
+        listed = "Roots: home=file:///home/me, work=file:///work"
+        assert await call(client, tool) == listed
+        if case.version != E:
             await client.session.send_roots_list_changed()
-        assert json.loads(await call(client, "where")) == []
+        assert await call(client, tool) == "Roots: "
 
 
 # -- Everything at once, and nothing ---------------------------------------------------------------
 
 
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
-@ways(E, D)
-async def test_sdk_client_answers_concurrent_input_requests(way: Way) -> None:
-    said = t.CreateMessageResult(
+@cases(E, D)
+async def test_sdk_client_answers_concurrent_input_requests(case: Case) -> None:
+    sampled = t.CreateMessageResult(
         role="assistant", content=t.TextContent(text="So."), model="small-1"
     )
     async with asking(
-        way,
+        case,
         elicitation_callback=Answers(accept(name="Ada")),
-        sampling_callback=Answers(said),
+        sampling_callback=Answers(sampled),
         list_roots_callback=Answers(roots(home="file:///home/me")),
     ) as client:
-        assert await call(client, "plan") == "asked: Ada, small-1, file:///home/me"
+        tool = "test_input_required_result_multiple_inputs"
+        assert await call(client, tool) == "three: So. (small-1), Ada, file:///home/me"
 
 
 UNABLE: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "book": ({"flight": "KL 1234"}, {"elicitation": {}}),
     "visit": ({"id": "v"}, {"elicitation": {"url": {}}}),
     "locked": ({"id": "v"}, {"elicitation": {"url": {}}}),
-    "say": ({"text": "Hello"}, {"sampling": {}}),
+    "test_sampling": ({"prompt": "Hello"}, {"sampling": {}}),
     "calculate": ({"task": "2 + 3"}, {"sampling": {"tools": {}}}),
-    "where": ({}, {"roots": {}}),
+    "test_input_required_result_list_roots": ({}, {"roots": {}}),
 }
 
 
 @pytest.mark.requirement("ELIC-3", "MRTR-5", "SAMP-5", "ROOT-5")
 @every_revision
-async def test_sdk_client_without_capability_gets_no_input_request(way: Way) -> None:
-    async with asking(way) as client:
+async def test_sdk_client_without_capability_gets_no_input_request(case: Case) -> None:
+    async with asking(case) as client:
         for tool, (arguments, missing) in UNABLE.items():
             code, data = await error_of(client.call_tool(tool, arguments))
             assert (tool, code, data) == (
                 tool,
-                -32021 if way.spoken == E else -32601,
+                -32021 if case.version == E else -32601,
                 {"requiredCapabilities": missing},
             )
 
 
 @pytest.mark.requirement("ELIC-23", "SAMP-12", "SAMP-13")
 @every_revision
-async def test_sdk_client_error_response_fails_the_call(way: Way) -> None:
+async def test_sdk_client_error_response_fails_the_call(case: Case) -> None:
     """The call ends with the error. In 2026-07-28 the client itself ends the call, without a
     message.
     """
@@ -383,11 +383,11 @@ async def test_sdk_client_error_response_fails_the_call(way: Way) -> None:
     callbacks = {
         f"{what}_callback": Answers(no, no) for what in ("elicitation", "sampling", "list_roots")
     }
-    async with asking(way, **callbacks) as client:
+    async with asking(case, **callbacks) as client:
         for tool, arguments in (
             ("book", {"flight": "KL 1234"}),
-            ("say", {"text": "Hello"}),
-            ("where", {}),
+            ("test_sampling", {"prompt": "Hello"}),
+            ("test_input_required_result_list_roots", {}),
         ):
-            if tool != "book" or way.knows(C):
+            if tool != "book" or case.includes(C):
                 assert await error_of(client.call_tool(tool, arguments)) == (-1, None)

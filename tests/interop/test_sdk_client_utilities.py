@@ -27,17 +27,20 @@ from mcp_types import (
 )
 
 from mcp_core.types import LOGGING_LEVELS
+from mcp_trio import connect
+from tests.conformance import everything_server
 from tests.interop.official import (
-    PIPES,
+    PAGE_SIZE,
+    STDIO,
+    Case,
     E,
-    Way,
+    cases,
     error_of,
     every_revision,
     every_stateful_revision,
     opened,
     pages,
     unfinished_streams,
-    ways,
 )
 
 if TYPE_CHECKING:
@@ -53,8 +56,8 @@ pytestmark = [
 # -- Log messages ----------------------------------------------------------------------------------
 
 
-class Heard:
-    """The log messages of a client: `Client(..., logging_callback=heard)`."""
+class LogRecorder:
+    """The log messages of a client: `Client(..., logging_callback=log)`."""
 
     def __init__(self) -> None:
         self.messages: list[LoggingMessageNotificationParams] = []
@@ -75,23 +78,23 @@ class Heard:
 
 @pytest.mark.requirement("LOG-1", "LOG-2", "LOG-3", "LOG-4")
 @every_stateful_revision
-async def test_sdk_client_sets_log_level(way: Way) -> None:
-    async with opened(way, logging_callback=(heard := Heard())) as client:
-        assert await heard.of(client) == [*LOGGING_LEVELS[1:]]
+async def test_sdk_client_sets_log_level(case: Case) -> None:
+    async with opened(case, logging_callback=(log := LogRecorder())) as client:
+        assert await log.of(client) == [*LOGGING_LEVELS[1:]]
         for level in LOGGING_LEVELS:
             await client.set_logging_level(level)
-            assert await heard.of(client) == [*LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]]
+            assert await log.of(client) == [*LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]]
 
 
 @pytest.mark.requirement("LOG-7", "LOG-8")
-@ways(E)
-async def test_sdk_client_requests_log_level_per_request(way: Way) -> None:
-    async with opened(way, logging_callback=(heard := Heard()), log_level="error") as client:
-        assert await heard.of(client) == ["error", "critical", "alert", "emergency"]
-        assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "alert"}) == ["alert", "emergency"]
-    async with opened(way, logging_callback=(heard := Heard())) as client:
-        assert await heard.of(client) == []
-        assert await heard.of(client, meta={LOG_LEVEL_META_KEY: "debug"}) == [*LOGGING_LEVELS]
+@cases(E)
+async def test_sdk_client_requests_log_level_per_request(case: Case) -> None:
+    async with opened(case, logging_callback=(log := LogRecorder()), log_level="error") as client:
+        assert await log.of(client) == ["error", "critical", "alert", "emergency"]
+        assert await log.of(client, meta={LOG_LEVEL_META_KEY: "alert"}) == ["alert", "emergency"]
+    async with opened(case, logging_callback=(log := LogRecorder())) as client:
+        assert await log.of(client) == []
+        assert await log.of(client, meta={LOG_LEVEL_META_KEY: "debug"}) == [*LOGGING_LEVELS]
 
 
 # -- Completion ------------------------------------------------------------------------------------
@@ -99,8 +102,8 @@ async def test_sdk_client_requests_log_level_per_request(way: Way) -> None:
 
 @pytest.mark.requirement("COMP-1", "COMP-3", "COMP-4")
 @every_revision
-async def test_sdk_client_gets_completions(way: Way) -> None:
-    async with opened(way) as client:
+async def test_sdk_client_gets_completions(case: Case) -> None:
+    async with opened(case) as client:
 
         async def suggested(ref: Any, argument: str, typed: str, **chosen: str) -> list[str]:
             completed = await client.complete(
@@ -121,9 +124,10 @@ async def test_sdk_client_gets_completions(way: Way) -> None:
         assert await suggested(book, "title", "b", author="morrison") == ["beloved"]
         assert await suggested(book, "title", "b") == []
 
-        greet = await client.complete(PromptReference(name="greet"), {"name": "name", "value": "a"})
-        assert greet.completion.values == [f"a{number}" for number in range(100)]
-        assert (greet.completion.total, greet.completion.has_more) == (150, True)
+        prompt = PromptReference(name="test_prompt_with_arguments")
+        many = await client.complete(prompt, {"name": "arg2", "value": "a"})
+        assert many.completion.values == [f"a{number}" for number in range(100)]
+        assert (many.completion.total, many.completion.has_more) == (150, True)
 
         for ref, argument in (
             (PromptReference(name="nothing"), "tone"),
@@ -139,8 +143,8 @@ async def test_sdk_client_gets_completions(way: Way) -> None:
 
 @pytest.mark.requirement("PAGE-1", "PAGE-6", "CACHE-1", "CACHE-8")
 @every_revision
-async def test_sdk_client_follows_pages(way: Way) -> None:
-    async with opened(way, cache=None) as client:
+async def test_sdk_client_follows_pages(case: Case) -> None:
+    async with opened(case, cache=None) as client:
         lists: dict[str, tuple[Any, str]] = {
             "tools": (client.list_tools, "name"),
             "resources": (client.list_resources, "uri"),
@@ -148,40 +152,43 @@ async def test_sdk_client_follows_pages(way: Way) -> None:
             "prompts": (client.list_prompts, "name"),
         }
         found = {member: await pages(ask, member, key) for member, (ask, key) in lists.items()}
+        # The same lists on one page each, from another client and a server without paging.
+        async with connect(everything_server.everything()) as own:
+            whole = {
+                "tools": [tool.name for tool in await own.list_tools()],
+                "resources": [resource.uri for resource in await own.list_resources()],
+                "resource_templates": [
+                    template.uri_template for template in await own.list_resource_templates()
+                ],
+                "prompts": [prompt.name for prompt in await own.list_prompts()],
+            }
         assert found == {
-            "tools": [
-                ["echo", "weather"],
-                ["picture", "count"],
-                ["wait", "cancelled"],
-                ["fail", "log"],
-                ["learn", "forget"],
-                ["change", "pid"],
-            ],
-            "resources": [["memo://today", "memo://logo"], ["memo://later"]],
-            "resource_templates": [
-                ["memo://{day}/notes", "book://{author}/{title}"],
-                ["page://{number}"],
-            ],
-            "prompts": [["review", "greet"], ["thank"]],
+            member: [names[at : at + PAGE_SIZE] for at in range(0, len(names), PAGE_SIZE)]
+            for member, names in whole.items()
         }
+        assert found["resources"] == [
+            ["test://static-text", "test://static-binary"],
+            ["test://watched-resource"],
+        ]
+        assert min(len(each) for each in found.values()) > 1
         unsaid = (0, "private")  # the client's default in revisions without hints
-        hints = (60_000, "public") if way.spoken == E else unsaid
+        hints = (60_000, "public") if case.version == E else unsaid
         for ask, _ in lists.values():
             first = await ask()
             second = await ask(cursor=first.next_cursor)
             assert (first.ttl_ms, first.cache_scope) == (second.ttl_ms, second.cache_scope) == hints
             for wrong in "", "made up", f"{first.next_cursor}=":
                 assert await error_of(ask(cursor=wrong)) == (-32602, None)
-        read = await client.read_resource("memo://today")
+        read = await client.read_resource("test://static-text")
         assert (read.ttl_ms, read.cache_scope) == (
-            (5_000, "private") if way.spoken == E else unsaid
+            (5_000, "private") if case.version == E else unsaid
         )
 
 
 @pytest.mark.requirement("CACHE-1", "TOOL-23")
-@ways(E)
-async def test_sdk_client_caches_list_until_changed(way: Way) -> None:
-    async with opened(way) as client:
+@cases(E)
+async def test_sdk_client_caches_list_until_changed(case: Case) -> None:
+    async with opened(case) as client:
 
         async def first_tool() -> str:
             return (await client.list_tools()).tools[0].name
@@ -189,20 +196,20 @@ async def test_sdk_client_caches_list_until_changed(way: Way) -> None:
         discovered = client.session.discover_result
         assert discovered is not None
         assert (discovered.ttl_ms, discovered.cache_scope) == (60_000, "public")
-        assert await first_tool() == "echo"
-        await client.call_tool("forget", {"name": "echo"})
-        assert await first_tool() == "echo"
+        assert await first_tool() == "test_simple_text"
+        await client.call_tool("forget", {"name": "test_simple_text"})
+        assert await first_tool() == "test_simple_text"
         async with client.listen(tools_list_changed=True) as changes:
             await client.call_tool("forget", {"name": "weather"})
             assert await anext(changes) == ToolsListChanged()
-            assert await first_tool() == "picture"
+            assert await first_tool() == "echo"
 
 
 # -- Changes ---------------------------------------------------------------------------------------
 
 
-class Told:
-    """The changes that a client gets, in order: `Client(..., message_handler=told)`."""
+class MessageQueue:
+    """The changes that a client gets, in order: `Client(..., message_handler=messages)`."""
 
     def __init__(self) -> None:
         self._send, self._receive = trio.open_memory_channel[Any](100)
@@ -220,52 +227,52 @@ class Told:
 
 @pytest.mark.requirement("TOOL-23", "PRM-5", "RES-14")
 @every_stateful_revision
-async def test_sdk_client_session_gets_list_changed(way: Way) -> None:
-    async with opened(way, message_handler=(told := Told())) as client:
+async def test_sdk_client_session_gets_list_changed(case: Case) -> None:
+    async with opened(case, message_handler=(messages := MessageQueue())) as client:
         for what, method in (
             ("tools", "notifications/tools/list_changed"),
             ("prompts", "notifications/prompts/list_changed"),
             ("resources", "notifications/resources/list_changed"),
         ):
             await client.call_tool("change", {"what": what})
-            assert (await told.next()).method == method
+            assert (await messages.next()).method == method
         await client.call_tool("learn", {"name": "more"})
-        assert isinstance(await told.next(), ToolListChangedNotification)
-        assert (await pages(client.list_tools, "tools"))[-1] == ["more"]
+        assert isinstance(await messages.next(), ToolListChangedNotification)
+        assert (await pages(client.list_tools, "tools"))[-1][-1] == "more"
         assert not (await client.call_tool("more")).is_error
-        assert told.nothing_else
+        assert messages.nothing_else
 
 
 @pytest.mark.requirement("RES-4", "RES-5")
 @every_stateful_revision
-async def test_sdk_client_session_gets_subscribed_updates(way: Way) -> None:
-    async with opened(way, message_handler=(told := Told())) as client:
+async def test_sdk_client_session_gets_subscribed_updates(case: Case) -> None:
+    async with opened(case, message_handler=(messages := MessageQueue())) as client:
 
         async def changed(uri: str) -> None:
             await client.call_tool("change", {"what": uri})
 
-        async def told_of(uri: str) -> bool:
-            message = await told.next()
+        async def is_update_of(uri: str) -> bool:
+            message = await messages.next()
             return isinstance(message, ResourceUpdatedNotification) and message.params.uri == uri
 
-        await changed("memo://today")
-        for uri in "memo://today", "memo://later":
+        await changed("test://static-text")
+        for uri in "test://static-text", "test://watched-resource":
             await client.subscribe_resource(uri)
-        await changed("memo://logo")
-        await changed("memo://today")
-        assert await told_of("memo://today")
-        await client.unsubscribe_resource("memo://today")
-        await changed("memo://today")
-        await changed("memo://later")
-        assert await told_of("memo://later")
-        assert told.nothing_else
+        await changed("test://static-binary")
+        await changed("test://static-text")
+        assert await is_update_of("test://static-text")
+        await client.unsubscribe_resource("test://static-text")
+        await changed("test://static-text")
+        await changed("test://watched-resource")
+        assert await is_update_of("test://watched-resource")
+        assert messages.nothing_else
 
 
 @pytest.mark.requirement("SUB-2", "SUB-3", "SUB-4")
-@ways(E, places=["stdio", "http", "http-sse", "http-json", "http-stateless"])
-async def test_sdk_client_listen_gets_requested_changes(way: Way) -> None:
-    uri = "memo://today"
-    async with opened(way) as client:
+@cases(E, transports=["stdio", "http", "http-sse", "http-json", "http-stateless"])
+async def test_sdk_client_listen_gets_requested_changes(case: Case) -> None:
+    uri = "test://static-text"
+    async with opened(case) as client:
 
         async def change(*what: str) -> None:
             for each in what:
@@ -278,7 +285,7 @@ async def test_sdk_client_listen_gets_requested_changes(way: Way) -> None:
             )
             async with client.listen(tools_list_changed=True) as tools:
                 assert tools.honored == SubscriptionFilter(tools_list_changed=True)
-                await change("resources", "memo://logo", "prompts", "tools", uri)
+                await change("resources", "test://static-binary", "prompts", "tools", uri)
                 assert await anext(tools) == ToolsListChanged()
                 assert await anext(some) == PromptsListChanged()
                 assert await anext(some) == ResourceUpdated(uri)
@@ -293,10 +300,10 @@ async def pid_of(client: Client) -> int:
 
 
 @pytest.mark.requirement("SUB-8")
-@ways(E, places=PIPES)
-async def test_sdk_client_listen_at_server_shutdown_ends_in_order(way: Way) -> None:
+@cases(E, transports=STDIO)
+async def test_sdk_client_listen_at_server_shutdown_ends_in_order(case: Case) -> None:
     """A subscription without an orderly end would raise `SubscriptionLost`."""
-    async with opened(way) as client, client.listen(tools_list_changed=True) as changes:
+    async with opened(case) as client, client.listen(tools_list_changed=True) as changes:
         await client.call_tool("change", {"what": "tools"})
         os.kill(await pid_of(client), signal.SIGTERM)
         assert [event async for event in changes] == [ToolsListChanged()]

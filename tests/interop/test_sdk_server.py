@@ -33,25 +33,27 @@ if TYPE_CHECKING:
 SERVER = Path(__file__).with_name("sdk_server.py")
 E, D, C, B, A = ALL
 # The revisions of the client, and the negotiated one.
-WAYS = [(ALL, E), ((D, C, B, A), D), ((E,), E), ((C,), C), ((B,), B), ((A,), A)]
-every_way = pytest.mark.parametrize(
-    ("versions", "spoken"), WAYS, ids=[f"{len(versions)}-to-{spoken}" for versions, spoken in WAYS]
+CASES = [(ALL, E), ((D, C, B, A), D), ((E,), E), ((C,), C), ((B,), B), ((A,), A)]
+every_case = pytest.mark.parametrize(
+    ("versions", "version"),
+    CASES,
+    ids=[f"{len(versions)}-to-{version}" for versions, version in CASES],
 )
 
 
 @asynccontextmanager
-async def opened(versions: tuple[str, ...], spoken: str) -> AsyncIterator[Client]:
+async def opened(versions: tuple[str, ...], version: str) -> AsyncIterator[Client]:
     with trio.fail_after(20):
         async with connect_stdio(
             [sys.executable, SERVER], versions=versions, stderr="discard"
         ) as client:
-            assert client.peer.dialect.version == spoken
+            assert client.peer.dialect.version == version
             yield client
 
 
-@every_way
-async def test_sdk_server_lists_are_read(versions: tuple[str, ...], spoken: str) -> None:
-    async with opened(versions, spoken) as client:
+@every_case
+async def test_sdk_server_lists_are_read(versions: tuple[str, ...], version: str) -> None:
+    async with opened(versions, version) as client:
         peer = client.peer
         assert peer.info is not None
         assert (peer.info.name, peer.info.version) == ("everything", "1.2.3")
@@ -79,17 +81,17 @@ async def test_sdk_server_lists_are_read(versions: tuple[str, ...], spoken: str)
             PromptArgument(name="code", required=True),
             PromptArgument(name="tone", required=False),
         ]
-        asked = await client.get_prompt("review", {"code": "x = 1", "tone": "frank"})
-        assert asked.messages == [
+        got = await client.get_prompt("review", {"code": "x = 1", "tone": "frank"})
+        assert got.messages == [
             PromptMessage(role="user", content=TextContent("Review this, be frank: x = 1")),
             PromptMessage(role="assistant", content=TextContent("Gladly.")),
         ]
         await client.ping()
 
 
-@every_way
-async def test_sdk_server_tools_are_called(versions: tuple[str, ...], spoken: str) -> None:
-    async with opened(versions, spoken) as client:
+@every_case
+async def test_sdk_server_tools_are_called(versions: tuple[str, ...], version: str) -> None:
+    async with opened(versions, version) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
         assert echoed.content == [TextContent("naïve ☃ \U0001f600")]
         assert not echoed.is_error
@@ -116,20 +118,20 @@ async def test_sdk_server_tools_are_called(versions: tuple[str, ...], spoken: st
         with pytest.raises(LocalProtocolError):
             await client.request("roots/list")
 
-        told: list[tuple[float, float | None, str | None]] = []
+        received: list[tuple[float, float | None, str | None]] = []
         counted = await client.call_tool(
-            "count", {"to": 3}, progress=lambda *step: told.append(step)
+            "count", {"to": 3}, progress=lambda *step: received.append(step)
         )
         assert counted.content == [TextContent("3")]
-        assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+        assert received == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
 @pytest.mark.requirement("CXL-13")
-@every_way
+@every_case
 async def test_sdk_server_cancelled_call_is_cancelled_on_server(
-    versions: tuple[str, ...], spoken: str
+    versions: tuple[str, ...], version: str
 ) -> None:
-    async with opened(versions, spoken) as client:
+    async with opened(versions, version) as client:
         with trio.CancelScope() as scope:
             await client.call_tool("wait", progress=lambda *_: scope.cancel())
         assert scope.cancelled_caught

@@ -53,10 +53,10 @@ class Answers:
 
     def __init__(self, *answers: Any) -> None:
         self.left = list(answers)
-        self.asked: list[Any] = []
+        self.received: list[Any] = []
 
     async def __call__(self, params: Any = None) -> Any:
-        self.asked.append(params)
+        self.received.append(params)
         answer = self.left.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -107,10 +107,10 @@ async def test_sdk_server_forms_are_answered(version: str) -> None:
     user, crossed = Answers(), Crossed()
     async with opened(version, on_elicit=user, trace=crossed) as client:
         user.left = [{"count": 2, "where": "window"}, {"dish": "soup"}]
-        told = await call(client, "book")
-        assert told == "{'loud': False, 'count': 2, 'where': 'window'}, accept: {'dish': 'soup'}"
-        assert [question.message for question in user.asked] == ["Seats", "To eat"]
-        assert user.asked[0].requested_schema["required"] == ["count"]
+        text = await call(client, "book")
+        assert text == "{'loud': False, 'count': 2, 'where': 'window'}, accept: {'dish': 'soup'}"
+        assert [question.message for question in user.received] == ["Seats", "To eat"]
+        assert user.received[0].requested_schema["required"] == ["count"]
         calls = [message for message in crossed.sent if message.get("method") == "tools/call"]
         assert len(calls) == len({message["id"] for message in calls}) == (3 if version == E else 1)
 
@@ -142,7 +142,7 @@ async def test_sdk_server_high_level_forms_are_answered(version: str) -> None:
                 await call(client, "book", flight="KL 1234")
                 == f"2 by the aisle on KL 1234: {action}"
             )
-        assert [question.message for question in user.asked] == [
+        assert [question.message for question in user.received] == [
             "Seats on KL 1234",
             "Really 2?",
         ] * 3
@@ -238,7 +238,7 @@ async def test_sdk_server_url_elicitation_is_answered(version: str) -> None:
     async with opened(version, on_elicit=user, elicitation=PAGES, trace=crossed) as client:
         for id, action in ("a", "accept"), ("b", "decline"), ("c", "cancel"):
             assert await call(client, "visit", id=id) == f"{action}, None"
-        for id, question in zip("abc", user.asked, strict=True):
+        for id, question in zip("abc", user.received, strict=True):
             assert (question.mode, question.message) == ("url", "Please log in.")
             assert question.url == f"https://example.com/pages?id={id}"
             assert question.elicitation_id == (id if version == D else None)
@@ -247,8 +247,10 @@ async def test_sdk_server_url_elicitation_is_answered(version: str) -> None:
             for id in "a", "unknown":
                 assert await call(client, "unlock", id=id) == "done"
             complete = "notifications/elicitation/complete"
-            heard = [message for message in crossed.received if message.get("method") == complete]
-            assert [message["params"]["elicitationId"] for message in heard] == ["a", "unknown"]
+            notified = [
+                message for message in crossed.received if message.get("method") == complete
+            ]
+            assert [message["params"]["elicitationId"] for message in notified] == ["a", "unknown"]
 
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
@@ -268,7 +270,7 @@ async def test_sdk_server_url_elicitation_required_raises() -> None:
 # -- Sampling --------------------------------------------------------------------------------------
 
 
-def said(reason: str, *blocks: Any) -> CreateMessageResult:
+def sampled(reason: str, *blocks: Any) -> CreateMessageResult:
     [*content] = blocks
     return CreateMessageResult(
         role="assistant",
@@ -281,10 +283,10 @@ def said(reason: str, *blocks: Any) -> CreateMessageResult:
 @pytest.mark.requirement("SAMP-1", "SAMP-2", "SAMP-3", "SAMP-12", "SAMP-13")
 @revisions(*ALL)
 async def test_sdk_server_sampling_is_answered(version: str) -> None:
-    model = Answers(said("endTurn", TextContent("Hello")), None)
+    model = Answers(sampled("endTurn", TextContent("Hello")), None)
     async with opened(version, on_sample=model) as client:
         assert await call(client, "say", text="Say hello.") == "small-1: Hello (endTurn)"
-        [question] = model.asked
+        [question] = model.received
         assert isinstance(question, CreateMessageParams)
         assert [message.content for message in question.messages] == [TextContent("Say hello.")]
         assert (question.max_tokens, question.system_prompt, question.temperature) == (
@@ -312,13 +314,13 @@ async def test_sdk_server_sampling_with_tools_is_answered(version: str) -> None:
         ToolUseContent("u2", "add", {"a": 4, "b": 5}),
     )
     model = Answers(
-        said("toolUse", TextContent("Let me see."), *both),
-        said("toolUse", ToolUseContent("u3", "add", {"a": 5, "b": 9})),
-        said("endTurn", TextContent("14")),
+        sampled("toolUse", TextContent("Let me see."), *both),
+        sampled("toolUse", ToolUseContent("u3", "add", {"a": 5, "b": 9})),
+        sampled("endTurn", TextContent("14")),
     )
     async with opened(version, on_sample=model, sampling=TOOLS) as client:
         assert await call(client, "calculate", task="2 + 3 + 4 + 5") == "small-1: 14 (endTurn)"
-    first, _, last = model.asked
+    first, _, last = model.received
     assert [tool.name for tool in first.tools] == ["add"]
     assert first.tool_choice.mode == "auto"
     assert [message.role for message in last.messages] == ["user", "assistant"] * 2 + ["user"]
@@ -370,7 +372,7 @@ async def test_sdk_server_concurrent_input_requests_are_answered(version: str) -
     async with opened(
         version,
         on_elicit=answers({"dish": "soup"}),
-        on_sample=answers(said("endTurn", TextContent("So."))),
+        on_sample=answers(sampled("endTurn", TextContent("So."))),
         on_roots=answers(["file:///work"]),
     ) as client:
         assert await call(client, "plan") == "{'dish': 'soup'}, small-1, file:///work"
@@ -390,10 +392,10 @@ async def test_sdk_server_input_request_without_capability_is_an_error(version: 
         "visit": {"id": "v"},
     }
     some: dict[str, dict[str, Any]] = {"visit": {"id": "v"}, "calculate": {"task": "2 + 3"}}
-    asked: dict[str, Any] = {"on_elicit": Answers(), "on_sample": Answers()}
+    callbacks: dict[str, Any] = {"on_elicit": Answers(), "on_sample": Answers()}
     cases: list[tuple[dict[str, Any], dict[str, dict[str, Any]], int]] = [
         ({}, without_callbacks, -32601),
-        (asked, some, -32602),
+        (callbacks, some, -32602),
     ]
     for options, tools, code in cases:
         async with opened(version, **options) as client:

@@ -41,11 +41,11 @@ class Crossed:
     """The methods of the messages that our client sends: `connect(..., trace=crossed)`."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def __call__(self, direction: Literal["sent", "received"], line: bytes) -> None:
         if direction == "sent":
-            self.asked.append(json.loads(line)["method"])
+            self.requests.append(json.loads(line)["method"])
 
 
 @asynccontextmanager
@@ -66,21 +66,21 @@ async def opened(
 )
 @every_revision
 async def test_sdk_server_notifications_and_results_arrive(version: str) -> None:
-    heard: list[LoggingMessageParams] = []
+    logged: list[LoggingMessageParams] = []
     crossed = Crossed()
-    async with opened(version, on_log=heard.append, trace=crossed) as client:
-        await log_messages(client, heard)
+    async with opened(version, on_log=logged.append, trace=crossed) as client:
+        await log_messages(client, logged)
         await progress(client)
         await suggestions(client, version)
         await all_pages(client)
         await what_is_kept(client, crossed, version)
 
 
-async def log_messages(client: Client, heard: list[LoggingMessageParams]) -> None:
+async def log_messages(client: Client, logged: list[LoggingMessageParams]) -> None:
     async def log() -> list[LoggingMessageParams]:
-        heard.clear()
+        logged.clear()
         await client.call_tool("log")
-        return heard
+        return logged
 
     def least(level: str) -> list[LoggingMessageParams]:
         severe = LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]
@@ -96,11 +96,11 @@ async def log_messages(client: Client, heard: list[LoggingMessageParams]) -> Non
 
 
 async def progress(client: Client) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
-    await client.call_tool("count", progress=lambda *step: told.append(step))
+    received: list[tuple[float, float | None, str | None]] = []
+    await client.call_tool("count", progress=lambda *step: received.append(step))
     # `message` exists since 2025-03-26 (PROG-1), but the server sends it in 2024-11-05 too, and our
     # client passes it on.
-    assert told == [(0.5, None, None), (0.75, None, "nearly")]
+    assert received == [(0.5, None, None), (0.75, None, "nearly")]
 
 
 async def suggestions(client: Client, version: str) -> None:
@@ -136,41 +136,41 @@ async def all_pages(client: Client) -> None:
 
 async def what_is_kept(client: Client, crossed: Crossed, version: str) -> None:
     async def ask() -> list[str]:
-        crossed.asked.clear()
+        crossed.requests.clear()
         for _ in range(2):
             await client.list_tools()
             await client.list_resources()
             await client.read_resource("x://n0")
-        return crossed.asked
+        return crossed.requests
 
     pages = {"tools/list": 3, "resources/list": 3, "resources/read": 1}
     if version == E:
-        asked = ["resources/list"] * 3
-        assert await ask() == [*asked, "resources/read", *asked]  # the tools were requested before
+        lists = ["resources/list"] * 3
+        assert await ask() == [*lists, "resources/read", *lists]  # the tools were requested before
     else:
         assert await ask() == [method for method, count in pages.items() for _ in range(count)] * 2
 
 
 @pytest.mark.requirement("CAP-3")
 @pytest.mark.parametrize("version", [E, D])
-async def test_sdk_server_without_logging_capability(version: str) -> None:
+async def test_sdk_server_without_logging_capability_sends_logs(version: str) -> None:
     """The SDK's high-level part has `context.log` but never declares `logging` (LOG-1).
 
     Our client does not request an undeclared feature (CAP-3). In 2026-07-28, where each request
     names its log level, no messages arrive; in earlier revisions all do.
     """
-    heard: list[LoggingMessageParams] = []
-    async with opened(version, "sdk_server.py", on_log=heard.append, log_level="error") as client:
+    logged: list[LoggingMessageParams] = []
+    async with opened(version, "sdk_server.py", on_log=logged.append, log_level="error") as client:
         await client.call_tool("say")
-        assert [message.level for message in heard] == (
+        assert [message.level for message in logged] == (
             [] if version == E else ["debug", "warning"]
         )
         with pytest.raises(LocalProtocolError, match="did not declare the capability logging"):
             await client.set_log_level("debug")
         # The caller can request it explicitly.
-        heard.clear()
+        logged.clear()
         await client.call_tool("say", meta={META_LOG_LEVEL: "debug"})
-        assert [message.level for message in heard] == ["debug", "warning"]
+        assert [message.level for message in logged] == ["debug", "warning"]
 
 
 # -- Changes ---------------------------------------------------------------------------------------
@@ -195,17 +195,17 @@ async def test_sdk_server_changes_arrive_by_listen(version: str) -> None:
                 assert await anext(prompts) == Change("prompts")
                 assert await anext(some) == Change("tools")
                 assert await anext(some) == Change(uri="x://n0")
-                crossed.asked.clear()
+                crossed.requests.clear()
                 await client.list_tools()
                 await client.read_resource("x://n0")
-                assert crossed.asked == ["tools/list"] * 3 + ["resources/read"]
+                assert crossed.requests == ["tools/list"] * 3 + ["resources/read"]
             await change("prompts", "tools")
             assert await anext(some) == Change("tools")
         if version == E:
-            await client.call_tool("deaf", {"times": 2})
+            await client.call_tool("subscriptions_ended", {"times": 2})
         else:
             await client.ping()
-            assert crossed.asked[-2:] == ["resources/unsubscribe", "ping"]
+            assert crossed.requests[-2:] == ["resources/unsubscribe", "ping"]
 
 
 async def test_sdk_server_ended_subscription_ends_listen() -> None:

@@ -28,8 +28,8 @@ from mcp_trio import (
     connect_websocket,
     serve_http,
 )
-from tests.core.http.site import D, E, initialize, request
-from tests.interop.official import load, served
+from tests.core.http.router_harness import D, E, initialize, request
+from tests.interop.official import everything, served
 from tests.interop.test_asgi import under_hypercorn
 from tests.interop.test_http_server_node import toured
 
@@ -64,7 +64,7 @@ async def served_here(**options: Any) -> AsyncIterator[str]:
         nursery.cancel_scope.cancel()
 
 
-async def talk(url: str) -> None:
+async def check_client(url: str) -> None:
     """Use a server that has `echo` and, to close, `leave`, with our client."""
     async with connect(url, versions=[D]) as client:
         (content,) = (await client.call_tool("echo", {"text": NAMES})).content
@@ -76,9 +76,9 @@ async def talk(url: str) -> None:
 
 def answer_to(text: str) -> str | None:
     """Return the response of such a server, or None if it closes."""
-    asked = json.loads(text)
-    method, params = asked["method"], asked.get("params", {})
-    if "id" not in asked:
+    message = json.loads(text)
+    method, params = message["method"], message.get("params", {})
+    if "id" not in message:
         return ""
     if method == "initialize":
         info = {"name": "peer", "version": "1"}
@@ -87,7 +87,7 @@ def answer_to(text: str) -> str | None:
         return None
     else:
         result = {"content": [{"type": "text", "text": params["arguments"]["text"]}]}
-    return json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
 
 # -- websockets ------------------------------------------------------------------------------------
@@ -131,24 +131,24 @@ async def test_websocket_own_client_with_websockets_server() -> None:
     def answer(socket: ServerConnection) -> None:
         for text in socket:
             assert isinstance(text, str)
-            said = answer_to(text)
-            if said is None:
+            reply = answer_to(text)
+            if reply is None:
                 socket.close(1001, "enough")
-            elif said:
-                socket.send(said)
+            elif reply:
+                socket.send(reply)
 
     with serve(answer, "127.0.0.1", 0, subprotocols=["mcp"]) as server:  # type: ignore[list-item]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, server.serve_forever)
             with trio.fail_after(30):
-                await talk(f"ws://127.0.0.1:{server.socket.getsockname()[1]}/")
+                await check_client(f"ws://127.0.0.1:{server.socket.getsockname()[1]}/")
             server.shutdown()
 
 
 # -- trio-websocket --------------------------------------------------------------------------------
 
 
-async def test_websocket_trio_websocket_client_with_own_server_over_tls() -> None:
+async def test_websocket_trio_websocket_client_over_tls_is_answered() -> None:
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -174,16 +174,16 @@ async def test_websocket_trio_websocket_client_with_own_server_over_tls() -> Non
                     pass
 
 
-async def test_websocket_own_client_with_trio_websocket_server() -> None:
-    async def answer(asked: Any) -> None:
-        socket = await asked.accept(subprotocol=asked.proposed_subprotocols[0])
+async def test_websocket_own_client_is_answered_by_trio_websocket() -> None:
+    async def answer(handshake: Any) -> None:
+        socket = await handshake.accept(subprotocol=handshake.proposed_subprotocols[0])
         try:
             while True:
-                said = answer_to(await socket.get_message())
-                if said is None:
+                reply = answer_to(await socket.get_message())
+                if reply is None:
                     await socket.aclose(1001, "enough")
-                elif said:
-                    await socket.send_message(said)
+                elif reply:
+                    await socket.send_message(reply)
         except trio_websocket.ConnectionClosed:
             pass
 
@@ -191,7 +191,7 @@ async def test_websocket_own_client_with_trio_websocket_server() -> None:
         serve = partial(trio_websocket.serve_websocket, answer, "127.0.0.1", 0, None)
         server = await nursery.start(serve)
         with trio.fail_after(30):
-            await talk(f"ws://127.0.0.1:{server.port}/")
+            await check_client(f"ws://127.0.0.1:{server.port}/")
         nursery.cancel_scope.cancel()
 
 
@@ -206,7 +206,7 @@ def ws(node_modules: Path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.node
-async def test_websocket_ws_client_with_own_server(ws: Callable[..., list[str]]) -> None:
+async def test_websocket_ws_client_is_answered(ws: Callable[..., list[str]]) -> None:
     async with served_here() as url:
         with trio.fail_after(30):
             done = await trio.run_process(ws("client", url), capture_stdout=True)
@@ -220,21 +220,21 @@ async def test_websocket_ws_client_with_own_server(ws: Callable[..., list[str]])
 
 
 @pytest.mark.node
-async def test_websocket_own_client_with_ws_server(ws: Callable[..., list[str]]) -> None:
+async def test_websocket_own_client_is_answered_by_ws(ws: Callable[..., list[str]]) -> None:
     async with trio.open_nursery() as nursery:
         process = await nursery.start(
             partial(trio.run_process, ws("server"), stdin=PIPE, stdout=PIPE)
         )
         with trio.fail_after(30):
             port = int(await process.stdout.receive_some())
-            await talk(f"ws://127.0.0.1:{port}/")
+            await check_client(f"ws://127.0.0.1:{port}/")
         await process.stdin.aclose()
 
 
 # -- Under an ASGI server --------------------------------------------------------------------------
 
 
-async def test_websocket_own_client_with_asgi_app_under_hypercorn() -> None:
+async def test_websocket_own_client_is_answered_by_asgi_app_under_hypercorn() -> None:
     async with under_hypercorn(asgi(house())) as http:
         url = http.replace("http", "ws", 1)
         with trio.fail_after(30):
@@ -261,7 +261,7 @@ async def test_websocket_node_sdk_client_tours(
     ws: Callable[..., list[str]], node_modules: Path
 ) -> None:
     script = str(SCRIPT.with_name("ts_client.mjs"))
-    async with served(load("our_server.py")) as where:
+    async with served(everything()) as where:
         url = where.url.replace("http", "ws", 1)
         with trio.fail_after(30):
             argv = ["node", script, str(node_modules), url, "ws", "tour"]

@@ -48,7 +48,7 @@ function newClient() {
   const client = new Client({ name: "ts", version: "1" }, { capabilities });
   client.setRequestHandler(types.ElicitRequestSchema, ({ params }) => {
     report.questions.push(params);
-    return params.mode === "url" ? { action: "decline" } : { action: "accept", content: { count: 2, dish: "b" } };
+    return params.mode === "url" ? { action: "decline" } : { action: "accept", content: { count: 2, dish: "a2" } };
   });
   client.setRequestHandler(types.CreateMessageRequestSchema, ({ params }) => {
     report.questions.push(params);
@@ -95,8 +95,8 @@ const scenes = {
     report.weather = await call(client, "weather", { city: "Rome" });
     report.failed = await call(client, "fail", { how: "reason" });
     report.refused = await failure(call(client, "fail", { how: "error" }));
-    report.unknown = await failure(client.readResource({ uri: "memo://nothing" }));
-    report.resource = await client.readResource({ uri: "memo://today" });
+    report.unknown = await failure(client.readResource({ uri: "test://nothing" }));
+    report.resource = await client.readResource({ uri: "test://static-text" });
     report.prompt = await client.getPrompt({ name: "review", arguments: { code: "x = 1" } });
     report.suggested = await client.complete({
       ref: { type: "ref/prompt", name: "review" },
@@ -111,8 +111,8 @@ const scenes = {
     await heard(2);
     await call(client, "change", { what: "tools" });
     await heard(3);
-    await client.subscribeResource({ uri: "memo://today" });
-    await call(client, "change", { what: "memo://today" });
+    await client.subscribeResource({ uri: "test://static-text" });
+    await call(client, "change", { what: "test://static-text" });
     await heard(4);
     const abort = new AbortController();
     const waits = call(client, "wait", {}, { signal: abort.signal, onprogress: () => abort.abort("enough") });
@@ -125,8 +125,8 @@ const scenes = {
     report.booked = await call(client, "book", { flight: "KL 1234" });
     report.visited = await call(client, "visit", { id: "v1" });
     report.locked = await failure(call(client, "locked", { id: "v2" }));
-    report.said = await call(client, "say", { text: "Say hello." });
-    report.roots = await call(client, "where");
+    report.sampled = await call(client, "test_sampling", { prompt: "Say hello." });
+    report.roots = await call(client, "test_input_required_result_list_roots");
     await call(client, "unlock", { id: "v1" });
     await heard(1);
   },
@@ -200,7 +200,7 @@ const scenes = {
 const client = newClient();
 const transport = newTransport();
 await connect(client, transport);
-report.spoken = transport.protocolVersion ?? transport._protocolVersion;
+report.version = transport.protocolVersion ?? transport._protocolVersion;
 report.session = transport.sessionId ?? null;
 let open = true;
 client.onclose = () => (open = false);

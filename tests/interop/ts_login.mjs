@@ -13,7 +13,7 @@ const load = (path) => import(pathToFileURL(`${modules}/@modelcontextprotocol/sd
 const { Client } = await load("client/index.js");
 const { StreamableHTTPClientTransport } = await load("client/streamableHttp.js");
 
-const report = { requests: [], scopes: [], said: [], errors: [] };
+const report = { requests: [], scopes: [], texts: [], errors: [] };
 
 async function recordingFetch(target, init = {}) {
   const response = await fetch(target, init);
@@ -68,7 +68,7 @@ await withUser(
 );
 const call = async (name) => {
   const result = await withUser(() => transport, () => client.callTool({ name, arguments: {} }));
-  report.said.push(result.content[0].text);
+  report.texts.push(result.content[0].text);
 };
 await call("whoami");
 if (scene === "more") await call("erase");

@@ -30,9 +30,9 @@ class Line:
         for scope in self._open:
             scope.cancel()
 
-    async def until(self, said: bytes) -> None:
+    async def until(self, wanted: bytes) -> None:
         """Wait until the server has sent these bytes and they were forwarded."""
-        while said not in self._arrived:
+        while wanted not in self._arrived:
             self._more = trio.Event()
             await self._more.wait()
 

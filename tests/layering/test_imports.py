@@ -797,7 +797,9 @@ BY_NAME = {rule.__name__: rule for rule in RULES}
 
 
 @pytest.mark.parametrize(("rule", "path", "source", "complaint"), REFUSED)
-def test_rule_refuses(rule: str, path: str, source: str, complaint: str) -> None:
+def test_layering_rule_finds_its_violation(
+    rule: str, path: str, source: str, complaint: str
+) -> None:
     file = SourceFile(path, source)
     found = [f"{path}:{line}: {text}" for line, text in BY_NAME[rule](file)]
     assert any(complaint in line for line in found), found

@@ -65,7 +65,7 @@ def serve_at(*places: str, answer: Answer) -> SetUp:
 
     def set_up(world: Internet) -> None:
         for place in places:
-            world.pages[place] = lambda asked: answer
+            world.pages[place] = lambda request: answer
 
     return set_up
 
@@ -132,7 +132,7 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "breaks off": (BROKEN_OFF, "cannot be fetched from"),
     "has a head without end": (ONE_HEADER_TOO_LONG, "cannot be fetched from"),
     "fails": (Answer(None, 500), "answered 500. Try again later"),
-    "is told to wait for": (Answer(None, 429), "answered 429"),
+    "is asked to wait for": (Answer(None, 429), "answered 429"),
     "leads to a stranger": (redirect(f"https://{EVIL}/prm"), "answered 302"),
     "leads to a stranger for ever": (redirect(f"https://{EVIL}/prm", 308), "answered 308"),
     "leads to the metadata service": (redirect("http://169.254.169.254/latest"), "answered 302"),
@@ -447,47 +447,47 @@ for _query in (
 
 NO_ANSWER = "not the redirect of this login"
 for _name, _make, _text in (
-    ("no state", lambda code, asked: callback_url(code, asked, state=None), NO_ANSWER),
-    ("another state", lambda code, asked: callback_url(code, asked, state="x" * 43), NO_ANSWER),
-    ("half of the state", lambda code, asked: callback_url(code, asked, state=asked["state"][:20]),
+    ("no state", lambda code, query: callback_url(code, query, state=None), NO_ANSWER),
+    ("another state", lambda code, query: callback_url(code, query, state="x" * 43), NO_ANSWER),
+    ("half of the state", lambda code, query: callback_url(code, query, state=query["state"][:20]),
         NO_ANSWER),
-    ("an empty state", lambda code, asked: callback_url(code, asked, state=""), NO_ANSWER),
-    ("the state twice", lambda code, asked: f"{callback_url(code, asked)}&state={asked['state']}",
+    ("an empty state", lambda code, query: callback_url(code, query, state=""), NO_ANSWER),
+    ("the state twice", lambda code, query: f"{callback_url(code, query)}&state={query['state']}",
         NO_ANSWER),
     ("a state of others before ours", lambda code,
-        asked: f"{REDIRECT_URI}?state=x&state={asked['state']}", NO_ANSWER),
-    ("an error and no state", lambda code, asked: f"{REDIRECT_URI}?error=access_denied", NO_ANSWER),
-    ("change_nothing", lambda code, asked: REDIRECT_URI, NO_ANSWER),
-    ("no URL", lambda code, asked: "http://[", NO_ANSWER),
-    ("not even text of a URL", lambda code, asked: "\x00\xff\ud800", NO_ANSWER),
-    ("far too much", lambda code, asked: callback_url(code, asked) + "&x" * 20_000, NO_ANSWER),
-    ("a thousand fields", lambda code, asked: callback_url(code, asked) + "&x=y" * 1000, NO_ANSWER),
-    ("the state in a fragment", lambda code, asked: callback_url(code, asked).replace("?", "#"),
+        query: f"{REDIRECT_URI}?state=x&state={query['state']}", NO_ANSWER),
+    ("an error and no state", lambda code, query: f"{REDIRECT_URI}?error=access_denied", NO_ANSWER),
+    ("change_nothing", lambda code, query: REDIRECT_URI, NO_ANSWER),
+    ("no URL", lambda code, query: "http://[", NO_ANSWER),
+    ("not even text of a URL", lambda code, query: "\x00\xff\ud800", NO_ANSWER),
+    ("far too much", lambda code, query: callback_url(code, query) + "&x" * 20_000, NO_ANSWER),
+    ("a thousand fields", lambda code, query: callback_url(code, query) + "&x=y" * 1000, NO_ANSWER),
+    ("the state in a fragment", lambda code, query: callback_url(code, query).replace("?", "#"),
         NO_ANSWER),
-    ("no code", lambda code, asked: callback_url(code, asked, code=None), "without a code"),
-    ("an empty code", lambda code, asked: callback_url(code, asked, code=""), "without a code"),
-    ("the code twice", lambda code, asked: f"{callback_url(code, asked)}&code=injected",
+    ("no code", lambda code, query: callback_url(code, query, code=None), "without a code"),
+    ("an empty code", lambda code, query: callback_url(code, query, code=""), "without a code"),
+    ("the code twice", lambda code, query: f"{callback_url(code, query)}&code=injected",
         "code twice"),
-    ("a refusal", lambda code, asked: callback_url(code, asked, code=None, error="access_denied"),
+    ("a refusal", lambda code, query: callback_url(code, query, code=None, error="access_denied"),
         "login was refused"),
-    ("a refusal and a code", lambda code, asked: callback_url(code, asked, error="access_denied"),
+    ("a refusal and a code", lambda code, query: callback_url(code, query, error="access_denied"),
         "login was refused"),
-    ("a refusal that rings", lambda code, asked: callback_url(code, asked, error="\x1b[2J\x07"),
+    ("a refusal that rings", lambda code, query: callback_url(code, query, error="\x1b[2J\x07"),
         "cannot be read"),
-    ("no issuer where it was promised", lambda code, asked: callback_url(code, asked, iss=None),
+    ("no issuer where it was promised", lambda code, query: callback_url(code, query, iss=None),
         "iss is missing"),
-    ("another issuer", lambda code, asked: callback_url(code, asked, iss=f"https://{EVIL}"),
+    ("another issuer", lambda code, query: callback_url(code, query, iss=f"https://{EVIL}"),
         "iss does not match"),
-    ("the issuer with a slash", lambda code, asked: callback_url(code, asked, iss=f"https://{AS}/"),
+    ("the issuer with a slash", lambda code, query: callback_url(code, query, iss=f"https://{AS}/"),
         "iss does not match"),
     ("the issuer in capitals", lambda code,
-        asked: callback_url(code, asked, iss=f"https://{AS.upper()}"), "iss does not match"),
-    ("an empty issuer", lambda code, asked: callback_url(code, asked, iss=""),
+        query: callback_url(code, query, iss=f"https://{AS.upper()}"), "iss does not match"),
+    ("an empty issuer", lambda code, query: callback_url(code, query, iss=""),
         "iss does not match"),
-    ("the issuer twice", lambda code, asked: f"{callback_url(code, asked)}&iss=https://{EVIL}",
+    ("the issuer twice", lambda code, query: f"{callback_url(code, query)}&iss=https://{EVIL}",
         "iss twice"),
     ("another issuer's refusal", lambda code,
-        asked: callback_url(code, asked, iss="https://x", error="server_error"),
+        query: callback_url(code, query, iss="https://x", error="server_error"),
         "iss does not match"),
 ):  # fmt: skip
     attack(f"the browser brings {_name}", callback(_make), _text)
@@ -604,9 +604,9 @@ attack(
 
 
 def echo_secrets(world: Internet) -> None:
-    def page(asked: ReceivedRequest) -> Answer:
-        world.planted.setdefault(asked.fields["code_verifier"], frozenset((AS,)))
-        echo = " ".join((*asked.fields.values(), *world.planted))
+    def page(request: ReceivedRequest) -> Answer:
+        world.planted.setdefault(request.fields["code_verifier"], frozenset((AS,)))
+        echo = " ".join((*request.fields.values(), *world.planted))
         return Answer({"error": "invalid_grant", "error_description": echo}, 400)
 
     world.pages[TOKEN] = page
@@ -622,8 +622,8 @@ attack(
     lambda world: (
         challenge(f'DPoP resource_metadata="https://{PRM}"')(world),
         world.pages.update(
-            {TOKEN: lambda asked: Answer({"error": "use_dpop_nonce"}, 400,
-                {"dpop-nonce": f"n{len(world.asked)}"})}
+            {TOKEN: lambda query: Answer({"error": "use_dpop_nonce"}, 400,
+                {"dpop-nonce": f"n{len(world.requests)}"})}
         ),
     ),
     "gave no token: use_dpop_nonce",
@@ -643,13 +643,13 @@ def accept_no_token(world: Internet) -> None:
 def require_endless_nonces(world: Internet) -> None:
     """Issue bound tokens, and require another nonce for each request."""
 
-    def token(asked: ReceivedRequest) -> Answer:
+    def token(request: ReceivedRequest) -> Answer:
         return Answer({"access_token": world.plant("access", MCP), "token_type": "DPoP"})
 
-    def mcp(asked: ReceivedRequest) -> Answer:
+    def mcp(request: ReceivedRequest) -> Answer:
         header = f'DPoP error="use_dpop_nonce", resource_metadata="https://{PRM}"'
         return Answer(
-            None, 401, {"www-authenticate": header, "dpop-nonce": f"nonce-{len(world.asked)}"}
+            None, 401, {"www-authenticate": header, "dpop-nonce": f"nonce-{len(world.requests)}"}
         )
 
     world.pages |= {TOKEN: token, f"{MCP}/mcp": mcp}
@@ -667,9 +667,9 @@ async def demand_new_scopes(client: Client, world: Internet) -> None:
     """Require another scope each time."""
     honest = world.pages[f"{MCP}/mcp"]
 
-    def page(asked: ReceivedRequest) -> Answer:
-        world.forbids = f'Bearer error="insufficient_scope", scope="s{len(world.asked)}"'
-        return honest(asked)
+    def page(request: ReceivedRequest) -> Answer:
+        world.forbids = f'Bearer error="insufficient_scope", scope="s{len(world.requests)}"'
+        return honest(request)
 
     world.pages[f"{MCP}/mcp"] = page
     await call(client, world)
@@ -715,13 +715,13 @@ async def move_to_server_without_pkce(client: Client, world: Internet) -> None:
 
 async def refresh_with_html(client: Client, world: Internet) -> None:
     world.good.clear()
-    world.pages[TOKEN] = lambda asked: HTML
+    world.pages[TOKEN] = lambda request: HTML
     await call(client, world)
 
 
 async def refresh_with_redirect(client: Client, world: Internet) -> None:
     world.good.clear()
-    world.pages[TOKEN] = lambda asked: redirect(f"https://{EVIL}/token", 307)
+    world.pages[TOKEN] = lambda request: redirect(f"https://{EVIL}/token", 307)
     await call(client, world)
 
 

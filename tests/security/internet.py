@@ -123,14 +123,14 @@ class Internet:
     - `pages` are the servers, by host and path.
     - `good` are the tokens that the MCP server accepts, `challenge` its challenge for others, and
       `forbids` the challenge of a tool call.
-    - `asked`, `dialled` and `browsed` record requests, addresses, and pages that the user was
+    - `requests`, `dialled` and `browsed` record requests, addresses, and pages that the user was
       shown.
     """
 
     def __init__(self) -> None:
         self.names = {name: [[address]] for name, address in PUBLIC.items()}
         self.names["localhost"] = self.names["localhost."] = [["127.0.0.1", "::1"]]
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self.dialled: list[str] = []
         self.browsed: list[str] = []
         self.planted: dict[str, frozenset[str]] = {}
@@ -143,11 +143,14 @@ class Internet:
         self.challenge: list[str] | None = None
         self.forbids: str | None = None
         self.callback: Callable[[str, dict[str, str]], str] = callback_url
-        self.pages: dict[str, Page] = {f"{MCP}/mcp": self.mcp, PRM: lambda asked: Answer(self.prm)}
+        self.pages: dict[str, Page] = {
+            f"{MCP}/mcp": self.mcp,
+            PRM: lambda request: Answer(self.prm),
+        }
         for host in (AS, EVIL):
             for path in ("oauth-authorization-server", "openid-configuration"):
-                self.pages[f"{host}/.well-known/{path}"] = lambda asked: Answer(
-                    self.metadata[asked.host]
+                self.pages[f"{host}/.well-known/{path}"] = lambda request: Answer(
+                    self.metadata[request.host]
                 )
             self.pages[f"{host}/register"] = self.register
             self.pages[f"{host}/token"] = self.token
@@ -168,10 +171,10 @@ class Internet:
     def leaks(self) -> list[str]:
         """Return the secrets that were sent to hosts that may not see them."""
         return [
-            f"{secret} to {asked.host}{asked.path}"
-            for asked in self.asked
+            f"{secret} to {request.host}{request.path}"
+            for request in self.requests
             for secret, hosts in self.planted.items()
-            if asked.host not in hosts and secret in asked.text
+            if request.host not in hosts and secret in request.text
         ]
 
     def seen_in(self, text: str) -> list[str]:
@@ -184,15 +187,15 @@ class Internet:
 
     # -- The servers -------------------------------------------------------------------------------
 
-    def answer(self, asked: ReceivedRequest) -> Answer:
-        self.asked.append(asked)
-        if "cookie" in asked.headers:
+    def answer(self, request: ReceivedRequest) -> Answer:
+        self.requests.append(request)
+        if "cookie" in request.headers:
             self.planted["CANARY-cookie"] = frozenset()
-        page = self.pages.get(f"{asked.host}{asked.path}")
-        return page(asked) if page is not None else Answer(None, 404)
+        page = self.pages.get(f"{request.host}{request.path}")
+        return page(request) if page is not None else Answer(None, 404)
 
-    def mcp(self, asked: ReceivedRequest) -> Answer:
-        _scheme, _, token = asked.headers.get("authorization", "").partition(" ")
+    def mcp(self, request: ReceivedRequest) -> Answer:
+        _scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if token not in self.good:
             challenges = self.challenge
             if challenges is None:
@@ -201,10 +204,10 @@ class Internet:
             lines = "".join(f"www-authenticate: {line}\r\n" for line in challenges)
             head = f"HTTP/1.1 401 No\r\n{lines}content-length: 0\r\nconnection: close\r\n\r\n"
             return Answer(raw=head.encode("latin-1"))
-        message = json.loads(asked.body) if asked.body else {}
+        message = json.loads(request.body) if request.body else {}
         if message.get("method") == "tools/call" and self.forbids is not None:
             return Answer(None, 403, {"www-authenticate": self.forbids})
-        if asked.method != "POST":
+        if request.method != "POST":
             return Answer(None, 405)
         if "id" not in message:
             return Answer(b"", 202)
@@ -221,17 +224,17 @@ class Internet:
             {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
         )
 
-    def register(self, asked: ReceivedRequest) -> Answer:
-        secret = self.plant("client-secret", asked.host)
-        return Answer({**json.loads(asked.body), "client_id": "us", "client_secret": secret}, 201)
+    def register(self, request: ReceivedRequest) -> Answer:
+        secret = self.plant("client-secret", request.host)
+        return Answer({**json.loads(request.body), "client_id": "us", "client_secret": secret}, 201)
 
-    def token(self, asked: ReceivedRequest) -> Answer:
+    def token(self, request: ReceivedRequest) -> Answer:
         for name in ("code_verifier", "client_secret"):
-            if name in asked.fields:
-                self.planted.setdefault(asked.fields[name], frozenset((asked.host,)))
+            if name in request.fields:
+                self.planted.setdefault(request.fields[name], frozenset((request.host,)))
         token = self.plant("access", MCP)
         self.good.add(token)
-        refresh = self.plant("refresh", asked.host)
+        refresh = self.plant("refresh", request.host)
         return Answer(
             {
                 "access_token": token,
@@ -292,10 +295,10 @@ class Internet:
 
     async def serve(self, stream: trio.SSLStream[trio.SocketStream]) -> None:
         try:
-            asked = await _request(stream)
-            if asked is None:
+            request = await _request(stream)
+            if request is None:
                 return
-            answer = self.answer(asked)
+            answer = self.answer(request)
             if answer.hang:
                 await trio.sleep_forever()
             data = answer.data()
@@ -347,12 +350,12 @@ def honest_metadata(host: str) -> dict[str, Any]:
     }
 
 
-def callback_url(code: str, asked: dict[str, str], /, **fields: str | None) -> str:
+def callback_url(code: str, authorization: dict[str, str], /, **fields: str | None) -> str:
     """Return the URL to which the honest server redirects the browser.
 
     A field that is None is left out.
     """
-    answered = {"code": code, "state": asked["state"], "iss": f"https://{AS}"} | fields
+    answered = {"code": code, "state": authorization["state"], "iss": f"https://{AS}"} | fields
     query = urlencode({name: value for name, value in answered.items() if value is not None})
     return f"{REDIRECT_URI}?{query}"
 

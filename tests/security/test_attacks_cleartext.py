@@ -16,7 +16,7 @@ from mcp_core import ConnectFailed
 from mcp_trio import LoginConfig, MemoryStorage, connect_http, connect_websocket
 from tests.core.helpers import D, E
 from tests.trio_.http_client.test_connector import environment, listening, ours, theirs
-from tests.trio_.http_wire import PlayedServer, Request, talking
+from tests.trio_.http_wire import PlayedServer, Request, connected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,11 +169,11 @@ def test_asyncio_token_to_another_machine_unencrypted_is_not_sent(scheme: str) -
 async def test_token_of_a_call_unencrypted_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     done = {"content": [], "resultType": "complete"}
     server = PlayedServer(E, tools_call=done)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         with pytest.raises(ValueError, match="connect with allow_cleartext=True"):
             await client.call_tool("t", headers=TOKEN)
-    assert "tools/call" not in server.heard()
+    assert "tools/call" not in server.request_names()
     server = PlayedServer(E, tools_call=done)
-    async with talking(server, monkeypatch, allow_cleartext=True) as client:
+    async with connected(server, monkeypatch, allow_cleartext=True) as client:
         await client.call_tool("t", headers=TOKEN)
     assert server.requests[-1].headers["authorization"] == "Bearer secret"

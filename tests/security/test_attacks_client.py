@@ -57,7 +57,7 @@ def check_no_harm(
     """Check what must hold after every attack."""
     assert world.forbidden() == []
     assert world.leaks() == []
-    assert len(world.asked) <= MOST_REQUESTS
+    assert len(world.requests) <= MOST_REQUESTS
     written = capsys.readouterr()
     assert world.seen_in(caplog.text + written.out + written.err) == []
     assert world.seen_in(texts_of_objects()) == []
@@ -134,7 +134,7 @@ async def test_challenge_with_embedded_attack_is_parsed_correctly(
     challenge(value)(world)
     async with connect_with_login(world) as client:
         await call(client, world)
-    assert EVIL not in {asked.host for asked in world.asked}
+    assert EVIL not in {request.host for request in world.requests}
     query = parse_qsl(urlsplit(world.browsed[0]).query)
     assert [value for name, value in query if name == "redirect_uri"] == [REDIRECT_URI]
     check_no_harm(world, caplog, capsys)
@@ -156,10 +156,10 @@ async def test_token_mcp_redirect_is_not_followed(
     world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any, status: int
 ) -> None:
     async with connect_with_login(world) as client:
-        world.pages[f"{MCP}/mcp"] = lambda asked: redirect(f"https://{EVIL}/mcp", status)
+        world.pages[f"{MCP}/mcp"] = lambda request: redirect(f"https://{EVIL}/mcp", status)
         with pytest.raises(McpTrioError):
             await call(client, world)
-    assert EVIL not in {asked.host for asked in world.asked}
+    assert EVIL not in {request.host for request in world.requests}
     check_no_harm(world, caplog, capsys)
 
 
@@ -179,9 +179,9 @@ async def test_token_sse_endpoint_is_used_on_same_origin_only(
 ) -> None:
     honest = world.pages[f"{MCP}/mcp"]
 
-    def page(asked: ReceivedRequest) -> Answer:
-        answer = honest(asked)
-        if asked.method == "POST" or answer.status == 200 or answer.raw is not None:
+    def page(request: ReceivedRequest) -> Answer:
+        answer = honest(request)
+        if request.method == "POST" or answer.status == 200 or answer.raw is not None:
             return answer if answer.raw is not None else Answer(None, 405)
         event = f"event: endpoint\ndata: {place}\n\n".encode()
         return Answer(event, headers={"content-type": "text/event-stream"})
@@ -193,11 +193,11 @@ async def test_token_sse_endpoint_is_used_on_same_origin_only(
     with pytest.raises(ConnectFailed):
         async with connect_http(URL, auth=login, tls=world.tls, versions=["2024-11-05"]):
             pass
-    assert EVIL not in {asked.host for asked in world.asked}
+    assert EVIL not in {request.host for request in world.requests}
     assert [secret for secret in world.planted if "access" in secret]
-    assert (("POST", "/messages") in {(asked.method, asked.path) for asked in world.asked}) is (
-        place == "/messages"
-    )
+    assert (
+        ("POST", "/messages") in {(request.method, request.path) for request in world.requests}
+    ) is (place == "/messages")
     check_no_harm(world, caplog, capsys)
 
 
@@ -227,7 +227,7 @@ async def test_fetch_local_server_allows_loopback_only(
             pass
     assert PRIVATE in caplog.text
     assert set(world.dialled) == {"127.0.0.1"}
-    assert {asked.host for asked in world.asked} == {"localhost"}
+    assert {request.host for request in world.requests} == {"localhost"}
 
 
 def test_client_attacks_are_at_least_sixty() -> None:

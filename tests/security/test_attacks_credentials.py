@@ -65,7 +65,7 @@ def connect(world: Internet, url: str, profile: ClientProfile, storage: Any, **m
 
 
 def requests_at(world: Internet, place: str) -> list[ReceivedRequest]:
-    return [asked for asked in world.asked if f"{asked.host}{asked.path}" == place]
+    return [each for each in world.requests if f"{each.host}{each.path}" == place]
 
 
 # -- Credentials for one authorization server ------------------------------------------------------
@@ -395,7 +395,7 @@ async def test_public_issuer_of_local_server_does_not_reach_loopback(
     with pytest.raises(ConnectFailed, match=PRIVATE):
         async with connect(world, "https://localhost/mcp", PROFILE, MemoryStorage()):
             pass
-    assert {asked.host for asked in world.asked} == {"localhost", AS} | (
+    assert {request.host for request in world.requests} == {"localhost", AS} | (
         {AS} if name == "token_endpoint" else set()
     )
     with trio.fail_after(5):

@@ -28,7 +28,7 @@ from tests.security.test_attacks_server import (
     call,
     fresh,
 )
-from tests.trio_.http_site import HttpWire
+from tests.trio_.h11_wire import HttpWire
 
 
 def call_with_proof(site: Site, sub: str) -> bytes:

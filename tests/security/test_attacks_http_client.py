@@ -29,8 +29,8 @@ from tests.security.hostile_http_server import (
     roots_requests,
 )
 from tests.trio_.h2_peer import H2Peer, H2Request
+from tests.trio_.http_client.test_transport_sockets import serving
 from tests.trio_.http_wire import PlayedServer
-from tests.trio_.test_http_sockets import serving
 
 if TYPE_CHECKING:
     from mcp_core.types import ElicitParams

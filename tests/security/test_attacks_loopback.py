@@ -117,13 +117,13 @@ class AttackedBrowser:
     async def _visit(self, url: str) -> None:
         self.port = urlsplit(url).port or 0
         page = await trio.to_thread.run_sync(login_page_of, url)
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
-        assert asked["redirect_uri"] == f"http://127.0.0.1:{self.port}/callback"
+        fields = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
+        assert fields["redirect_uri"] == f"http://127.0.0.1:{self.port}/callback"
         self.code = self.world.plant("code", AS)
         for make in self.attacks:
-            self.responses.append(await self.send(make(asked["state"])))
-        self.world.planted[asked["state"]] = frozenset()
-        callback = target(asked["state"], code=self.code)
+            self.responses.append(await self.send(make(fields["state"])))
+        self.world.planted[fields["state"]] = frozenset()
+        callback = target(fields["state"], code=self.code)
         self.responses.append(await self.send(request(callback)))
         self.done.set()
 
@@ -156,7 +156,7 @@ async def log_in(
 def check_no_harm(
     world: Internet, browser: AttackedBrowser, caplog: pytest.LogCaptureFixture
 ) -> None:
-    codes = [asked.fields.get("code") for asked in world.asked if asked.path == "/token"]
+    codes = [request.fields.get("code") for request in world.requests if request.path == "/token"]
     assert codes == [browser.code]
     assert (world.forbidden(), world.leaks()) == ([], [])
     assert world.seen_in(f"{caplog.text} {browser.responses!r} {texts_of_objects()}") == []

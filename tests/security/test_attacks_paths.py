@@ -12,7 +12,7 @@ import trio
 from mcp_core.registry import Server
 from mcp_trio import serve_http
 from tests.security.test_attacks_server import call
-from tests.trio_.http_site import HttpWire
+from tests.trio_.h11_wire import HttpWire
 
 PATHS = {
     "../etc/passwd": "holds a `..`",

@@ -32,7 +32,7 @@ from tests.core.auth.minting import HOLDER, JKT, STRANGER, as_bytes, b64, forge,
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
 from tests.security.internet import texts_of_objects
-from tests.trio_.http_site import Answer, HttpWire, get
+from tests.trio_.h11_wire import Answer, HttpWire, get
 
 RESOURCE = "https://mcp.example.com/mcp"
 SECRET = "memo://secret"
@@ -957,8 +957,8 @@ async def test_token_is_not_passed_to_upstream_server(
     async with attacked(monkeypatch) as site:
         seen = await site.ask(call("whoami", token=site.token()))
         assert seen.status == 200
-        asked = await site.ask(call("ask_upstream", token=site.token()))
-        assert json.loads(asked.body)["result"]["content"][0]["text"] == AuthRequired.__name__
+        response = await site.ask(call("ask_upstream", token=site.token()))
+        assert json.loads(response.body)["result"]["content"][0]["text"] == AuthRequired.__name__
         assert "POST refused with 401: an access token is needed" in caplog.text
         check_no_harm(site, caplog)
 

@@ -94,11 +94,15 @@ class ClientCall:
         """Send input requests to the client."""
         self.request = await self.peer.expect("tools/call", {"name": "t", "arguments": {"a": 1}})
         if self.peer.version == E:
-            asked = {
+            input_requests = {
                 key: {"method": method, "params": params}
                 for key, (method, params) in requests.items()
             }
-            answer = {"resultType": "input_required", "inputRequests": asked, "requestState": "st"}
+            answer = {
+                "resultType": "input_required",
+                "inputRequests": input_requests,
+                "requestState": "st",
+            }
             await self.peer.answer(self.request, answer)
         else:
             for key, (method, params) in requests.items():
@@ -254,12 +258,12 @@ async def test_client_capabilities_follow_from_callbacks(
     async with play_server(version, **options) as (client, peer), trio.open_nursery() as nursery:
         if version == E:  # on each request
             nursery.start_soon(client.ping)
-            asked = await peer.expect("server/discover")
-            said = asked["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
-            await peer.answer(asked, {"supportedVersions": [E], "capabilities": {}})
+            request = await peer.expect("server/discover")
+            sent = request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+            await peer.answer(request, {"supportedVersions": [E], "capabilities": {}})
         else:
-            said = json.loads(peer.transcript[0][1])["params"]["capabilities"]
-        assert [said] == [found for versions, found in declared.items() if version in versions]
+            sent = json.loads(peer.transcript[0][1])["params"]["capabilities"]
+        assert [sent] == [found for versions, found in declared.items() if version in versions]
 
 
 @pytest.mark.requirement("SAMP-5", "ELIC-3", "ROOT-5")
@@ -681,9 +685,11 @@ async def test_input_required_without_requests_is_retried_with_backoff(
         call = ClientCall(client, peer, nursery)
         pauses = []
         for number in range(10):
-            asked = await peer.expect("tools/call")
+            request = await peer.expect("tools/call")
             pauses.append(trio.current_time() - start)
-            await peer.answer(asked, {"resultType": "input_required", "requestState": str(number)})
+            await peer.answer(
+                request, {"resultType": "input_required", "requestState": str(number)}
+            )
         call.request = await peer.expect("tools/call", {"requestState": "9"})
         pauses.append(trio.current_time() - start)
         assert pauses == pytest.approx([0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3, 21.3, 26.3])
@@ -737,9 +743,9 @@ def hotel() -> Server:
     @server.tool
     async def describe(context: Context) -> str:
         """Have the model describe the room, and say where it may write."""
-        said = await context.sample("Describe the room.", max_tokens=9)
-        assert isinstance(said.content, t.TextContent)
-        return f"{said.content.text} {[root.uri for root in await context.roots()]}"
+        sampled = await context.sample("Describe the room.", max_tokens=9)
+        assert isinstance(sampled.content, t.TextContent)
+        return f"{sampled.content.text} {[root.uri for root in await context.roots()]}"
 
     return server
 

@@ -105,17 +105,17 @@ def declare_single_requests(server: Server) -> None:
     @server.tool
     async def model(context: Context) -> str:
         """Ask the model."""
-        said = await context.sample("Say hi.", max_tokens=10, system_prompt="Be brief.")
-        assert isinstance(said.content, t.TextContent)
-        return said.content.text
+        sampled = await context.sample("Say hi.", max_tokens=10, system_prompt="Be brief.")
+        assert isinstance(sampled.content, t.TextContent)
+        return sampled.content.text
 
     @server.tool
     async def model_with_tools(context: Context) -> str:
         """Sample, and run the tools that the model uses."""
         messages = [t.SamplingMessage("user", t.TextContent("1 + 2?"))]
         for _ in range(3):
-            said = await context.sample(messages, max_tokens=10, tools=[ADD], tool_choice="auto")
-            blocks = said.content if isinstance(said.content, list) else [said.content]
+            sampled = await context.sample(messages, max_tokens=10, tools=[ADD], tool_choice="auto")
+            blocks = sampled.content if isinstance(sampled.content, list) else [sampled.content]
             uses = [block for block in blocks if isinstance(block, t.ToolUseContent)]
             if not uses:
                 (block,) = blocks
@@ -356,7 +356,9 @@ async def test_tool_requesting_input_works_in_each_revision(
         assert [len(questions) for questions in client.input_requests] == [1] * rounds
         if version in STATELESS:  # a stateless server sends responses only
             assert all(
-                b'"method"' not in line[:60] for way, line in peer.transcript if way == "received"
+                b'"method"' not in line[:60]
+                for direction, line in peer.transcript
+                if direction == "received"
             )
 
 
@@ -382,8 +384,8 @@ async def test_input_request_params_match_the_revision(
     async with play_client_of(build(), version) as peer:
         client = ScriptedClient(peer)
         await client.call(tool, answers)
-        (((_, asked),),) = client.input_requests
-        assert asked == params
+        (((_, sent),),) = client.input_requests
+        assert sent == params
 
 
 @pytest.mark.requirement("SAMP-5", "SAMP-8", "SAMP-9")
@@ -422,8 +424,8 @@ async def test_input_requests_of_two_tasks_are_answered(version: str) -> None:
     async with play_client_of(build(), version) as peer:
         if version in STATEFUL:
             call = await peer.request("tools/call", {"name": "two_tasks"})
-            asked = [await peer.receive(), await peer.receive()]
-            for question in reversed(asked):
+            received = [await peer.receive(), await peer.receive()]
+            for question in reversed(received):
                 await peer.answer(question, answers[question["method"]])
             assert text_of({"result": await peer.expect_result(call)}) == "accept 1"
         else:
@@ -819,12 +821,12 @@ async def test_url_elicitation_required_until_page_is_visited() -> None:
 async def test_url_elicitation_required_becomes_an_input_request() -> None:
     server, visited = build_with_page()
     async with play_client_of(server, E) as peer:
-        asked = await peer.result_of("tools/call", {"name": "report"})
+        required = await peer.result_of("tools/call", {"name": "report"})
         params = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
-        ((key, question),) = asked["inputRequests"].items()
+        ((key, question),) = required["inputRequests"].items()
         assert question == {"method": "elicitation/create", "params": params}
         again = {
-            "requestState": asked["requestState"],
+            "requestState": required["requestState"],
             "inputResponses": {key: {"action": "accept"}},
         }
         early = await peer.result_of("tools/call", {"name": "report", **again})

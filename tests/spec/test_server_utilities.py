@@ -293,10 +293,10 @@ async def test_completion_errors_have_codes_and_texts(
 @every_revision
 async def test_completion_without_completers_is_method_not_found(version: str) -> None:
     async with play_client(build_server(), version) as peer:
-        asked = await peer.request(
+        request = await peer.request(
             "completion/complete", completion_params({"type": "ref/prompt", "name": "n0"}, "x")
         )
-        await peer.expect_error(asked, -32601)
+        await peer.expect_error(request, -32601)
 
 
 @pytest.mark.requirement("COMP-5")
@@ -438,8 +438,8 @@ async def test_logging_capability_is_declared_unless_disabled(
         assert isinstance(capabilities, t.ServerCapabilities)
         assert capabilities.logging == declared
     async with play_client(Server("s", **options), version) as peer:
-        asked = await peer.request("logging/setLevel", {"level": "info"})
+        request = await peer.request("logging/setLevel", {"level": "info"})
         if version == E or declared is None:
-            await peer.expect_error(asked, -32601)
+            await peer.expect_error(request, -32601)
         else:
-            assert await peer.expect_result(asked) == {}
+            assert await peer.expect_result(request) == {}

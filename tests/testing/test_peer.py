@@ -30,7 +30,7 @@ def pair(version: str = D) -> tuple[ScriptedPeer, trio.abc.HalfCloseableStream]:
     return ScriptedPeer(ours, version), theirs
 
 
-async def heard(stream: trio.abc.Stream) -> list[Any]:
+async def messages_on(stream: trio.abc.Stream) -> list[Any]:
     return [json.loads(each) for each in bytes(await stream.receive_some()).splitlines()]
 
 
@@ -56,13 +56,13 @@ SAID: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("say", "said"), SAID)
+@pytest.mark.parametrize(("send", "expected"), SAID)
 async def test_peer_sends_each_kind_of_message(
-    say: Callable[[ScriptedPeer], Awaitable[object]], said: Any
+    send: Callable[[ScriptedPeer], Awaitable[object]], expected: Any
 ) -> None:
     peer, other = pair()
-    await say(peer)
-    assert await heard(other) == [said]
+    await send(peer)
+    assert await messages_on(other) == [expected]
 
 
 async def test_peer_sends_several_messages_in_one_write() -> None:
@@ -75,21 +75,21 @@ async def test_peer_request_ids_are_counted() -> None:
     peer, other = pair()
     first, second = await peer.request("a"), await peer.request("b")
     assert [first, second] == [request(1, "a"), request(2, "b")]
-    assert await heard(other) == [first, second]
+    assert await messages_on(other) == [first, second]
 
 
 async def test_peer_without_handshake_adds_meta_and_result_type() -> None:
     peer, other = pair(E)
     peer.meta["com.example/mine"] = 1
-    asked = await peer.request("tools/call", {"name": "t", "_meta": {"com.example/this": 2}})
+    request_sent = await peer.request("tools/call", {"name": "t", "_meta": {"com.example/this": 2}})
     await peer.answer(ASKED, {"content": []})
     await peer.answer(ASKED, {"resultType": "input_required"})
-    assert await heard(other) == [
-        asked,
+    assert await messages_on(other) == [
+        request_sent,
         result(7, {"resultType": "complete", "content": []}),
         result(7, {"resultType": "input_required"}),
     ]
-    meta = asked["params"]["_meta"]
+    meta = request_sent["params"]["_meta"]
     assert meta[META + "protocolVersion"] == E
     assert meta[META + "clientInfo"] == {"name": "scripted client", "version": "1"}
     assert set(meta[META + "clientCapabilities"]) == {"roots", "sampling", "elicitation"}
@@ -102,7 +102,7 @@ async def test_peer_without_handshake_adds_meta_and_result_type() -> None:
     )
 
 
-def test_peer_repr_and_invalid_version() -> None:
+def test_peer_has_revision_and_rejects_unknown_one() -> None:
     ours, _ = memory_pair()
     assert repr(ScriptedPeer(ours)) == f"<ScriptedPeer {LATEST}, 0 messages crossed>"
     with pytest.raises(ValueError, match="not a revision of MCP: 1900-01-01"):
@@ -114,16 +114,16 @@ def test_peer_repr_and_invalid_version() -> None:
 
 async def test_peer_expect_returns_the_message() -> None:
     peer, other = pair()
-    asked = await peer.request("tools/list")
-    told = notification("notifications/progress", {"progress": 1})
+    request_sent = await peer.request("tools/list")
+    notified = notification("notifications/progress", {"progress": 1})
     later = request("x", "ping")
-    answer = result(asked["id"], {"tools": []})
-    comes: list[Any] = [ASKED, told, answer, an_error(1, -5, "no", data=1), later, [1]]
+    answer = result(request_sent["id"], {"tools": []})
+    comes: list[Any] = [ASKED, notified, answer, an_error(1, -5, "no", data=1), later, [1]]
     await other.send_all(b"".join(map(line, comes)))
     assert await peer.expect("tools/call", {"name": "t"}) == ASKED
-    assert await peer.expect("notifications/progress") == told
-    assert await peer.expect_result(asked) == {"tools": []}
-    assert await peer.expect_error(asked, -5) == {"code": -5, "message": "no", "data": 1}
+    assert await peer.expect("notifications/progress") == notified
+    assert await peer.expect_result(request_sent) == {"tools": []}
+    assert await peer.expect_error(request_sent, -5) == {"code": -5, "message": "no", "data": 1}
     assert await peer.receive() == later
     assert await peer.receive_line() == b"[1]"
     await peer.expect_silence()
@@ -137,7 +137,7 @@ async def test_peer_result_of_sends_and_expects(nursery: trio.Nursery) -> None:
     peer, other = pair()
     nursery.start_soon(other.send_all, line(result(1, {"a": 1})))
     assert await peer.result_of("acme/do", {"b": 2}) == {"a": 1}
-    assert await heard(other) == [request(1, "acme/do", {"b": 2})]
+    assert await messages_on(other) == [request(1, "acme/do", {"b": 2})]
 
 
 async def test_peer_reads_messages_in_pieces(nursery: trio.Nursery) -> None:
@@ -280,8 +280,8 @@ async def test_peer_end_of_stream_fails_with_the_expectation(
     peer, other = pair()
     await other.send_all(b'{"half')
     await other.send_eof()
-    told = f'^expected {re.escape(wanted)}, but the stream has ended in the middle of {{"half\n'
-    with pytest.raises(AssertionError, match=told):
+    expected = f'^expected {re.escape(wanted)}, but the stream has ended in the middle of {{"half\n'
+    with pytest.raises(AssertionError, match=expected):
         await expect(peer)
 
 
@@ -316,8 +316,8 @@ async def test_peer_expect_times_out_under_a_mock_clock(
 ) -> None:
     peer, _ = pair()
     start = trio.current_time()
-    told = f"^expected {re.escape(wanted)}, but nothing came within 3600 s\n"
-    with pytest.raises(AssertionError, match=told):
+    expected = f"^expected {re.escape(wanted)}, but nothing came within 3600 s\n"
+    with pytest.raises(AssertionError, match=expected):
         await expect(peer)
     assert trio.current_time() - start == pytest.approx(3600)
 
@@ -369,10 +369,10 @@ async def test_peer_failure_shows_the_end_of_a_long_transcript() -> None:
     await other.aclose()
     with pytest.raises(AssertionError) as caught:
         await peer.expect("ping")
-    told = str(caught.value).splitlines()
-    assert told[2] == "  ... 5 more before"
-    assert len(told) == 3 + 20
-    assert {len(each) for each in told[3:]} == {len("  -> ") + 300 + len("...")}
+    lines = str(caught.value).splitlines()
+    assert lines[2] == "  ... 5 more before"
+    assert len(lines) == 3 + 20
+    assert {len(each) for each in lines[3:]} == {len("  -> ") + 300 + len("...")}
 
 
 async def test_peer_aclose_closes_the_stream() -> None:
@@ -398,13 +398,13 @@ async def test_peer_open_as_client_performs_the_handshake(
     }
     nursery.start_soon(other.send_all, line(result(1, opened)))
     assert await peer.open_as_client({}, {"name": "me", "version": "0"}) == opened
-    said = {
+    params = {
         "protocolVersion": version,
         "capabilities": {},
         "clientInfo": {"name": "me", "version": "0"},
     }
-    assert await heard(other) == [
-        request(1, "initialize", said),
+    assert await messages_on(other) == [
+        request(1, "initialize", params),
         notification("notifications/initialized"),
     ]
 
@@ -420,13 +420,13 @@ async def test_peer_open_as_client_rejects_another_revision() -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_peer_open_as_server_performs_the_handshake(version: str, probed: bool) -> None:
     peer, other = pair(version)
-    asked = initialize(version, id=5)
+    handshake = initialize(version, id=5)
     probe = [request("probe", "server/discover")] if probed else []
     await other.send_all(
-        b"".join(map(line, [*probe, asked, notification("notifications/initialized")]))
+        b"".join(map(line, [*probe, handshake, notification("notifications/initialized")]))
     )
-    assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == asked
-    *refused, answer = await heard(other)
+    assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == handshake
+    *refused, answer = await messages_on(other)
     assert [(each["id"], each["error"]["code"]) for each in refused] == [("probe", -32601)] * probed
     opened = {"protocolVersion": version, "capabilities": {"tools": {}}}
     assert answer == result(5, opened | {"serverInfo": {"name": "me", "version": "0"}})
@@ -434,10 +434,10 @@ async def test_peer_open_as_server_performs_the_handshake(version: str, probed: 
 
 async def test_peer_open_as_server_answers_discover() -> None:
     peer, other = pair(E)
-    asked = request(5, "server/discover", {})
-    await other.send_all(line(asked))
-    assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == asked
-    [answer] = await heard(other)
+    discovery = request(5, "server/discover", {})
+    await other.send_all(line(discovery))
+    assert await peer.open_as_server({"tools": {}}, {"name": "me", "version": "0"}) == discovery
+    [answer] = await messages_on(other)
     assert answer["result"] == {
         "resultType": "complete",
         "supportedVersions": [E],

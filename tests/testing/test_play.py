@@ -42,7 +42,7 @@ GREET = {"name": "greet", "arguments": {"name": "Ada"}}
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_play_client_in_each_revision(version: str) -> None:
+async def test_play_client_opens_each_revision(version: str) -> None:
     async with play_client(greeter(), version) as peer:
         assert (await peer.result_of("tools/call", GREET))["content"] == [
             {"type": "text", "text": "Hello, Ada!"}
@@ -60,13 +60,13 @@ async def test_play_client_in_each_revision(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_play_server_in_each_revision(version: str, nursery: trio.Nursery) -> None:
+async def test_play_server_opens_each_revision(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
         assert client.peer.dialect.version == version
 
         async def script() -> None:
-            asked = await peer.expect("tools/call", {"name": "t"})
-            await peer.answer(asked, {"content": [{"type": "text", "text": "done"}]})
+            request = await peer.expect("tools/call", {"name": "t"})
+            await peer.answer(request, {"content": [{"type": "text", "text": "done"}]})
             await peer.send_error(await peer.expect("resources/read"), -32602, "there is none")
 
         nursery.start_soon(script)
@@ -177,8 +177,8 @@ async def test_play_works_on_other_streams(
 
     async def script() -> None:
         await peer.open_as_server()
-        async for asked in peer:
-            await peer.answer(asked, {"content": []})
+        async for request in peer:
+            await peer.answer(request, {"content": []})
 
     nursery.start_soon(script)
     async with connect_stream(ours, versions=[version]) as client:

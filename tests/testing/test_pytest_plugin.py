@@ -264,11 +264,11 @@ def test_plugin_passes_tests_without_leaks(test: str, outcome: str, outcomes: Ou
 def test_plugin_fails_tests_with_leaks_and_names_them(
     test: str, texts: list[str], outcomes: Outcomes
 ) -> None:
-    tag, told = outcomes[test]
+    tag, report = outcomes[test]
     assert tag == "error"
-    assert "left behind:" in told
+    assert "left behind:" in report
     for text in texts:
-        assert text in told
+        assert text in report
 
 
 def test_plugin_reports_all_leaks_at_once(outcomes: Outcomes) -> None:
@@ -276,9 +276,9 @@ def test_plugin_reports_all_leaks_at_once(outcomes: Outcomes) -> None:
 
 
 def test_plugin_rejects_an_unknown_kind(outcomes: Outcomes) -> None:
-    tag, told = outcomes["test_may_leave_what_there_is_not"]
+    tag, report = outcomes["test_may_leave_what_there_is_not"]
     assert tag == "error"
-    assert "there is no kind ['fd'], only task, descriptor, child, thread, connection" in told
+    assert "there is no kind ['fd'], only task, descriptor, child, thread, connection" in report
 
 
 def test_plugin_runs_every_inner_test(outcomes: Outcomes) -> None:

@@ -106,12 +106,12 @@ class End(trio.abc.HalfCloseableStream):
 
     def __init__(self, stream: trio.abc.HalfCloseableStream) -> None:
         self.stream = stream
-        self.said = b""
+        self.sent = b""
         self.is_ours = self.torn = self.closed = self.left_first = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         assert not self.torn, "something follows what may be half a message"
-        self.said += data
+        self.sent += data
         try:
             await self.stream.send_all(data)
         except BaseException:
@@ -134,33 +134,33 @@ class End(trio.abc.HalfCloseableStream):
 
     def check(self) -> None:
         """Check that no request sent here was answered twice, and abandoned ones cancelled."""
-        asked = {
-            said["id"]: said["method"]
-            for said in self._messages()
-            if "method" in said and "id" in said
+        request = {
+            message["id"]: message["method"]
+            for message in self._messages()
+            if "method" in message and "id" in message
         }
-        answered = [said["id"] for said in self.other._messages() if "method" not in said]
+        answered = [message["id"] for message in self.other._messages() if "method" not in message]
         given_up = [
-            said["params"]["requestId"]
-            for said in self._messages()
-            if said.get("method") == _GIVEN_UP
+            message["params"]["requestId"]
+            for message in self._messages()
+            if message.get("method") == _GIVEN_UP
         ]
         assert len(answered) == len(set(answered))
         assert len(given_up) == len(set(given_up))
-        assert set(asked) >= {*answered, *given_up} - {None}
+        assert set(request) >= {*answered, *given_up} - {None}
         opening = {
-            id for n, (id, method) in enumerate(asked.items()) if method in _OPENINGS[n == 0]
+            id for n, (id, method) in enumerate(request.items()) if method in _OPENINGS[n == 0]
         }
         if self.is_ours:
             assert not opening.intersection(given_up)
             if self.left_first and not self.torn:
-                assert set(asked) == {*opening, *answered, *given_up}
+                assert set(request) == {*opening, *answered, *given_up}
 
     def _messages(self) -> list[Message]:
         """Return the messages sent here, in order, including an incomplete one."""
-        assert self.said[-1:] in (b"", b"\n")
+        assert self.sent[-1:] in (b"", b"\n")
         return [
-            message for line in self.said.splitlines() if isinstance(message := _read(line), dict)
+            message for line in self.sent.splitlines() if isinstance(message := _read(line), dict)
         ]
 
 
@@ -221,13 +221,13 @@ async def nested(context: Context) -> str:
     return "there"
 
 
-async def tell(context: Context) -> str:
+async def log_messages(context: Context) -> str:
     """Send log messages."""
     with inside():
         for step in range(3):
             await context.log("error", {"step": step}, logger="world")
             context.log_nowait("debug", "for nobody")
-    return "told"
+    return "logged"
 
 
 async def ask(context: Context) -> int:
@@ -242,7 +242,7 @@ def change(context: Context) -> str:
     return "changed"
 
 
-TOOLS: Final = (hello, wait, steps, nested, tell, ask, change)
+TOOLS: Final = (hello, wait, steps, nested, log_messages, ask, change)
 
 
 def make(**options: Any) -> Server:

@@ -76,7 +76,7 @@ class FrameWire:
         self.buffer = data[start + size :]
         return data[0] & 0x0F, data[start : start + size]
 
-    async def heard(self) -> list[Any]:
+    async def receive_all(self) -> list[Any]:
         """Return all that arrives: decoded messages, `("pong", payload)`, and the Close code."""
         found: list[Any] = []
         while (each := await self.next_frame()) is not None:

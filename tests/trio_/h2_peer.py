@@ -60,8 +60,8 @@ class H2Request:
         await self.begin(200, EVENTS)
 
     async def event(self, message: Any, id: str | None = None) -> None:
-        told = f"id: {id}\n" if id is not None else ""
-        await self.connection.send(self.id, f"{told}data: {json.dumps(message)}\n\n".encode())
+        id_field = f"id: {id}\n" if id is not None else ""
+        await self.connection.send(self.id, f"{id_field}data: {json.dumps(message)}\n\n".encode())
 
     async def end(self) -> None:
         await self.connection.send(self.id, b"", end=True)

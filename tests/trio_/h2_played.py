@@ -1,6 +1,6 @@
 """The server's end of an HTTP/2 connection, played frame by frame, for tests of the client.
 
-Frames are made by hand here, also invalid ones. What the client sends is recorded in `heard`.
+Frames are made by hand here, also invalid ones. What the client sends is recorded in `frames`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class H2Played:
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
-        self.heard: list[Frame] = []
+        self.frames: list[Frame] = []
         self.fields: dict[int, list[tuple[bytes, bytes]]] = {}  # of requests
         self._encoder, self._decoder = Encoder(), Decoder()
         self._rest = b""
@@ -121,16 +121,16 @@ class H2Played:
         """Read until there is such a frame that was not returned before, and return it."""
         with trio.fail_after(PATIENCE):
             while True:
-                for found in self.heard:
+                for found in self.frames:
                     if (
                         found.kind == kind
                         and stream in (None, found.stream)
                         and found.flags & flags == flags
                     ):
-                        self.heard.remove(found)
+                        self.frames.remove(found)
                         return found
                 if not await self.more():
-                    raise EOFError(self.heard)
+                    raise EOFError(self.frames)
 
     async def request(self) -> Request:
         """Return the next request, with its complete body."""
@@ -150,10 +150,10 @@ class H2Played:
 
     async def more(self) -> bool:
         try:
-            heard = bytes(await self.stream.receive_some())
+            received = bytes(await self.stream.receive_some())
         except trio.BrokenResourceError:
             return False
-        self._rest += heard
+        self._rest += received
         if not self._greeted and len(self._rest) >= len(PREFACE):
             assert self._rest.startswith(PREFACE)
             self._rest, self._greeted = self._rest[len(PREFACE) :], True
@@ -162,11 +162,11 @@ class H2Played:
         ):
             head, payload, self._rest = self._rest[:9], self._rest[9:end], self._rest[end:]
             found = Frame(head[3], head[4], int.from_bytes(head[5:], "big"), payload)
-            self.heard.append(found)
+            self.frames.append(found)
             if found.kind == HEADERS:
                 fields = self._decoder.decode(payload, raw=True)
                 self.fields[found.stream] = [(bytes(name), bytes(value)) for name, value in fields]
-        return bool(heard)
+        return bool(received)
 
 
 class Request(NamedTuple):
@@ -234,7 +234,7 @@ class Play:
         self.nursery.start_soon(exchange.run)
         return exchange
 
-    async def asked(self, body: bytes = b"{}") -> tuple[Exchange, Request]:
+    async def receive_request(self, body: bytes = b"{}") -> tuple[Exchange, Request]:
         """Send a request, and read it on the other side."""
         exchange = self.ask(body)
         return exchange, await self.server.request()

@@ -33,7 +33,7 @@ from tests.core.http.h2_frames import (
     number,
     post,
 )
-from tests.trio_.http_site import FakeSite
+from tests.trio_.h11_wire import FakeRouter
 from tests.trio_.wire import PATIENCE
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class H2Wire:
         Raise `EOFError` if the connection ends before.
         """
         while True:
-            for place, heard in enumerate(self.frames):
-                if (heard.kind, heard.stream, heard.flags) == (kind, stream, flags):
+            for place, found in enumerate(self.frames):
+                if (found.kind, found.stream, found.flags) == (kind, stream, flags):
                     return self.frames.pop(place)
             if not await self.more():
                 raise EOFError(self.frames)
@@ -205,17 +205,17 @@ class H2Wire:
 class H2Serving:
     """A driver for a router, with connections to it. `open` is the number of served ones."""
 
-    def __init__(self, reception: HttpServerDriver, nursery: trio.Nursery) -> None:
-        self.reception = reception
+    def __init__(self, driver: HttpServerDriver, nursery: trio.Nursery) -> None:
+        self.driver = driver
         self.nursery = nursery
-        self.told: list[AccessLogEntry] = []
+        self.access_log: list[AccessLogEntry] = []
         self.connections: list[H2ServerConnection] = []
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> H2Wire:
         """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
-        connection = H2ServerConnection(self.reception, stream or ours, self.told.append)
+        connection = H2ServerConnection(self.driver, stream or ours, self.access_log.append)
         self.connections.append(connection)
         self.open += 1
 
@@ -237,14 +237,14 @@ class H2Serving:
 @asynccontextmanager
 async def h2_serving(site: Any) -> AsyncIterator[H2Serving]:
     """Serve `site`. Open connections are cancelled at the end."""
-    async with open_http_server_driver(site) as reception, trio.open_nursery() as nursery:
-        yield H2Serving(reception, nursery)
+    async with open_http_server_driver(site) as driver, trio.open_nursery() as nursery:
+        yield H2Serving(driver, nursery)
         nursery.cancel_scope.cancel()
 
 
-def answering(size: int) -> FakeSite:
+def answering(size: int) -> FakeRouter:
     """A router that responds with a body of this size at `/large`."""
-    site = FakeSite()
+    site = FakeRouter()
     site.on_complete = lambda exchange: (
         exchange.send(Head(200, []), Body(b"x" * size), End())
         if exchange.head.target == b"/large"

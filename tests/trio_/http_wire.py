@@ -69,8 +69,10 @@ class Request:
         await self.connection.send(h11.Response(status_code=200, headers=list(EVENTS)))
 
     async def event(self, message: Any, id: str | None = None) -> None:
-        told = f"id: {id}\n" if id is not None else ""
-        await self.connection.send(h11.Data(data=f"{told}data: {json.dumps(message)}\n\n".encode()))
+        id_field = f"id: {id}\n" if id is not None else ""
+        await self.connection.send(
+            h11.Data(data=f"{id_field}data: {json.dumps(message)}\n\n".encode())
+        )
 
     async def end(self) -> None:
         await self.connection.send(h11.EndOfMessage())
@@ -156,7 +158,7 @@ class PlayedServer:
         """Return how many connections in memory the client has not closed."""
         return sum(not stream._incoming.reader_closed for stream in self.clients)  # type: ignore[attr-defined]
 
-    def heard(self) -> list[str]:
+    def request_names(self) -> list[str]:
         """Return the received requests, as MCP methods, or HTTP methods if there is no message."""
         return [request.rpc_method or request.method for request in self.requests]
 
@@ -190,7 +192,7 @@ class PlayedServer:
             await request.answer(400)
 
 
-class MemoryWay:
+class MemoryConnector:
     """A fake `Connector`: each connection is a memory pair with `server` at the end."""
 
     server: PlayedServer
@@ -220,16 +222,16 @@ class MemoryWay:
 
 
 @asynccontextmanager
-async def talking(
+async def connected(
     server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> AsyncIterator[Client]:
     """A client of `server` in memory. At the end every connection must be closed."""
 
-    class Way(MemoryWay):
+    class ServerConnector(MemoryConnector):
         pass
 
-    Way.server = server
-    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
+    ServerConnector.server = server
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
     options.setdefault("versions", [server.version])
     async with open_quiet_nursery() as nursery:
         server.nursery = nursery

@@ -1,6 +1,6 @@
 """An MCP server that requires a token, and its authorization server, on one port of this machine.
 
-Both are played as simply as possible. `asked` has the requests, and tests change the responses.
+Both are played as simply as possible. `requests` has what arrived, and tests change the responses.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["World", "oauth_world", "redirect_uri_in", "state_in"]
 @dataclass
 class World:
     """An MCP server with authorization. `good` has the tokens that the MCP server accepts,
-    `asked` each request to the authorization server, as path and fields.
+    `requests` each request to the authorization server, as path and fields.
     """
 
     port: int = 0
     good: set[str] = field(default_factory=set)
     wants: str | None = None  # the scope that a tool call requires
     scopes: dict[str, str] = field(default_factory=dict)
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     posted: list[tuple[str, str]] = field(default_factory=list)  # method and token of each message
     refresh: bool = True
     methods: list[str] = field(default_factory=lambda: ["none"])
@@ -49,14 +49,14 @@ class World:
         return f"http://127.0.0.1:{self.port}"
 
     def count(self, path: str) -> int:
-        return sum(asked == path for asked, _ in self.asked)
+        return sum(each == path for each, _ in self.requests)
 
     async def answer(self, request: h11.Request, body: bytes) -> tuple[int, dict[str, str], Any]:
         target = urlsplit(bytes(request.target).decode())
         if target.path == "/mcp":
             return self._mcp(dict(request.headers), request.method, body)
         fields = dict(parse_qsl(target.query or body.decode()))
-        self.asked.append((target.path, fields))
+        self.requests.append((target.path, fields))
         if target.path == "/.well-known/oauth-protected-resource/mcp":
             return 200, {}, {"resource": self.url, "authorization_servers": [self.root]}
         if target.path == "/.well-known/oauth-authorization-server":
@@ -145,10 +145,10 @@ async def oauth_world() -> AsyncIterator[World]:
                         body += event.data
                     elif isinstance(event, h11.EndOfMessage):
                         assert request is not None
-                        status, headers, said = await world.answer(request, bytes(body))
-                        data = b"" if said is None else json.dumps(said).encode()
+                        status, headers, document = await world.answer(request, bytes(body))
+                        data = b"" if document is None else json.dumps(document).encode()
                         more = {**headers, "content-length": str(len(data))}
-                        if said is not None:
+                        if document is not None:
                             more["content-type"] = "application/json"
                         for each in (
                             h11.Response(status_code=status, headers=list(more.items())),

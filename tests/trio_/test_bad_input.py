@@ -36,7 +36,7 @@ from tests.core.helpers import (
     request,
     result,
 )
-from tests.trio_.test_client import Caller, talking
+from tests.trio_.test_client import CallTask, connected
 from tests.trio_.wire import Wire, served, text_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Row(NamedTuple):
     None for silence, a str for the text of a tool result.
     """
 
-    tell: Callable[[Wire], bytes]
+    message: Callable[[Wire], bytes]
     answer: int | str | None
     id: Any = 7
     stateless: int | str | None = None  # if it differs in the stateless revision
@@ -292,32 +292,32 @@ ROWS: Final[dict[str, Any]] = {
 }
 
 
-async def hear_the_answer(wire: Wire) -> list[Message]:
+async def receive_answers(wire: Wire) -> list[Message]:
     """Send a ping, and return the messages before its response."""
-    await wire.tell(wire.asking("next", "server/discover" if wire.version == E else "ping"))
-    heard = []
-    while (message := await wire.hear()).get("id") != "next":
-        heard.append(message)
+    await wire.send(wire.asking("next", "server/discover" if wire.version == E else "ping"))
+    messages = []
+    while (message := await wire.receive()).get("id") != "next":
+        messages.append(message)
     assert "result" in message
-    return heard
+    return messages
 
 
-def check(row: Row, setup: Setup, heard: list[Message]) -> None:
+def check(row: Row, setup: Setup, messages: list[Message]) -> None:
     expected = row.answer
     if setup.version == E and row.stateless is not None:
         expected = row.stateless if len(setup.served) > 1 else row.stateless_only
     if expected is None:
-        assert heard == []
+        assert messages == []
         return
-    [answer] = heard
+    [answer] = messages
     id = setup.no_id if row.id is NO_ID else {"id": row.id}
     if isinstance(expected, int):
-        said = answer["error"]["message"]
+        text = answer["error"]["message"]
         assert answer == {"jsonrpc": "2.0", "error": answer["error"]} | id
         assert answer["error"]["code"] == expected
-        assert said
-        assert "\n" not in said
-        assert len(said) < 300
+        assert text
+        assert "\n" not in text
+        assert len(text) < 300
     else:
         assert answer == {"jsonrpc": "2.0", "result": answer["result"]} | id
         assert expected in (
@@ -357,8 +357,8 @@ async def test_server_bad_message_gets_its_error_and_the_next_is_answered(
     row: Row, setup: Setup
 ) -> None:
     async with served(bad_server(setup.served), setup.version) as wire:
-        await wire.tell(row.tell(wire))
-        check(row, setup, await hear_the_answer(wire))
+        await wire.send(row.message(wire))
+        check(row, setup, await receive_answers(wire))
 
 
 @pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
@@ -368,8 +368,8 @@ async def test_server_all_bad_messages_on_one_connection(setup: Setup) -> None:
             for name, row in ROWS.items():
                 if name == "a second initialize" and setup.version == E:
                     continue  # it may be the first one in that revision
-                await wire.tell(row.tell(wire))
-                check(row, setup, await hear_the_answer(wire))
+                await wire.send(row.message(wire))
+                check(row, setup, await receive_answers(wire))
 
 
 @pytest.mark.parametrize(
@@ -384,8 +384,8 @@ async def test_server_batch_in_a_revision_without_batches_is_rejected(
     version: str, id: Message
 ) -> None:
     async with served(bad_server(), version) as wire:
-        await wire.tell(b"[" + good(wire) + b"]")
-        [answer] = await hear_the_answer(wire)
+        await wire.send(b"[" + good(wire) + b"]")
+        [answer] = await receive_answers(wire)
         assert answer == {"jsonrpc": "2.0", "error": answer["error"]} | id
         assert answer["error"]["code"] == REQUEST
 
@@ -393,7 +393,7 @@ async def test_server_batch_in_a_revision_without_batches_is_rejected(
 @pytest.mark.requirement("RPC-20", "RPC-22", "RPC-24")
 async def test_server_batch_in_2025_03_26_is_answered() -> None:
     async with served(bad_server(), B) as wire:
-        await wire.tell(
+        await wire.send(
             [
                 wire.calling(1, "add", {"a": 1, "b": 2}),
                 5,
@@ -402,26 +402,26 @@ async def test_server_batch_in_2025_03_26_is_answered() -> None:
                 wire.asking(3, "ping"),
             ]
         )
-        heard = await hear_the_answer(wire)
-        assert {message["id"]: "result" in message for message in heard} == {
+        messages = await receive_answers(wire)
+        assert {message["id"]: "result" in message for message in messages} == {
             1: True,
             None: False,
             2: False,
             3: True,
         }
         for empty in b"[]", b"[" + b"1," * 100 + b"1]", b"[1":
-            await wire.tell(empty)
-            [answer] = await hear_the_answer(wire)
+            await wire.send(empty)
+            [answer] = await receive_answers(wire)
             assert answer["error"]["code"] == (PARSE if empty == b"[1" else REQUEST)
-        await wire.tell([notification("no/such")])
-        assert await hear_the_answer(wire) == []
+        await wire.send([notification("no/such")])
+        assert await receive_answers(wire) == []
 
 
 @pytest.mark.requirement("VER-15")
 async def test_server_initialize_without_handshake_revisions_lists_the_supported() -> None:
     async with served(bad_server((E,)), E) as wire:
-        await wire.tell(initialize(id=7))
-        [answer] = await hear_the_answer(wire)
+        await wire.send(initialize(id=7))
+        [answer] = await receive_answers(wire)
         assert answer["error"]["data"]["supported"] == [E]
 
 
@@ -429,14 +429,14 @@ async def test_server_initialize_without_handshake_revisions_lists_the_supported
 @pytest.mark.parametrize("version", [D, E])
 async def test_server_request_id_in_use_is_rejected(version: str) -> None:
     async with served(bad_server(), version) as wire:
-        await wire.tell(wire.calling(7, "wait"), wire.calling(7, "add", {"a": 1, "b": 2}))
-        [answer] = await hear_the_answer(wire)
+        await wire.send(wire.calling(7, "wait"), wire.calling(7, "add", {"a": 1, "b": 2}))
+        [answer] = await receive_answers(wire)
         assert (answer["id"], answer["error"]["code"]) == (7, REQUEST)
         assert (
             text_of(await wire.call("7", "add", {"a": 1, "b": 2})) == "3"
         )  # "7" is another id than 7
-        await wire.tell(cancelled(7))
-        assert await wire.hears_nothing()
+        await wire.send(cancelled(7))
+        assert await wire.is_silent()
         assert text_of(await wire.call(7, "add", {"a": 1, "b": 2})) == "3"
 
 
@@ -493,15 +493,15 @@ async def test_server_request_before_initialize_is_rejected() -> None:
     async with served(bad_server(), D, opened=False) as wire:
         assert (await wire.ask(1, "tools/list"))["error"]["code"] == REQUEST
         assert await wire.is_alive()
-        await wire.tell(notification("notifications/initialized"))
+        await wire.send(notification("notifications/initialized"))
         assert (await wire.ask(2, "tools/list"))["error"]["code"] == REQUEST
-        await wire.tell(initialize(id=3))
-        assert (await wire.hear())["result"]["protocolVersion"] == D
+        await wire.send(initialize(id=3))
+        assert (await wire.receive())["result"]["protocolVersion"] == D
         assert "result" in await wire.ask(
             4, "tools/list"
         )  # no need to wait for the notification: it may arrive later
-        await wire.tell(initialize(id=5))
-        assert (await wire.hear())["error"]["code"] == REQUEST
+        await wire.send(initialize(id=5))
+        assert (await wire.receive())["error"]["code"] == REQUEST
         assert await wire.is_alive()
 
 
@@ -520,26 +520,26 @@ async def test_server_300_mib_without_newline_uses_constant_memory(version: str)
         finally:
             tracemalloc.stop()
         assert peak < 16 * MIB
-        await wire.tell("the end of the line")
-        [answer] = await hear_the_answer(wire)
+        await wire.send("the end of the line")
+        [answer] = await receive_answers(wire)
         assert answer["error"]["code"] == PARSE
 
 
 @pytest.mark.requirement("STDIO-1")
 @pytest.mark.slow  # in the default run test_processes.py does it with a process
 async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None:
-    number, at_once, told = 200_000, 1000, 0
+    number, at_once, sent = 200_000, 1000, 0
     answered, rest = 0, b""
     ours, theirs = memory_pair()
     wire = Wire(ours)
 
-    async def tell() -> None:
-        nonlocal told
+    async def send_pings() -> None:
+        nonlocal sent
         for first in range(0, number, at_once):
             await ours.send_all(b"".join(line(ping(n)) for n in range(first, first + at_once)))
-            told += at_once
+            sent += at_once
 
-    async def hear(until: int) -> None:
+    async def receive_until(until: int) -> None:
         nonlocal answered, rest
         while answered < until:
             *answers, rest = (rest + await ours.receive_some()).split(b"\n")
@@ -552,16 +552,16 @@ async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None
         await wire.shake_hands()
         tracemalloc.start()
         try:
-            nursery.start_soon(tell)
+            nursery.start_soon(send_pings)
             await trio.testing.wait_all_tasks_blocked()
-            assert told < number // 4  # the sender has to wait ...
-            await hear(number // 4)  # ... is resumed several times
+            assert sent < number // 4  # the sender has to wait ...
+            await receive_until(number // 4)  # ... is resumed several times
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
         assert peak < 32 * MIB
-        await hear(number)
-        assert (told, answered, rest) == (
+        await receive_until(number)
+        assert (sent, answered, rest) == (
             number,
             number,
             b"",
@@ -584,8 +584,8 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
         assert text_of(await wire.call(7, "length", {"text": "x" * (limit - empty)})) == str(
             limit - empty
         )
-        await wire.tell(wire.calling(7, "length", {"text": "x" * (limit - empty + 1)}))
-        [answer] = await hear_the_answer(wire)
+        await wire.send(wire.calling(7, "length", {"text": "x" * (limit - empty + 1)}))
+        [answer] = await receive_answers(wire)
         assert answer["error"]["code"] == PARSE
 
 
@@ -595,7 +595,7 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
 @pytest.mark.requirement("RPC-9", "RPC-10")
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         pytest.param(
             {"result": {}, "error": {"code": 1, "message": "x"}}, id="result and error together"
@@ -609,37 +609,37 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
     ],
 )
 async def test_client_invalid_response_fails_its_call(
-    said: Message, version: str, nursery: trio.Nursery
+    response: Message, version: str, nursery: trio.Nursery
 ) -> None:
-    async with talking(version) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell({"jsonrpc": "2.0", "id": asked["id"]} | said)
-        await caller.ended.wait()
-        assert isinstance(caller.error, RemoteProtocolError)
-        next_one = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(error(asked["id"], 1, "fine"))
+    async with connected(version) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send({"jsonrpc": "2.0", "id": sent["id"]} | response)
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, RemoteProtocolError)
+        next_one = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send(error(sent["id"], 1, "fine"))
         await next_one.ended.wait()
         assert isinstance(next_one.error, PeerError)
 
 
 @pytest.mark.requirement("CXL-9", "RPC-6")
 async def test_client_second_response_is_ignored(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(
-            result(str(asked["id"]), {"content": [{"type": "text", "text": "of another type"}]}),
-            result(asked["id"], {"content": []}),
-            result(asked["id"], {"content": [{"type": "text", "text": "again"}]}),
-            error(asked["id"]),
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send(
+            result(str(sent["id"]), {"content": [{"type": "text", "text": "of another type"}]}),
+            result(sent["id"], {"content": []}),
+            result(sent["id"], {"content": [{"type": "text", "text": "again"}]}),
+            error(sent["id"]),
         )
-        await caller.ended.wait()
-        assert caller.result.content == []
-        assert await wire.hears_nothing()
-        next_one = Caller(nursery, client.ping)
-        await wire.tell(result((await wire.hear())["id"]))
+        await call_task.ended.wait()
+        assert call_task.result.content == []
+        assert await wire.is_silent()
+        next_one = CallTask(nursery, client.ping)
+        await wire.send(result((await wire.receive())["id"]))
         await next_one.ended.wait()
         assert next_one.error is None
 
@@ -659,15 +659,15 @@ async def test_client_second_response_is_ignored(nursery: trio.Nursery) -> None:
 async def test_client_invalid_log_message_is_dropped(
     params: Any, version: str, nursery: trio.Nursery
 ) -> None:
-    told: list[Any] = []
-    async with talking(version, on_log=told.append) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(
+    received: list[Any] = []
+    async with connected(version, on_log=received.append) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send(
             notification("notifications/message", params),
             notification("notifications/message", {"level": "error", "data": "a good one"}),
-            error(asked["id"], 1, "fine"),
+            error(sent["id"], 1, "fine"),
         )
-        await caller.ended.wait()
-        assert isinstance(caller.error, PeerError)
-        assert [message.data for message in told] == ["a good one"]
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, PeerError)
+        assert [message.data for message in received] == ["a good one"]

@@ -40,7 +40,7 @@ async def served(world: World) -> AsyncIterator[End]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_stream, world.server, theirs)
         yield ours
-        if not ours.said:
+        if not ours.sent:
             await ours.aclose()  # no client has taken it yet
         if not ours.torn:
             await world.come_to_rest()  # the handlers were cancelled, so no grace period passes
@@ -62,12 +62,12 @@ async def falling_back(world: World, silent: bool) -> None:
 
     async def play_the_server() -> None:
         with world.excused():
-            asked = await wire.hear()
-            assert asked["method"] == "server/discover"
+            request = await wire.receive()
+            assert request["method"] == "server/discover"
             if not silent:
-                await wire.tell(error(asked["id"], -32601))
+                await wire.send(error(request["id"], -32601))
             await open_as_server(wire)
-            assert await wire.hear_all() == []
+            assert await wire.receive_all() == []
         await theirs.aclose()
 
     async with trio.open_nursery() as nursery:
@@ -122,9 +122,9 @@ async def a_call(client: Client) -> None:
 
 
 async def progress_and_a_timeout(client: Client) -> None:
-    heard: list[float] = []
-    await client.call_tool("steps", progress=lambda progress, *_: heard.append(progress))
-    assert heard == list(range(5))
+    received: list[float] = []
+    await client.call_tool("steps", progress=lambda progress, *_: received.append(progress))
+    assert received == list(range(5))
     with pytest.raises(CallTimeout):
         await client.call_tool("wait", timeout=0.05)
 
@@ -150,7 +150,7 @@ async def two_calls_of_which_one_is_given_up(client: Client) -> None:
 
 async def many_calls(client: Client) -> None:
     async with trio.open_nursery() as nursery:
-        for tool in "hello", "steps", "nested", "tell":
+        for tool in "hello", "steps", "nested", "log_messages":
             nursery.start_soon(client.call_tool, tool)
         with trio.move_on_after(0.001):
             async with trio.open_nursery() as given_up:
@@ -209,7 +209,7 @@ async def calling(world: World, act: Act, version: str, options: dict[str, Any])
         assert not end.torn
 
 
-async def talking(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
+async def connected(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
     """The whole conversation is cancelled."""
     world.server = made(**options)
     async with served(world) as end:
@@ -257,7 +257,7 @@ SCENARIOS: dict[str, Scenario] = {
     **{
         f"{name}, {how}": partial(scenario, act=act, version=version, options=options)
         for name, (act, version, options) in ACTS.items()
-        for how, scenario in (("by itself", calling), ("with all", talking))
+        for how, scenario in (("by itself", calling), ("with all", connected))
     },
     "beside another call": beside_a_call,
     "both ends, stateful": partial(both_ends, version=D),
@@ -280,25 +280,26 @@ def test_client_cancelled_at_every_step_leaves_no_trace(scenario: Scenario, seed
 CHILD = """
 import json, sys
 for line in sys.stdin:
-    asked = json.loads(line)
-    if asked["method"] == "server/discover":
+    request = json.loads(line)
+    if request["method"] == "server/discover":
         if sys.argv[1] == "dies":
             sys.exit(1)
         result = {
             "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
             "ttlMs": 0, "cacheScope": "private",
         }
-    elif asked["method"] == "initialize":
+    elif request["method"] == "initialize":
         result = {
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "p", "version": "1"},
         }
-    elif "id" in asked:
+    elif "id" in request:
         result = {"content": [{"type": "text", "text": "hello"}]}
     else:
         continue
-    said = {"jsonrpc": "2.0", "id": asked["id"], "result": {"resultType": "complete", **result}}
-    print(json.dumps(said), flush=True)
+    result["resultType"] = "complete"
+    response = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+    print(json.dumps(response), flush=True)
 """
 
 

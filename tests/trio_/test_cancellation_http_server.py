@@ -13,8 +13,8 @@ from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse
 from mcp_trio.http_server._serve import serve_http_listeners
 from tests.core.helpers import D, E
 from tests.trio_.cancelling import World, lifespan, make, play_at_every_step
-from tests.trio_.http_site import get
-from tests.trio_.http_talk import MemoryListener, Talker, events_in
+from tests.trio_.h11_wire import get
+from tests.trio_.http_session import HttpSession, MemoryListener, events_in
 from tests.trio_.wire import text_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.trio_.cancelling import Scenario
 
-    Script = Callable[[Callable[[], Talker], trio.Event], Awaitable[object]]
+    Script = Callable[[Callable[[], HttpSession], trio.Event], Awaitable[object]]
 
 
 async def cut_server(world: World, *scripts: Script, version: str = E, **options: Any) -> None:
@@ -31,10 +31,10 @@ async def cut_server(world: World, *scripts: Script, version: str = E, **options
     following = trio.CancelScope()
     streams: list[trio.abc.Stream] = []
 
-    def connect() -> Talker:
+    def connect() -> HttpSession:
         stream = listener.connect()
         streams.append(stream)
-        return Talker(stream, version)
+        return HttpSession(stream, version)
 
     async def serve() -> None:
         with world.cut():
@@ -65,85 +65,87 @@ async def cut_server(world: World, *scripts: Script, version: str = E, **options
 
 
 async def calls(world: World, version: str) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker = connect()
-        await talker.shake_hands()
-        assert text_of(await talker.call(1, "hello")) == "hello"
-        assert text_of(await talker.call(2, "nested")) == "there"
-        answer = await talker.post(talker.calling(3, "steps", progressToken="t"))
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session = connect()
+        await session.shake_hands()
+        assert text_of(await session.call(1, "hello")) == "hello"
+        assert text_of(await session.call(2, "nested")) == "there"
+        answer = await session.post(session.calling(3, "steps", progressToken="t"))
         assert len(events_in(answer.body)) >= 6
 
     await cut_server(world, script, script, version=version)
 
 
 async def pipelined(world: World) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker = connect()
-        asked = [
-            talker.posting(talker.calling(id, name))
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session = connect()
+        request = [
+            session.posting(session.calling(id, name))
             for id, name in enumerate(("hello", "nested", "hello"))
         ]
-        await talker.send(b"".join(asked) + get("/healthz"))
+        await session.send(b"".join(request) + get("/healthz"))
         for id in range(3):
-            assert json.loads((await talker.answer()).body)["id"] == id
-        assert (await talker.answer()).status == 200
+            assert json.loads((await session.answer()).body)["id"] == id
+        assert (await session.answer()).status == 200
 
     await cut_server(world, script)
 
 
 async def a_body_in_pieces(world: World) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker = connect()
-        asking = talker.posting(talker.calling(1, "hello"), b"expect: 100-continue")
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session = connect()
+        asking = session.posting(session.calling(1, "hello"), b"expect: 100-continue")
         head, end, body = asking.partition(b"\r\n\r\n")
-        await talker.send(head[:50])
-        await talker.send(head[50:] + end)
-        assert (await talker.answer()).status == 100
-        await talker.send(body[:10])
-        await talker.send(body[10:])
-        assert (await talker.answer()).status == 200
-        assert (await talker.ask(get("/nowhere"))).status == 404
+        await session.send(head[:50])
+        await session.send(head[50:] + end)
+        assert (await session.answer()).status == 100
+        await session.send(body[:10])
+        await session.send(body[10:])
+        assert (await session.answer()).status == 200
+        assert (await session.ask(get("/nowhere"))).status == 404
 
     await cut_server(world, script)
 
 
 async def a_refusal_with_a_body(world: World) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker = connect()
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session = connect()
         refused = (
             b"POST /none HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"
             + b"x" * 1_000
         )
-        answer = await talker.ask(refused)
+        answer = await session.ask(refused)
         assert (answer.status, answer.headers[b"connection"]) == (404, b"close")
-        assert await talker.rest() == b""
+        assert await session.rest() == b""
 
     await cut_server(world, script)
 
 
 async def a_client_that_goes(world: World, version: str) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker, other = connect(), connect()
-        await talker.shake_hands()
-        await talker.send(talker.posting(talker.calling(1, "nested" if version == D else "wait")))
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session, other = connect(), connect()
+        await session.shake_hands()
+        await session.send(
+            session.posting(session.calling(1, "nested" if version == D else "wait"))
+        )
         await trio.sleep(0.0005)
-        await talker.stream.aclose()
+        await session.stream.aclose()
         assert (await other.ask(get("/healthz"))).status == 200
 
     await cut_server(world, script, version=version)
 
 
 async def a_session_with_a_stream(world: World) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker, stream, busy = connect(), connect(), connect()
-        await talker.shake_hands()
-        stream.session = busy.session = talker.session
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session, stream, busy = connect(), connect(), connect()
+        await session.shake_hands()
+        stream.session = busy.session = session.session
         await stream.send(stream.getting())
         await stream.until(b"\r\n\r\n")
         await busy.send(busy.posting(busy.calling(1, "wait")))
-        assert text_of(await talker.call(2, "change")) == "changed"
+        assert text_of(await session.call(2, "change")) == "changed"
         await stream.until(b"list_changed")
-        assert (await talker.ask(talker.getting(method=b"DELETE"))).status == 204
+        assert (await session.ask(session.getting(method=b"DELETE"))).status == 204
         await stream.until(b"0\r\n\r\n")
         await busy.answer()
 
@@ -151,10 +153,10 @@ async def a_session_with_a_stream(world: World) -> None:
 
 
 async def a_client_that_does_not_read(world: World) -> None:
-    async def script(connect: Callable[[], Talker], _: trio.Event) -> None:
-        talker = connect()
-        await talker.send(
-            talker.posting(talker.calling(1, "steps", {"size": 50_000}, progressToken="t"))
+    async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
+        session = connect()
+        await session.send(
+            session.posting(session.calling(1, "steps", {"size": 50_000}, progressToken="t"))
         )
         await trio.sleep(40)
 
@@ -164,18 +166,18 @@ async def a_client_that_does_not_read(world: World) -> None:
 async def an_orderly_stop_during_calls(world: World, version: str) -> None:
     world.server = make(lifespan=lifespan)
 
-    async def script(connect: Callable[[], Talker], stop: trio.Event) -> None:
-        talker, idle, endless = connect(), connect(), connect()
-        await talker.shake_hands()
-        endless.session = talker.session
+    async def script(connect: Callable[[], HttpSession], stop: trio.Event) -> None:
+        session, idle, endless = connect(), connect(), connect()
+        await session.shake_hands()
+        endless.session = session.session
         assert (await idle.ask(get("/healthz"))).status == 200
         await endless.send(endless.posting(endless.calling(1, "wait")))
-        await talker.send(talker.posting(talker.calling(1 if version == E else 2, "nested")))
+        await session.send(session.posting(session.calling(1 if version == E else 2, "nested")))
         await trio.sleep(0.0005)
         stop.set()
-        assert text_of(json.loads((await talker.answer()).body)) == "there"
+        assert text_of(json.loads((await session.answer()).body)) == "there"
         assert "shut down" in json.loads((await endless.answer()).body)["error"]["message"]
-        for each in talker, idle, endless:
+        for each in session, idle, endless:
             assert await each.rest() == b""
 
     await cut_server(world, script, version=version)

@@ -52,25 +52,25 @@ async def cut_server(
             await wire.shake_hands()
             await script(wire)
             await ours.send_eof()
-            assert await wire.hear_all() == []
+            assert await wire.receive_all() == []
 
 
-async def hear(wire: Wire, answers: int) -> dict[Any, Any]:
+async def receive_responses(wire: Wire, answers: int) -> dict[Any, Any]:
     """Return the next responses by id; other messages may come between them."""
-    heard: dict[Any, Any] = {}
-    while len(heard) < answers:
-        message = await wire.hear()
+    responses: dict[Any, Any] = {}
+    while len(responses) < answers:
+        message = await wire.receive()
         if "method" not in message:
-            assert message["id"] not in heard
-            heard[message["id"]] = message
-    return heard
+            assert message["id"] not in responses
+            responses[message["id"]] = message
+    return responses
 
 
 async def an_async_handler(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "nested"), wire.calling(12, "steps"))
-        heard = await hear(wire, 2)
-        assert [text_of(heard[id]) for id in (11, 12)] == ["there", "there"]
+        await wire.send(wire.calling(11, "nested"), wire.calling(12, "steps"))
+        responses = await receive_responses(wire, 2)
+        assert [text_of(responses[id]) for id in (11, 12)] == ["there", "there"]
 
     await cut_server(world, script)
 
@@ -95,8 +95,8 @@ async def a_thread(world: World) -> None:
         return "done"
 
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "block", progressToken=1), wire.calling(12, "block"))
-        assert text_of((await hear(wire, 2))[12]) == "done"
+        await wire.send(wire.calling(11, "block", progressToken=1), wire.calling(12, "block"))
+        assert text_of((await receive_responses(wire, 2))[12]) == "done"
 
     await cut_server(world, script)
     while trio.to_thread.current_default_thread_limiter().borrowed_tokens:  # noqa: ASYNC110
@@ -105,9 +105,9 @@ async def a_thread(world: World) -> None:
 
 async def progress_to_a_slow_reader(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "steps", {"size": 50_000}, progressToken=1))
+        await wire.send(wire.calling(11, "steps", {"size": 50_000}, progressToken=1))
         steps = 0
-        while "method" in (message := await wire.hear()):
+        while "method" in (message := await wire.receive()):
             assert message["params"]["progress"] == steps
             steps += 1
             await trio.sleep(1)
@@ -119,11 +119,11 @@ async def progress_to_a_slow_reader(world: World) -> None:
 async def log_messages(world: World, version: str) -> None:
     async def script(wire: Wire) -> None:
         level: Any = {"io.modelcontextprotocol/logLevel": "error"} if version == E else {}
-        await wire.tell(wire.calling(11, "tell", **level))
+        await wire.send(wire.calling(11, "log_messages", **level))
         for step in range(3):
-            told = (await wire.hear())["params"]
-            assert (told["level"], told["data"]) == ("error", {"step": step})
-        assert text_of(await wire.hear()) == "told"
+            logged = (await wire.receive())["params"]
+            assert (logged["level"], logged["data"]) == ("error", {"step": step})
+        assert text_of(await wire.receive()) == "logged"
 
     await cut_server(world, script, version=version)
 
@@ -148,10 +148,10 @@ async def middleware(world: World) -> None:
             return await proceed()
 
     async def script(wire: Wire) -> None:
-        await wire.tell(
+        await wire.send(
             wire.calling(11, "hello"), wire.calling(12, "steps"), wire.asking(13, "tools/list")
         )
-        assert text_of((await hear(wire, 3))[12]) == "there"
+        assert text_of((await receive_responses(wire, 3))[12]) == "there"
 
     await cut_server(world, script)
 
@@ -186,13 +186,13 @@ async def completion(world: World) -> None:
         return [typed + "ython"]
 
     async def script(wire: Wire) -> None:
-        asked = {
+        request = {
             "ref": {"type": "ref/prompt", "name": "review"},
             "argument": {"name": "language", "value": "p"},
         }
         for id in 11, 12:
-            heard = await wire.ask(id, "completion/complete", asked)
-            assert heard["result"]["completion"]["values"] == ["python"]
+            response = await wire.ask(id, "completion/complete", request)
+            assert response["result"]["completion"]["values"] == ["python"]
 
     await cut_server(world, script)
 
@@ -214,13 +214,13 @@ async def paging(world: World) -> None:
 
 async def a_question(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "ask"), wire.calling(12, "ask"))
+        await wire.send(wire.calling(11, "ask"), wire.calling(12, "ask"))
         for _ in range(2):
-            asked = await wire.hear()
-            assert asked["method"] == "roots/list"
-            await wire.tell(result(asked["id"], {"roots": [{"uri": "file:///a"}]}))
-        heard = await hear(wire, 2)
-        assert [text_of(heard[id]) for id in (11, 12)] == ["1", "1"]
+            request = await wire.receive()
+            assert request["method"] == "roots/list"
+            await wire.send(result(request["id"], {"roots": [{"uri": "file:///a"}]}))
+        responses = await receive_responses(wire, 2)
+        assert [text_of(responses[id]) for id in (11, 12)] == ["1", "1"]
 
     await cut_server(world, script, version=D)
 
@@ -228,12 +228,12 @@ async def a_question(world: World) -> None:
 async def a_client_that_listens(world: World) -> None:
     async def script(wire: Wire) -> None:
         wanted = {"notifications": {"toolsListChanged": True}}
-        await wire.tell(wire.asking(11, "subscriptions/listen", wanted))
-        assert (await wire.hear())["method"] == "notifications/subscriptions/acknowledged"
-        await wire.tell(wire.calling(12, "change"))
-        heard = {(await wire.hear()).get("method"), (await wire.hear()).get("method")}
-        assert heard == {None, "notifications/tools/list_changed"}
-        await wire.tell(cancelled(11))
+        await wire.send(wire.asking(11, "subscriptions/listen", wanted))
+        assert (await wire.receive())["method"] == "notifications/subscriptions/acknowledged"
+        await wire.send(wire.calling(12, "change"))
+        methods = {(await wire.receive()).get("method"), (await wire.receive()).get("method")}
+        assert methods == {None, "notifications/tools/list_changed"}
+        await wire.send(cancelled(11))
 
     await cut_server(world, script)
 
@@ -242,29 +242,29 @@ async def an_orderly_stop_during_a_call(world: World) -> None:
     stop = trio.Event()
 
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "nested"))
+        await wire.send(wire.calling(11, "wait"), wire.calling(12, "nested"))
         await trio.testing.wait_all_tasks_blocked()
         stop.set()
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(wire.calling(13, "hello"), wire.asking(14, "ping"))
-        heard = await hear(wire, 4)
-        assert text_of(heard[12]) == "there"
-        assert "shut down" in heard[11]["error"]["message"]
-        assert "shut down" in heard[13]["error"]["message"]
-        assert heard[14]["result"] == {}
+        await wire.send(wire.calling(13, "hello"), wire.asking(14, "ping"))
+        responses = await receive_responses(wire, 4)
+        assert text_of(responses[12]) == "there"
+        assert "shut down" in responses[11]["error"]["message"]
+        assert "shut down" in responses[13]["error"]["message"]
+        assert responses[14]["result"] == {}
 
     await cut_server(world, script, version=D, stop=stop, grace=1)
 
 
 async def the_end_of_the_input_during_a_call(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(
+        await wire.send(
             wire.calling(11, "wait"), wire.calling(12, "steps"), wire.calling(13, "nested")
         )
         await wire.stream.send_eof()  # type: ignore[attr-defined]
-        heard = {message["id"]: message for message in await wire.hear_all()}
-        assert [text_of(heard[id]) for id in (12, 13)] == ["there", "there"]
-        assert "shut down" in heard[11]["error"]["message"]
+        responses = {message["id"]: message for message in await wire.receive_all()}
+        assert [text_of(responses[id]) for id in (12, 13)] == ["there", "there"]
+        assert "shut down" in responses[11]["error"]["message"]
 
     await cut_server(world, script, grace=1)
 
@@ -273,33 +273,33 @@ async def a_silent_client_is_asked_whether_it_lives(world: World) -> None:
     world.server = made(keep_alive=1)
 
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "wait"))
+        await wire.send(wire.calling(11, "wait"))
         for _ in range(2):
-            asked = await wire.hear()
-            assert asked["method"] == "ping"
-            await wire.tell(result(asked["id"]))
-        assert (await wire.hear())["method"] == "ping"
-        await wire.hear_all()
+            request = await wire.receive()
+            assert request["method"] == "ping"
+            await wire.send(result(request["id"]))
+        assert (await wire.receive())["method"] == "ping"
+        await wire.receive_all()
 
     await cut_server(world, script, version=D)
 
 
 async def a_client_that_gives_up(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "steps", progressToken=2))
+        await wire.send(wire.calling(11, "wait"), wire.calling(12, "steps", progressToken=2))
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(cancelled(11), "no JSON", wire.calling(13, "hello"))
-        assert {*await hear(wire, 3)} == {12, None, 13}
+        await wire.send(cancelled(11), "no JSON", wire.calling(13, "hello"))
+        assert {*await receive_responses(wire, 3)} == {12, None, 13}
 
     await cut_server(world, script)
 
 
 async def a_client_that_does_not_read(world: World) -> None:
     async def script(wire: Wire) -> None:
-        await wire.tell(wire.calling("first", "steps", progressToken=1))
+        await wire.send(wire.calling("first", "steps", progressToken=1))
         with world.excused():
             for n in range(4):
-                await wire.tell(*(wire.asking(100 * n + m, "server/discover") for m in range(100)))
+                await wire.send(*(wire.asking(100 * n + m, "server/discover") for m in range(100)))
             await trio.sleep(10)
             await wire.stream.aclose()
 
@@ -353,25 +353,25 @@ async def listeners_with_two_conversations(world: World, stopped: bool) -> None:
             await serve_listeners(world.server, [listener], stop=stop if stopped else None, grace=1)
         following.cancel()
 
-    async def talk() -> None:
+    async def session() -> None:
         with world.excused():
             async with await listener.connect() as ours:
                 wire = Wire(ours)
                 await wire.shake_hands()
                 assert text_of(await wire.call(11, "nested")) == "there"
                 if stopped:
-                    await wire.tell(wire.calling(12, "wait"))
+                    await wire.send(wire.calling(12, "wait"))
                     await trio.testing.wait_all_tasks_blocked()
                     stop.set()
-                    assert "shut down" in (await wire.hear())["error"]["message"]
-                    assert await wire.hear_all() == []
+                    assert "shut down" in (await wire.receive())["error"]["message"]
+                    assert await wire.receive_all() == []
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         with following:
             async with trio.open_nursery() as clients:
-                clients.start_soon(talk)
-                clients.start_soon(talk)
+                clients.start_soon(session)
+                clients.start_soon(session)
         if not stopped:
             nursery.cancel_scope.cancel()
 

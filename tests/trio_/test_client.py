@@ -38,25 +38,25 @@ TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 
 async def open_as_server(wire: Wire, offers: Message = OFFERS) -> None:
     """Play the server's part of the handshake."""
-    asked = await wire.hear()
+    sent = await wire.receive()
     if wire.version == E:
-        assert asked["method"] == "server/discover"
+        assert sent["method"] == "server/discover"
         found = {
             "supportedVersions": [E],
             "capabilities": offers,
             "ttlMs": 0,
             "cacheScope": "private",
         }
-        await wire.tell(result(asked["id"], found))
+        await wire.send(result(sent["id"], found))
     else:
-        assert asked["method"] == "initialize"
+        assert sent["method"] == "initialize"
         opened = {"protocolVersion": wire.version, "capabilities": offers, "serverInfo": INFO}
-        await wire.tell(result(asked["id"], opened))
-        assert (await wire.hear())["method"] == "notifications/initialized"
+        await wire.send(result(sent["id"], opened))
+        assert (await wire.receive())["method"] == "notifications/initialized"
 
 
 @asynccontextmanager
-async def talking(
+async def connected(
     version: str = D, offers: Message = OFFERS, **options: Any
 ) -> AsyncIterator[tuple[Client, Wire]]:
     """A client with these options, and the stream of the server that the test plays."""
@@ -75,7 +75,7 @@ async def talking(
             yield client, wire
 
 
-class Caller:
+class CallTask:
     """A call in a task of its own, with its `result` or `error`."""
 
     def __init__(self, nursery: trio.Nursery, call: Callable[[], Awaitable[Any]]) -> None:
@@ -175,72 +175,76 @@ async def test_client_call_is_one_request_and_returns_its_result(
     gives: Any,
     nursery: trio.Nursery,
 ) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: call(client))
-        asked = await wire.hear()
-        assert (asked["method"], asked.get("params")) == (method, params)
-        await wire.tell(result(asked["id"], answer))
-        await caller.ended.wait()
-        assert caller.error is None
-        assert caller.result == gives
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: call(client))
+        sent = await wire.receive()
+        assert (sent["method"], sent.get("params")) == (method, params)
+        await wire.send(result(sent["id"], answer))
+        await call_task.ended.wait()
+        assert call_task.error is None
+        assert call_task.result == gives
 
 
 @pytest.mark.requirement("META-6", "META-7", "STDIO-9")
 async def test_client_stateless_request_has_version_and_client_info(nursery: trio.Nursery) -> None:
-    async with talking(E) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t", meta={"com.example/mine": 1}))
-        asked = await wire.hear()
-        assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == E
-        assert asked["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] == {}
-        assert asked["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "mcp-trio"
-        assert asked["params"]["_meta"]["com.example/mine"] == 1
-        await wire.tell(result(asked["id"], {"content": [], "resultType": "complete"}))
-        await caller.ended.wait()
-        assert caller.result.content == []
+    async with connected(E) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t", meta={"com.example/mine": 1}))
+        sent = await wire.receive()
+        assert sent["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == E
+        assert sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] == {}
+        assert sent["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "mcp-trio"
+        assert sent["params"]["_meta"]["com.example/mine"] == 1
+        await wire.send(result(sent["id"], {"content": [], "resultType": "complete"}))
+        await call_task.ended.wait()
+        assert call_task.result.content == []
 
 
 async def test_client_stateless_ping_is_server_discover(nursery: trio.Nursery) -> None:
-    async with talking(E) as (client, wire):
-        caller = Caller(nursery, client.ping)
-        assert (await wire.hear())["method"] == "server/discover"
+    async with connected(E) as (client, wire):
+        call_task = CallTask(nursery, client.ping)
+        assert (await wire.receive())["method"] == "server/discover"
         nursery.cancel_scope.cancel()
-        del caller
+        del call_task
 
 
 async def test_client_list_reads_all_pages(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, client.list_prompts)
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, client.list_prompts)
         for expected, cursor in (None, "1"), ({"cursor": "1"}, ""), ({"cursor": ""}, None):
-            asked = await wire.hear()
-            assert asked.get("params") == expected
+            sent = await wire.receive()
+            assert sent.get("params") == expected
             page: Message = {"prompts": [{"name": f"before {cursor}"}]}
-            await wire.tell(
-                result(asked["id"], page if cursor is None else page | {"nextCursor": cursor})
+            await wire.send(
+                result(sent["id"], page if cursor is None else page | {"nextCursor": cursor})
             )
-        await caller.ended.wait()
-        assert [prompt.name for prompt in caller.result] == ["before 1", "before ", "before None"]
+        await call_task.ended.wait()
+        assert [prompt.name for prompt in call_task.result] == [
+            "before 1",
+            "before ",
+            "before None",
+        ]
 
 
 async def test_client_list_with_a_repeated_cursor_raises(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, client.list_tools)
-        while not caller.ended.is_set():
-            asked = await wire.hear()
-            await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": "again"}))
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, client.list_tools)
+        while not call_task.ended.is_set():
+            sent = await wire.receive()
+            await wire.send(result(sent["id"], {"tools": [TOOL], "nextCursor": "again"}))
             await trio.testing.wait_all_tasks_blocked()
-        assert isinstance(caller.error, RemoteProtocolError)
-        assert await wire.hears_nothing()
+        assert isinstance(call_task.error, RemoteProtocolError)
+        assert await wire.is_silent()
 
 
 @pytest.mark.requirement("RPC-11", "ERR-10")
 async def test_client_error_response_raises_peer_error(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(error(asked["id"], 1234, "not today", data=[1]))
-        await caller.ended.wait()
-        assert isinstance(caller.error, PeerError)
-        assert (caller.error.code, caller.error.message, caller.error.data) == (
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send(error(sent["id"], 1234, "not today", data=[1]))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, PeerError)
+        assert (call_task.error.code, call_task.error.message, call_task.error.data) == (
             1234,
             "not today",
             [1],
@@ -259,17 +263,17 @@ async def test_client_error_response_raises_peer_error(nursery: trio.Nursery) ->
 async def test_client_invalid_result_fails_its_call_only(
     version: str, answer: Any, nursery: trio.Nursery
 ) -> None:
-    async with talking(version) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        other = Caller(nursery, lambda: client.call_tool("u"))
-        asked = {
+    async with connected(version) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        other = CallTask(nursery, lambda: client.call_tool("u"))
+        sent = {
             message["params"]["name"]: message["id"]
-            for message in (await wire.hear(), await wire.hear())
+            for message in (await wire.receive(), await wire.receive())
         }
-        await wire.tell(result(asked["t"], answer))
-        await caller.ended.wait()
-        assert isinstance(caller.error, RemoteProtocolError)
-        await wire.tell(result(asked["u"], {"content": []}))
+        await wire.send(result(sent["t"], answer))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, RemoteProtocolError)
+        await wire.send(result(sent["u"], {"content": []}))
         await other.ended.wait()
         assert other.result == t.CallToolResult(content=[])
 
@@ -292,23 +296,23 @@ GARBAGE: list[Any] = [
 @pytest.mark.requirement("STDIO-6", "PROG-13")
 @pytest.mark.parametrize("garbage", GARBAGE, ids=str)
 async def test_client_garbage_does_not_disturb_a_call(garbage: Any, nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        await wire.tell(garbage)
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        await wire.send(garbage)
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(result(asked["id"], {"content": []}))
-        await caller.ended.wait()
-        assert caller.result == t.CallToolResult(content=[])
+        await wire.send(result(sent["id"], {"content": []}))
+        await call_task.ended.wait()
+        assert call_task.result == t.CallToolResult(content=[])
 
 
 @pytest.mark.requirement("PING-1", "PING-2", "CAP-3")
 async def test_client_answers_requests_of_the_server(nursery: trio.Nursery) -> None:
-    async with talking() as (_, wire):
-        await wire.tell(
+    async with connected() as (_, wire):
+        await wire.send(
             request("s1", "ping"), request("s2", "roots/list"), request("s3", "no/such")
         )
-        answers = [await wire.hear() for _ in range(3)]
+        answers = [await wire.receive() for _ in range(3)]
         assert answers[0] == result("s1", {})
         assert [(each["id"], each["error"]["code"]) for each in answers[1:]] == [
             ("s2", -32601),
@@ -318,27 +322,29 @@ async def test_client_answers_requests_of_the_server(nursery: trio.Nursery) -> N
 
 @pytest.mark.requirement("CAP-3", "LIFE-14")
 async def test_client_method_not_offered_is_not_sent() -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         for method in "logging/setLevel", "server/discover", "tasks/list":
             with pytest.raises(LocalProtocolError):
                 await client.request(method, timeout=1)
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 async def test_client_concurrent_calls_are_answered_in_any_order(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        callers = [Caller(nursery, lambda n=n: client.call_tool(f"t{n}")) for n in range(32)]  # type: ignore[misc]
-        asked = {(message := await wire.hear())["params"]["name"]: message["id"] for _ in range(32)}
-        assert len(set(asked.values())) == 32
+    async with connected() as (client, wire):
+        callers = [CallTask(nursery, lambda n=n: client.call_tool(f"t{n}")) for n in range(32)]  # type: ignore[misc]
+        sent = {
+            (message := await wire.receive())["params"]["name"]: message["id"] for _ in range(32)
+        }
+        assert len(set(sent.values())) == 32
         for n in reversed(range(32)):
-            await wire.tell(result(asked[f"t{n}"], {"content": [{"type": "text", "text": str(n)}]}))
-        for n, caller in enumerate(callers):
-            await caller.ended.wait()
-            assert caller.result.content[0].text == str(n)
+            await wire.send(result(sent[f"t{n}"], {"content": [{"type": "text", "text": str(n)}]}))
+        for n, call_task in enumerate(callers):
+            await call_task.ended.wait()
+            assert call_task.result.content[0].text == str(n)
 
 
 async def test_client_knows_its_peer() -> None:
-    async with talking(A) as (client, _):
+    async with connected(A) as (client, _):
         assert client.peer.dialect.version == A
         assert client.peer.info == t.Implementation(name="played", version="1")
         assert repr(client).startswith("<Client of <Connection client READY 2024-11-05")
@@ -352,31 +358,31 @@ async def test_client_knows_its_peer() -> None:
 async def test_client_call_scope_cancelled_sends_cancellation(
     version: str, nursery: trio.Nursery
 ) -> None:
-    async with talking(version) as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
-        caller.scope.cancel()
-        told = await wire.hear()
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == asked["id"]
-        assert caller.scope.cancelled_caught
+    async with connected(version) as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
+        call_task.scope.cancel()
+        cancellation = await wire.receive()
+        assert cancellation["method"] == "notifications/cancelled"
+        assert cancellation["params"]["requestId"] == sent["id"]
+        assert call_task.scope.cancelled_caught
         assert "0 calls" in repr(client)
-        await wire.tell(result(asked["id"], {"content": []}))  # they crossed on the stream
-        assert await wire.hears_nothing()
+        await wire.send(result(sent["id"], {"content": []}))  # they crossed on the stream
+        assert await wire.is_silent()
 
 
 async def test_client_response_before_cancellation_wins(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        asked = await wire.hear()
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
         client._conn.receive_data(
-            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % asked["id"], 0.0
+            b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % sent["id"], 0.0
         )
         client._pump()
-        caller.scope.cancel()
-        await caller.ended.wait()
-        assert caller.result == t.CallToolResult(content=[])
-        assert await wire.hears_nothing()
+        call_task.scope.cancel()
+        await call_task.ended.wait()
+        assert call_task.result == t.CallToolResult(content=[])
+        assert await wire.is_silent()
 
 
 @pytest.mark.requirement("CXL-6")
@@ -410,7 +416,7 @@ async def test_client_cancelled_call_cancels_the_handler(version: str) -> None:
 async def test_client_call_without_response_times_out(
     timeout: float, seconds: float, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         start = trio.current_time()
         call = client.call_tool("t") if timeout == 60.0 else client.call_tool("t", timeout=timeout)
         with pytest.raises(
@@ -420,22 +426,22 @@ async def test_client_call_without_response_times_out(
         assert trio.current_time() - start == pytest.approx(seconds)
         assert isinstance(caught.value, TimeoutError)
         assert isinstance(caught.value, McpTrioError)
-        asked, told = await wire.hear(), await wire.hear()
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == asked["id"]
+        sent, cancellation = await wire.receive(), await wire.receive()
+        assert cancellation["method"] == "notifications/cancelled"
+        assert cancellation["params"]["requestId"] == sent["id"]
 
 
 @pytest.mark.requirement("LIFE-22")
 async def test_client_call_without_timeout_waits(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t", timeout=None))
-        asked = await wire.hear()
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t", timeout=None))
+        sent = await wire.receive()
         await trio.sleep(80_000)
-        await wire.tell(result(asked["id"], {"content": []}))
-        await caller.ended.wait()
-        assert caller.result == t.CallToolResult(content=[])
+        await wire.send(result(sent["id"], {"content": []}))
+        await call_task.ended.wait()
+        assert call_task.result == t.CallToolResult(content=[])
 
 
 @pytest.mark.requirement("LIFE-23")
@@ -450,51 +456,55 @@ async def test_client_call_without_timeout_waits(
 async def test_client_endless_progress_ends_at_max_timeout(
     options: Any, step: float, seconds: float, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         start = trio.current_time()
-        caller = Caller(nursery, lambda: client.call_tool("t", progress=lambda *_: None, **options))
-        asked = await wire.hear()
+        call_task = CallTask(
+            nursery, lambda: client.call_tool("t", progress=lambda *_: None, **options)
+        )
+        sent = await wire.receive()
         for number in range(397):
             await trio.sleep(step)
-            if caller.ended.is_set():
+            if call_task.ended.is_set():
                 break
-            await wire.tell(told_progress(asked["id"], number))
-        await caller.ended.wait()
-        assert isinstance(caller.error, CallTimeout)
-        assert ("max_timeout" in str(caller.error)) is (options.get("max_timeout", 300) is not None)
-        assert (await wire.hear())["method"] == "notifications/cancelled"
-        told = trio.current_time() - start
-        assert seconds <= told < seconds + step  # the limit is checked once per step
+            await wire.send(told_progress(sent["id"], number))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, CallTimeout)
+        assert ("max_timeout" in str(call_task.error)) is (
+            options.get("max_timeout", 300) is not None
+        )
+        assert (await wire.receive())["method"] == "notifications/cancelled"
+        elapsed = trio.current_time() - start
+        assert seconds <= elapsed < seconds + step  # the limit is checked once per step
 
 
 @pytest.mark.requirement("LIFE-23")
 async def test_client_endless_pages_end_at_max_timeout(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         start = trio.current_time()
-        caller = Caller(nursery, lambda: client.list_tools(timeout=10, max_timeout=35))
+        call_task = CallTask(nursery, lambda: client.list_tools(timeout=10, max_timeout=35))
         for number in range(3):  # each page arrives in time and restarts the timeout
-            asked = await wire.hear()
+            sent = await wire.receive()
             await trio.sleep(9)
-            await wire.tell(result(asked["id"], {"tools": [TOOL], "nextCursor": str(number)}))
-        asked = await wire.hear()
-        await caller.ended.wait()
-        assert str(caller.error) == "tools/list was not over after 35 s in all (max_timeout)"
+            await wire.send(result(sent["id"], {"tools": [TOOL], "nextCursor": str(number)}))
+        sent = await wire.receive()
+        await call_task.ended.wait()
+        assert str(call_task.error) == "tools/list was not over after 35 s in all (max_timeout)"
         assert trio.current_time() - start == pytest.approx(35)
-        told = await wire.hear()
-        assert (told["method"], told["params"]["requestId"]) == (
+        cancellation = await wire.receive()
+        assert (cancellation["method"], cancellation["params"]["requestId"]) == (
             "notifications/cancelled",
-            asked["id"],
+            sent["id"],
         )
 
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan")])
 async def test_client_invalid_timeout_raises_before_sending(timeout: float) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         with pytest.raises(ValueError, match="seconds"):
             await client.call_tool("t", timeout=timeout)
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 # --- progress -----------------------------------------------------------------------------------
@@ -508,37 +518,37 @@ def told_progress(token: Any, progress: float, **more: Any) -> Message:
 
 @pytest.mark.requirement("PROG-2", "META-14")
 async def test_client_progress_comes_in_order_and_before_the_result(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        heard: list[tuple[float, float | None, str | None]] = []
-        caller = Caller(
-            nursery, lambda: client.call_tool("t", progress=lambda *told: heard.append(told))
+    async with connected() as (client, wire):
+        received: list[tuple[float, float | None, str | None]] = []
+        call_task = CallTask(
+            nursery, lambda: client.call_tool("t", progress=lambda *values: received.append(values))
         )
-        asked = await wire.hear()
-        token = asked["params"]["_meta"]["progressToken"]
-        await wire.tell(
+        sent = await wire.receive()
+        token = sent["params"]["_meta"]["progressToken"]
+        await wire.send(
             told_progress(token, 1, total=3, message="one"),
             told_progress(token, 0.5),
             told_progress(token, 2),
-            result(asked["id"], {"content": []}),
+            result(sent["id"], {"content": []}),
             told_progress(token, 3),
         )
-        await caller.ended.wait()
+        await call_task.ended.wait()
         await trio.testing.wait_all_tasks_blocked()
-        assert heard == [(1, 3, "one"), (2, None, None)]
-        assert caller.error is None
+        assert received == [(1, 3, "one"), (2, None, None)]
+        assert call_task.error is None
 
 
 async def test_client_progress_is_not_requested_without_a_callback(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.read_resource("a:b"))
-        asked = await wire.hear()
-        assert "_meta" not in asked["params"]
-        await wire.tell(told_progress(asked["id"], 1), result(asked["id"], {"contents": []}))
-        await caller.ended.wait()
-        assert caller.error is None
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.read_resource("a:b"))
+        sent = await wire.receive()
+        assert "_meta" not in sent["params"]
+        await wire.send(told_progress(sent["id"], 1), result(sent["id"], {"contents": []}))
+        await call_task.ended.wait()
+        assert call_task.error is None
 
 
-async def test_client_progress_of_a_real_server() -> None:
+async def test_client_progress_of_real_server_arrives_in_order() -> None:
     server = Server("steps")
 
     @server.tool
@@ -548,26 +558,26 @@ async def test_client_progress_of_a_real_server() -> None:
             await context.progress(step, 50)
         return "there"
 
-    heard: list[float] = []
+    received: list[float] = []
     async with connect(server) as client:
-        await client.call_tool("steps", progress=lambda progress, *_: heard.append(progress))
-        assert heard == list(range(50))
+        await client.call_tool("steps", progress=lambda progress, *_: received.append(progress))
+        assert received == list(range(50))
 
 
 async def test_client_progress_restarts_the_timeout(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         start = trio.current_time()
-        caller = Caller(
+        call_task = CallTask(
             nursery, lambda: client.call_tool("t", timeout=10, progress=lambda *_: None)
         )
-        asked = await wire.hear()
+        sent = await wire.receive()
         for step in range(3):
             await trio.sleep(9)
-            await wire.tell(told_progress(asked["params"]["_meta"]["progressToken"], step))
-        await caller.ended.wait()
-        assert isinstance(caller.error, CallTimeout)
+            await wire.send(told_progress(sent["params"]["_meta"]["progressToken"], step))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, CallTimeout)
         assert trio.current_time() - start == pytest.approx(37)
 
 
@@ -576,10 +586,10 @@ async def test_client_progress_callback_failure_fails_and_cancels_its_call(
     raised: type[BaseException], nursery: trio.Nursery
 ) -> None:
     caught: list[BaseException] = []
-    heard: list[object] = []
+    received: list[object] = []
 
-    def fail(*told: object) -> None:
-        heard.append(told)
+    def fail(*values: object) -> None:
+        received.append(values)
         raise raised("in the callback")
 
     async def call(client: Client) -> None:
@@ -588,20 +598,20 @@ async def test_client_progress_callback_failure_fails_and_cancels_its_call(
         except BaseException as exc:  # noqa: BLE001 - so that it does not end the test
             caught.append(exc)
 
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         nursery.start_soon(call, client)
-        asked = await wire.hear()
-        other = Caller(nursery, lambda: client.call_tool("u"))
-        also_asked = await wire.hear()
-        token = asked["params"]["_meta"]["progressToken"]
-        await wire.tell(told_progress(token, 1), told_progress(token, 2))
-        told = await wire.hear()
-        assert told["method"] == "notifications/cancelled"
-        assert told["params"]["requestId"] == asked["id"]
+        sent = await wire.receive()
+        other = CallTask(nursery, lambda: client.call_tool("u"))
+        also_asked = await wire.receive()
+        token = sent["params"]["_meta"]["progressToken"]
+        await wire.send(told_progress(token, 1), told_progress(token, 2))
+        values = await wire.receive()
+        assert values["method"] == "notifications/cancelled"
+        assert values["params"]["requestId"] == sent["id"]
         [error] = caught
         assert type(error) is raised
-        assert heard == [(1, None, None)]
-        await wire.tell(result(also_asked["id"], {"content": []}))
+        assert received == [(1, None, None)]
+        await wire.send(result(also_asked["id"], {"content": []}))
         await other.ended.wait()
         assert other.error is None
 
@@ -620,26 +630,26 @@ FRESH: Message = {
 async def test_client_fresh_cached_list_is_not_requested_again(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking(E) as (client, wire):
+    async with connected(E) as (client, wire):
         for _ in range(2):
-            caller = Caller(nursery, client.list_tools)
-            await wire.tell(result((await wire.hear())["id"], FRESH))
-            await caller.ended.wait()
-            assert await client.list_tools() == caller.result
+            call_task = CallTask(nursery, client.list_tools)
+            await wire.send(result((await wire.receive())["id"], FRESH))
+            await call_task.ended.wait()
+            assert await client.list_tools() == call_task.result
             await trio.sleep(61)
             assert (
-                await wire.hears_nothing()
+                await wire.is_silent()
             )  # a stale list is requested when it is needed, not when it expires
 
 
 async def test_client_forget_clears_the_cache(nursery: trio.Nursery) -> None:
-    async with talking(E) as (client, wire):
+    async with connected(E) as (client, wire):
         for _ in range(2):
-            caller = Caller(nursery, client.list_tools)
-            await wire.tell(result((await wire.hear())["id"], FRESH))
-            await caller.ended.wait()
+            call_task = CallTask(nursery, client.list_tools)
+            await wire.send(result((await wire.receive())["id"], FRESH))
+            await call_task.ended.wait()
             client.clear_cache()
-    async with talking(D) as (client, _):
+    async with connected(D) as (client, _):
         client.clear_cache()  # nothing is kept there
 
 
@@ -647,17 +657,17 @@ async def test_client_forget_clears_the_cache(nursery: trio.Nursery) -> None:
 async def test_client_cache_hit_is_a_checkpoint(
     timeout: float | None, nursery: trio.Nursery
 ) -> None:
-    async with talking(E) as (client, wire):
-        caller = Caller(nursery, client.list_tools)
-        await wire.tell(result((await wire.hear())["id"], FRESH))
-        await caller.ended.wait()
+    async with connected(E) as (client, wire):
+        call_task = CallTask(nursery, client.list_tools)
+        await wire.send(result((await wire.receive())["id"], FRESH))
+        await call_task.ended.wait()
         with trio.testing.assert_checkpoints():
-            assert await client.list_tools(timeout=timeout) == caller.result
+            assert await client.list_tools(timeout=timeout) == call_task.result
         with trio.CancelScope() as scope:
             scope.cancel()
             await client.list_tools(timeout=timeout)
         assert scope.cancelled_caught
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 # --- log messages -------------------------------------------------------------------------------
@@ -671,19 +681,19 @@ async def test_client_on_log_failure_affects_nothing_else(
         raise ValueError(f"cannot stand {params.level}")
 
     offers = OFFERS | {"logging": {}}
-    async with talking(version, offers, on_log=fail, log_level="error") as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        heard = await wire.hear()
+    async with connected(version, offers, on_log=fail, log_level="error") as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        sent = await wire.receive()
         if version != E:
-            assert (heard["method"], heard["params"]) == ("logging/setLevel", {"level": "error"})
-            await wire.tell(error(heard["id"], -32602, "no such level"))
-            heard = await wire.hear()
+            assert (sent["method"], sent["params"]) == ("logging/setLevel", {"level": "error"})
+            await wire.send(error(sent["id"], -32602, "no such level"))
+            sent = await wire.receive()
         else:
-            assert heard["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "error"
-        told = notification("notifications/message", {"level": "error", "data": "x"})
-        await wire.tell(told, result(heard["id"], {"content": []}))
-        await caller.ended.wait()
-        assert caller.error is None
+            assert sent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "error"
+        logged = notification("notifications/message", {"level": "error", "data": "x"})
+        await wire.send(logged, result(sent["id"], {"content": []}))
+        await call_task.ended.wait()
+        assert call_task.error is None
     reported = [
         (each.getMessage(), str(each.exc_info[1])) for each in caplog.records if each.exc_info
     ]
@@ -701,11 +711,11 @@ async def test_client_on_log_failure_affects_nothing_else(
 async def test_client_connection_end_fails_every_call_at_once(
     how: str, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         start = trio.current_time()
-        callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
+        callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(20)]
         for _ in range(20):
-            await wire.hear()
+            await wire.receive()
         if how == "says its last half word":
             await wire.stream.send_all(b'{"jsonrpc":"2.0","id":')
         if how == "breaks":
@@ -713,78 +723,78 @@ async def test_client_connection_end_fails_every_call_at_once(
             client._transport._stream._incoming.changed.unpark_all()  # type: ignore[attr-defined]
         else:
             await wire.stream.aclose()
-        for caller in callers:
-            await caller.ended.wait()
-            assert type(caller.error) is ConnectionLost
+        for call_task in callers:
+            await call_task.ended.wait()
+            assert type(call_task.error) is ConnectionLost
         why = "the connection broke" if how == "breaks" else "the server closed the connection"
         rest = '; it wrote a line that is not an MCP message: b\'{"jsonrpc":"2.0","id":\''
         end = rest if how == "says its last half word" else ""
-        assert {str(caller.error) for caller in callers} == {why + end}
+        assert {str(call_task.error) for call_task in callers} == {why + end}
         with pytest.raises(ConnectionLost, match=why):
             await client.ping()
         assert trio.current_time() == start
 
 
 async def test_client_broken_sending_is_noticed_at_the_next_call(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        caller = Caller(nursery, lambda: client.call_tool("t"))
-        await wire.hear()
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        await wire.receive()
         client._transport._stream._outgoing.reader_closed = True  # type: ignore[attr-defined]
         with pytest.raises(ConnectionLost, match="the connection broke"):
             await client.ping()
-        await caller.ended.wait()
-        assert isinstance(caller.error, ConnectionLost)
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, ConnectionLost)
 
 
 async def test_client_aclose_fails_every_call_at_once(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, wire):
+    async with connected() as (client, wire):
         start = trio.current_time()
-        callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(20)]
+        callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(20)]
         for _ in range(20):
-            await wire.hear()
+            await wire.receive()
         nursery.start_soon(client.aclose)  # from another task
-        for caller in callers:
-            await caller.ended.wait()
-            assert type(caller.error) is ConnectionLost
-            assert str(caller.error) == "the client was closed"
+        for call_task in callers:
+            await call_task.ended.wait()
+            assert type(call_task.error) is ConnectionLost
+            assert str(call_task.error) == "the client was closed"
         with pytest.raises(ConnectionLost, match="the client was closed"):
             await client.list_tools()
-        assert [message["method"] for message in await wire.hear_all()] == [
+        assert [message["method"] for message in await wire.receive_all()] == [
             "notifications/cancelled"
         ] * 20
         assert trio.current_time() == start
 
 
-async def test_client_aclose_concurrently_and_repeatedly(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
+async def test_client_aclose_may_be_concurrent_and_repeated(nursery: trio.Nursery) -> None:
+    async with connected() as (client, wire):
         async with trio.open_nursery() as closing:
             for _ in range(5):
                 closing.start_soon(client.aclose)
         await client.aclose()
-        assert await wire.hear_all() == []
+        assert await wire.receive_all() == []
 
 
-async def test_client_aclose_in_the_order_of_opening() -> None:
-    async with talking() as (one, _), talking() as (two, wire):
+async def test_client_aclose_does_not_end_other_clients() -> None:
+    async with connected() as (one, _), connected() as (two, wire):
         await one.aclose()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(two.ping)
-            asked = await wire.hear()
-            await wire.tell(result(asked["id"]))
+            sent = await wire.receive()
+            await wire.send(result(sent["id"]))
         await two.aclose()
 
 
 async def test_client_aclose_sends_queued_messages(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        Caller(nursery, lambda: client.call_tool("t"))
+    async with connected() as (client, wire):
+        CallTask(nursery, lambda: client.call_tool("t"))
         await trio.testing.wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
             await client.call_tool("u")
         await client.aclose()
-        assert [message["method"] for message in await wire.hear_all()] == [
+        assert [message["method"] for message in await wire.receive_all()] == [
             "tools/call",
             "tools/call",
             "notifications/cancelled",
@@ -795,22 +805,22 @@ async def test_client_aclose_sends_queued_messages(nursery: trio.Nursery) -> Non
 async def test_client_aclose_gives_up_on_an_unread_stream_after_a_second(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
-    async with talking() as (client, _):
+    async with connected() as (client, _):
         callers = []
         for _ in range(3):
-            callers.append(Caller(nursery, lambda: client.call_tool("t" * 100_000)))
+            callers.append(CallTask(nursery, lambda: client.call_tool("t" * 100_000)))
             await trio.testing.wait_all_tasks_blocked()
         start = trio.current_time()
         await client.aclose()
         assert trio.current_time() - start == pytest.approx(1.0)
-        for caller in callers:
-            assert isinstance(caller.error, ConnectionLost)
+        for call_task in callers:
+            assert isinstance(call_task.error, ConnectionLost)
 
 
 async def test_client_cancelled_around_a_call_ends_at_once(autojump_clock: MockClock) -> None:
     start = trio.current_time()
     with trio.CancelScope() as scope:
-        async with talking() as (client, _), trio.open_nursery() as nursery:
+        async with connected() as (client, _), trio.open_nursery() as nursery:
             nursery.start_soon(client.call_tool, "t")
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()

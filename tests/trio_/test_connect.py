@@ -53,7 +53,7 @@ async def fail_to_connect(
 
 
 @pytest.mark.parametrize("version", ALL)
-async def test_connect_server_object_in_each_revision(version: str) -> None:
+async def test_connect_server_object_opens_each_revision(version: str) -> None:
     server = Server("here", versions=ALL)
     server.add_tool(hello)
     async with connect(server, versions=[version]) as client:
@@ -125,33 +125,35 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
         """Send log messages."""
         await context.log("debug", "small")
         await context.log("warning", {"large": True}, logger="l")
-        return "said"
+        return "logged"
 
-    heard: list[tuple[str, Any]] = []
+    logged: list[tuple[str, Any]] = []
     options: Any = {
-        "on_log": lambda params: heard.append((params.level, params.data)),
+        "on_log": lambda params: logged.append((params.level, params.data)),
         "versions": [version],
     }
     async with connect(server, **options) as client:
         await client.call_tool("talk")
-        assert heard == [("warning", {"large": True})]
-        heard.clear()
+        assert logged == [("warning", {"large": True})]
+        logged.clear()
         await client.set_log_level("debug")
         await client.call_tool("talk")
-        assert heard == [("debug", "small"), ("warning", {"large": True})]
-        heard.clear()
+        assert logged == [("debug", "small"), ("warning", {"large": True})]
+        logged.clear()
         await client.set_log_level("error")
         await client.call_tool("talk")
-        assert heard == []
+        assert logged == []
     async with connect(server, log_level="debug", **options) as client:
         await client.call_tool("talk")
-        assert [level for level, _ in heard] == ["debug", "warning"]
+        assert [level for level, _ in logged] == ["debug", "warning"]
 
 
 @pytest.mark.requirement("CACHE-5", "CACHE-10")
-@pytest.mark.parametrize(("version", "cache", "asked"), [(E, True, 3), (E, False, 4), (D, True, 4)])
+@pytest.mark.parametrize(
+    ("version", "cache", "requests"), [(E, True, 3), (E, False, 4), (D, True, 4)]
+)
 async def test_connect_cached_list_follows_the_server_ttl(
-    version: str, cache: bool, asked: int, autojump_clock: MockClock
+    version: str, cache: bool, requests: int, autojump_clock: MockClock
 ) -> None:
     lists: list[bytes] = []
 
@@ -166,10 +168,10 @@ async def test_connect_cached_list_follows_the_server_ttl(
         await client.list_tools()
         await trio.sleep(60)
         assert [tool.name for tool in await client.list_tools()] == ["hello"]
-        assert len(lists) == asked - 1
+        assert len(lists) == requests - 1
         client._handle_notification(changed(client))
         await client.list_tools()
-        assert len(lists) == asked
+        assert len(lists) == requests
 
 
 def changed(client: Client) -> NotificationReceived:
@@ -179,7 +181,7 @@ def changed(client: Client) -> NotificationReceived:
 
 @pytest.mark.requirement("COMP-2")
 @pytest.mark.parametrize("version", ALL)
-async def test_connect_completion_in_each_revision(version: str) -> None:
+async def test_connect_completion_is_answered_in_each_revision(version: str) -> None:
     server = Server("knowing", versions=ALL)
 
     @server.prompt
@@ -239,12 +241,12 @@ async def hangs_up(wire: Wire) -> None:
 
 
 async def hangs_up_when_asked(wire: Wire) -> None:
-    await wire.hear()
+    await wire.receive()
     await wire.stream.aclose()
 
 
 async def hangs_up_in_the_middle(wire: Wire) -> None:
-    await wire.hear()
+    await wire.receive()
     await wire.stream.send_all(b'{"jsonrpc":"2.0",')
     await wire.stream.aclose()
 
@@ -257,18 +259,18 @@ async def does_not_listen(wire: Wire) -> None:
 async def refuses(wire: Wire) -> None:
     with suppress(EOFError):
         while True:
-            await wire.tell(error((await wire.hear())["id"], -32603, "not today"))
+            await wire.send(error((await wire.receive())["id"], -32603, "not today"))
 
 
 async def answers_nonsense(wire: Wire) -> None:
     with suppress(EOFError):
         while True:
-            await wire.tell(result((await wire.hear())["id"], {"no": "sense"}))
+            await wire.send(result((await wire.receive())["id"], {"no": "sense"}))
 
 
 @pytest.mark.requirement("LIFE-5", "LIFE-24")
 @pytest.mark.parametrize(
-    ("play", "told"),
+    ("play", "error"),
     [
         (hangs_up, "the server ended the connection before it was open|the connection broke"),
         (hangs_up_when_asked, "the server ended the connection before it was open"),
@@ -283,11 +285,11 @@ async def answers_nonsense(wire: Wire) -> None:
 )
 @pytest.mark.parametrize("versions", [ALL, [D], [E]])
 async def test_connect_failing_handshake_raises_at_once(
-    play: Callable[[Wire], Awaitable[object]], told: str, versions: Any, autojump_clock: MockClock
+    play: Callable[[Wire], Awaitable[object]], error: str, versions: Any, autojump_clock: MockClock
 ) -> None:
     start = trio.current_time()
     failure = await fail_to_connect(play, versions=versions)
-    assert re.search(told, str(failure))
+    assert re.search(error, str(failure))
     assert trio.current_time() == start
 
 
@@ -300,7 +302,7 @@ async def test_connect_silent_probe_falls_back_to_initialize(
     start = trio.current_time()
 
     async def play() -> None:
-        assert (await wire.hear())["method"] == "server/discover"
+        assert (await wire.receive())["method"] == "server/discover"
         await open_as_server(wire)
 
     nursery.start_soon(play)
@@ -337,7 +339,7 @@ async def test_connect_block_end_closes_the_stream_and_keeps_its_exception() -> 
     assert isinstance(failure, KeyError)
     with pytest.raises(trio.ClosedResourceError):
         await ours.send_all(b"")
-    assert await wire.hear_all() == []
+    assert await wire.receive_all() == []
 
 
 async def test_connect_to_a_missing_program_fails() -> None:

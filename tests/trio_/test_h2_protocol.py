@@ -31,8 +31,8 @@ def test_h2_protocol_unknown_settings_are_not_stored(is_client: bool) -> None:
     ours = parser(is_client=is_client)
     ours.receive_data(b"" if is_client else PREFACE)
     for first in range(0, 2**16, 32):
-        told = [setting(key, 7) for key in range(first, first + 32) if key > 8]
-        ours.receive_data(frame(SETTINGS, 0, 0, b"".join(told)))
+        settings = [setting(key, 7) for key in range(first, first + 32) if key > 8]
+        ours.receive_data(frame(SETTINGS, 0, 0, b"".join(settings)))
         ours.clear_outbound_data_buffer()
     assert len(ours.remote_settings) <= 8
     ours.receive_data(frame(SETTINGS, 0, 0, setting(3, 17) + setting(4, 5)))
@@ -42,12 +42,12 @@ def test_h2_protocol_unknown_settings_are_not_stored(is_client: bool) -> None:
 
 def test_h2_protocol_does_not_check_body_length() -> None:
     ours = parser(is_client=False)
-    said = (
+    frames = (
         post(1, b"/", (b"content-length", b"3"))
         + frame(DATA, 0, 1, bytes(5))
         + frame(DATA, END_STREAM, 1)
     )
-    events = ours.receive_data(HELLO + said)
+    events = ours.receive_data(HELLO + frames)
     assert h2.events.StreamEnded in map(type, events)
 
 

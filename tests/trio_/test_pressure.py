@@ -73,11 +73,11 @@ def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
 MANY: Final = 10_000
 
 
-class Chatter:
-    """A server with tools that send much (`said` messages so far), and one that returns at once."""
+class LoudServer:
+    """A server with tools that send much (`sent` messages so far), and one that returns at once."""
 
     def __init__(self) -> None:
-        self.said = self.touched = 0
+        self.sent = self.touched = 0
         self.server = Server("chatter")
         for tool in self.progress, self.log, self.touch:
             self.server.add_tool(tool)
@@ -86,14 +86,14 @@ class Chatter:
         """Report progress many times."""
         for step in range(MANY):
             await context.progress(step, message="x" * KIB)
-            self.said += 1
+            self.sent += 1
         return "done"
 
     async def log(self, context: Context) -> str:
         """Send many log messages."""
         for step in range(MANY):
             await context.log("error", {"progress": step, "text": "x" * KIB})
-            self.said += 1
+            self.sent += 1
         return "done"
 
     def touch(self) -> str:
@@ -105,30 +105,32 @@ class Chatter:
 @pytest.mark.requirement("PROG-10", "LOG-12")
 @pytest.mark.parametrize(("tool", "version"), [("progress", D), ("log", E)])
 async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: str) -> None:
-    chatter = Chatter()
+    chatter = LoudServer()
     meta: dict[str, Any] = {"progressToken": 1}
     if tool == "log" and version == E:
         meta["io.modelcontextprotocol/logLevel"] = "error"
     async with served(chatter.server, version) as wire:
         lines = Lines(wire)
         with Memory() as memory:
-            await wire.tell(wire.calling("much", tool, **meta))
+            await wire.send(wire.calling("much", tool, **meta))
             await trio.testing.wait_all_tasks_blocked()
-            waiting_at = chatter.said
+            waiting_at = chatter.sent
             for n in range(3):  # other requests are read and answered
-                await wire.tell(wire.calling(n, "touch"))
+                await wire.send(wire.calling(n, "touch"))
                 await trio.testing.wait_all_tasks_blocked()
             assert chatter.touched == 3
             assert (
-                chatter.said == waiting_at < 250
+                chatter.sent == waiting_at < 250
             )  # 64 KiB in the pipe, as much in the queue, and one write
             steps: list[int] = []
             answers: dict[Any, str] = {}
             while len(answers) < 4:
                 message = await lines.next()
                 if "method" in message:
-                    told = message["params"]
-                    steps.append(told["data"]["progress"] if tool == "log" else told["progress"])
+                    params = message["params"]
+                    steps.append(
+                        params["data"]["progress"] if tool == "log" else params["progress"]
+                    )
                 else:
                     answers[message["id"]] = text_of(message)
         assert memory.peak < 2 * MIB  # of 10 MiB that were sent
@@ -139,34 +141,34 @@ async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: 
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_pressure_handler_waiting_for_an_unread_client_can_be_cancelled(version: str) -> None:
-    chatter = Chatter()
+    chatter = LoudServer()
     async with served(chatter.server, version) as wire:
-        await wire.tell(wire.calling(11, "progress", progressToken=1))
+        await wire.send(wire.calling(11, "progress", progressToken=1))
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(cancelled(11))
+        await wire.send(cancelled(11))
         await trio.testing.wait_all_tasks_blocked()
-        said = chatter.said
-        await wire.tell(wire.calling(12, "touch"))
-        while "method" in (message := await wire.hear()):
+        sent = chatter.sent
+        await wire.send(wire.calling(12, "touch"))
+        while "method" in (message := await wire.receive()):
             pass
         assert message["id"] == 12
-        assert chatter.said == said
+        assert chatter.sent == sent
         assert await wire.is_alive()
 
 
 async def test_pressure_256_handlers_sending_to_an_unread_client() -> None:
-    chatter = Chatter()
+    chatter = LoudServer()
     async with served(chatter.server) as wire:
         lines = Lines(wire)
         with Memory() as memory:
-            await wire.tell(*(wire.calling(n, "progress", progressToken=n) for n in range(10, 266)))
+            await wire.send(*(wire.calling(n, "progress", progressToken=n) for n in range(10, 266)))
             await trio.testing.wait_all_tasks_blocked()
-            said = chatter.said
+            sent = chatter.sent
         assert memory.peak < 8 * MIB
-        assert said < 3 * 256  # each has sent one message, and some a few more
+        assert sent < 3 * 256  # each has sent one message, and some a few more
         for n in range(10, 266):
-            await wire.tell(cancelled(n))
-        await wire.tell(wire.asking("last", "ping"))
+            await wire.send(cancelled(n))
+        await wire.send(wire.asking("last", "ping"))
         while (await lines.next()).get("id") != "last":
             pass
 
@@ -177,11 +179,11 @@ async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: Moc
     start = trio.current_time()
     async with served(server) as wire, trio.open_nursery() as nursery:
 
-        async def tell() -> None:
+        async def send_all() -> None:
             for first in range(0, pings, 1000):
-                await wire.tell(*(wire.asking(n, "ping") for n in range(first, first + 1000)))
+                await wire.send(*(wire.asking(n, "ping") for n in range(first, first + 1000)))
 
-        nursery.start_soon(tell)
+        nursery.start_soon(send_all)
         lines = Lines(wire)
         while answered < pings:
             answered += "method" not in await lines.next()
@@ -194,7 +196,7 @@ async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: Moc
 # -- A client that sends too many requests -------------------------------------------------------
 
 
-class Gate:
+class GatedServer:
     """A server with a tool that waits for the test; `inside` has the running calls."""
 
     def __init__(self, limits: Limits) -> None:
@@ -218,22 +220,22 @@ class Gate:
 async def test_pressure_calls_over_the_limit_wait(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
-    calls, told = 3_000, False
-    gate = Gate(Limits(in_flight=4, waiting=8))
+    calls, all_sent = 3_000, False
+    gate = GatedServer(Limits(in_flight=4, waiting=8))
     async with served(gate.server, version) as wire, trio.open_nursery() as nursery:
         await wire.ping()
 
-        async def tell() -> None:
-            nonlocal told
-            await wire.tell(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
-            told = True
+        async def send_all() -> None:
+            nonlocal all_sent
+            await wire.send(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
+            all_sent = True
 
-        nursery.start_soon(tell)
+        nursery.start_soon(send_all)
         await trio.testing.wait_all_tasks_blocked()
         [conn] = conns
         stats = conn.stats()
         assert (stats.in_flight, stats.waiting) == (4, 8)
-        assert not told  # the sender has to wait ...
+        assert not all_sent  # the sender has to wait ...
         assert (
             stats.received - stats.buffered < 20 * 300
         )  # ... because most of the requests were not parsed
@@ -242,7 +244,7 @@ async def test_pressure_calls_over_the_limit_wait(
         while len(answers) < calls:
             assert set(gate.inside) == set(range(len(answers), min(len(answers) + 4, calls)))
             gate.inside[len(answers)].set()  # no time passes, so that nothing times out
-            answer = await wire.hear()
+            answer = await wire.receive()
             answers.append(answer["id"])
             assert text_of(answer) == str(answer["id"])
             await trio.testing.wait_all_tasks_blocked()
@@ -259,20 +261,20 @@ async def test_pressure_calls_waiting_too_long_are_rejected(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
     calls = 1_000
-    gate = Gate(Limits(in_flight=4, waiting=8, pause=5.0))
+    gate = GatedServer(Limits(in_flight=4, waiting=8, pause=5.0))
     answers: dict[int, Any] = {}
     async with served(gate.server, version) as wire:
         await wire.ping()
 
-        async def hear() -> None:
+        async def receive_all() -> None:
             while len(answers) < calls:
-                answer = await wire.hear()
+                answer = await wire.receive()
                 assert answer["id"] not in answers
                 answers[answer["id"]] = answer
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(hear)
-            await wire.tell(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
+            nursery.start_soon(receive_all)
+            await wire.send(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
             await trio.sleep(6)
             while len(answers) < calls:
                 for event in gate.inside.values():
@@ -331,13 +333,13 @@ async def test_pressure_handlers_ignoring_cancellation_keep_their_slots(
         return "too late"
 
     async with served(server, version) as wire:
-        await wire.tell(*(wire.calling(n, "ignore", progressToken=n) for n in range(11, 15)))
+        await wire.send(*(wire.calling(n, "ignore", progressToken=n) for n in range(11, 15)))
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(*(cancelled(n) for n in range(11, 15)))
-        await wire.tell(*(wire.calling(n, "ignore") for n in range(15, 19)))
+        await wire.send(*(cancelled(n) for n in range(11, 15)))
+        await wire.send(*(wire.calling(n, "ignore") for n in range(15, 19)))
         await trio.testing.wait_all_tasks_blocked()
         assert (conns[0].stats().in_flight, conns[0].stats().waiting) == (4, 4)
-        assert {(await wire.hear())["id"] for _ in range(4)} == {15, 16, 17, 18}
+        assert {(await wire.receive())["id"] for _ in range(4)} == {15, 16, 17, 18}
         assert returned == 8
         assert await wire.is_alive()
 
@@ -367,19 +369,19 @@ async def test_pressure_server_request_from_a_full_connection_is_answered(
     """All handlers wait for the client, and its answers are behind more of its calls."""
     start = trio.current_time()
     async with served(asking) as wire:
-        await wire.tell(*(wire.calling(n, "roots") for n in range(11, 15)))
-        questions = [await wire.hear(), await wire.hear()]
+        await wire.send(*(wire.calling(n, "roots") for n in range(11, 15)))
+        questions = [await wire.receive(), await wire.receive()]
         assert [question["method"] for question in questions] == ["roots/list"] * 2
         assert (conns[0].stats().in_flight, conns[0].stats().waiting) == (2, 2)
-        await wire.tell(
+        await wire.send(
             *(wire.calling(n, "roots") for n in range(15, 20)),
             *(result(question["id"], ROOTS) for question in questions),
         )
         answers: dict[int, Any] = {}
         while len(answers) < 9:
-            message = await wire.hear()
+            message = await wire.receive()
             if "method" in message:
-                await wire.tell(result(message["id"], ROOTS))
+                await wire.send(result(message["id"], ROOTS))
             else:
                 assert message["id"] not in answers
                 answers[message["id"]] = message
@@ -395,18 +397,18 @@ async def test_pressure_server_request_of_a_cancelled_handler_is_withdrawn(
     asking: Server, conns: list[Connection]
 ) -> None:
     async with served(asking) as wire:
-        await wire.tell(*(wire.calling(n, "roots") for n in range(11, 15)))
-        first, second = await wire.hear(), await wire.hear()
-        await wire.tell(cancelled(11), cancelled(12))
-        heard = [await wire.hear() for _ in range(4)]
+        await wire.send(*(wire.calling(n, "roots") for n in range(11, 15)))
+        first, second = await wire.receive(), await wire.receive()
+        await wire.send(cancelled(11), cancelled(12))
+        messages = [await wire.receive() for _ in range(4)]
         taken_back = [
-            m["params"]["requestId"] for m in heard if m["method"] == "notifications/cancelled"
+            m["params"]["requestId"] for m in messages if m["method"] == "notifications/cancelled"
         ]
         assert sorted(taken_back) == [first["id"], second["id"]]
-        for message in heard:
+        for message in messages:
             if message["method"] == "roots/list":
-                await wire.tell(result(message["id"], ROOTS))
-        assert sorted([(await wire.hear())["id"] for _ in range(2)]) == [13, 14]
+                await wire.send(result(message["id"], ROOTS))
+        assert sorted([(await wire.receive())["id"] for _ in range(2)]) == [13, 14]
         assert conns[0].stats().calls == 0
         assert await wire.is_alive()
 
@@ -435,7 +437,7 @@ async def test_pressure_disconnect_within_a_response_cancels_handlers(
             over.append("wait")
 
     async with served(server, version) as wire:
-        await wire.tell(wire.calling(11, "wait"), wire.calling(12, "much"))
+        await wire.send(wire.calling(11, "wait"), wire.calling(12, "much"))
         await wire.stream.receive_some(1000)
         await wire.stream.aclose()
         await trio.testing.wait_all_tasks_blocked()

@@ -198,7 +198,7 @@ async def test_process_output_of_handlers_goes_to_stderr(version: str, tmp_path:
             assert text_of(await child.wire.call(id, "shout")) == "done"
         assert await child.wire.is_alive()
         await child.process.stdin.aclose()  # type: ignore[union-attr]
-        assert await child.wire.hear_all() == []
+        assert await child.wire.receive_all() == []
         assert await child.ended() == 0
     words = (
         "print",
@@ -216,12 +216,13 @@ async def test_process_output_of_handlers_goes_to_stderr(version: str, tmp_path:
 
 async def test_process_stdin_of_handlers_is_empty(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
-        await child.wire.tell(child.wire.calling(1, "read_stdin"), child.wire.asking(2, "ping"))
-        heard = {
-            message["id"]: message for message in (await child.wire.hear(), await child.wire.hear())
+        await child.wire.send(child.wire.calling(1, "read_stdin"), child.wire.asking(2, "ping"))
+        responses = {
+            message["id"]: message
+            for message in (await child.wire.receive(), await child.wire.receive())
         }
-        assert text_of(heard[1]) == "('', b'', b'')"
-        assert heard[2]["result"] == {}
+        assert text_of(responses[1]) == "('', b'', b'')"
+        assert responses[2]["result"] == {}
 
 
 async def test_process_server_has_no_threads_and_no_logger(tmp_path: Path) -> None:
@@ -246,7 +247,7 @@ async def test_process_first_signal_stops_the_server(
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         if tool is not None:
-            await child.wire.tell(child.wire.calling(1, tool, {"mark": str(mark)}))
+            await child.wire.send(child.wire.calling(1, tool, {"mark": str(mark)}))
             await started_in(mark)
         child.process.send_signal(number)
         start = time.monotonic()
@@ -260,7 +261,7 @@ async def test_process_first_signal_stops_the_server(
 async def test_process_second_signal_stops_a_blocked_server(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
-        await child.wire.tell(child.wire.calling(1, "block", {"mark": str(mark)}))
+        await child.wire.send(child.wire.calling(1, "block", {"mark": str(mark)}))
         await started_in(mark)
         child.process.send_signal(signal.SIGINT)
         await trio.sleep(0.2)
@@ -272,12 +273,12 @@ async def test_process_handler_that_never_yields_blocks_but_loses_nothing(tmp_pa
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         wire = child.wire
-        await wire.tell(wire.calling(11, "spin", {"mark": str(mark), "seconds": 0.3}))
+        await wire.send(wire.calling(11, "spin", {"mark": str(mark), "seconds": 0.3}))
         await started_in(mark, str(child.process.pid))
         # It ends before it can be cancelled.
-        await wire.tell(cancelled(11), wire.calling(12, "facts"), wire.asking(13, "ping"))
-        assert text_of(await wire.hear()) == "spun"
-        assert {(await wire.hear())["id"], (await wire.hear())["id"]} == {12, 13}
+        await wire.send(cancelled(11), wire.calling(12, "facts"), wire.asking(13, "ping"))
+        assert text_of(await wire.receive()) == "spun"
+        assert {(await wire.receive())["id"], (await wire.receive())["id"]} == {12, 13}
         assert await wire.is_alive()
 
 
@@ -288,17 +289,17 @@ async def test_process_end_of_stdin_stops_the_server(tmp_path: Path) -> None:
         await child.process.stdin.aclose()  # type: ignore[union-attr]
         assert await child.ended() == 0
         assert time.monotonic() - start < 4
-        assert await child.wire.hear_all() == []
+        assert await child.wire.receive_all() == []
     assert b"Traceback" not in child.stderr
 
 
 async def test_process_end_of_stdin_lets_handlers_answer(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
-        await child.wire.tell(child.wire.calling(1, "late", {"mark": str(mark)}))
+        await child.wire.send(child.wire.calling(1, "late", {"mark": str(mark)}))
         await started_in(mark)
         await child.process.stdin.aclose()  # type: ignore[union-attr]
-        [answer] = await child.wire.hear_all()
+        [answer] = await child.wire.receive_all()
         assert text_of(answer) == "in time"
         assert await child.ended() == 0
 
@@ -306,7 +307,7 @@ async def test_process_end_of_stdin_lets_handlers_answer(tmp_path: Path) -> None
 async def test_process_signal_after_the_end_of_stdin_stops_at_once(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
-        await child.wire.tell(child.wire.calling(1, "wait", {"mark": str(mark)}))
+        await child.wire.send(child.wire.calling(1, "wait", {"mark": str(mark)}))
         await started_in(mark)
         await child.process.stdin.aclose()  # type: ignore[union-attr]
         await trio.sleep(0.1)
@@ -321,7 +322,7 @@ async def test_process_client_that_stops_reading_ends_the_server(tmp_path: Path)
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         await child.process.stdout.aclose()  # type: ignore[union-attr]
-        await child.wire.tell(
+        await child.wire.send(
             child.wire.calling(1, "wait", {"mark": str(mark), "progress": True}, progressToken=1)
         )
         assert await child.ended() == 0  # with stdin still open
@@ -333,9 +334,9 @@ async def test_process_disconnect_within_a_response_ends_the_server(tmp_path: Pa
     mark = tmp_path / "mark"
     async with started(tmp_path) as child:
         wire = child.wire
-        await wire.tell(wire.calling(11, "wait", {"mark": str(mark)}))
+        await wire.send(wire.calling(11, "wait", {"mark": str(mark)}))
         await started_in(mark)
-        await wire.tell(wire.calling(12, "much"))
+        await wire.send(wire.calling(12, "much"))
         assert await wire.stream.receive_some(1000)
         await child.process.stdout.aclose()  # type: ignore[union-attr]
         assert await child.ended() == 0  # with stdin still open
@@ -345,7 +346,7 @@ async def test_process_disconnect_within_a_response_ends_the_server(tmp_path: Pa
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
 async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path: Path) -> None:
-    number, at_once, told = 200_000, 1000, 0
+    number, at_once, sent = 200_000, 1000, 0
 
     async with started(tmp_path) as child:
 
@@ -353,22 +354,22 @@ async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path
             pages = Path(f"/proc/{child.process.pid}/statm").read_text().split()[1]
             return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
-        async def tell() -> None:
-            nonlocal told
+        async def send_all() -> None:
+            nonlocal sent
             for first in range(0, number, at_once):
-                await child.wire.tell(
+                await child.wire.send(
                     *(child.wire.asking(n, "ping") for n in range(first, first + at_once))
                 )
-                told += at_once
+                sent += at_once
 
         before = resident()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(tell)
+            nursery.start_soon(send_all)
             seen = -1
-            while seen < told:  # until the sender has to wait
-                seen = told
+            while seen < sent:  # until the sender has to wait
+                seen = sent
                 await trio.sleep(0.3)
-            assert told < number
+            assert sent < number
             assert resident() - before < 32 * MIB
             answered = 0
             with trio.fail_after(PATIENCE):
@@ -390,8 +391,8 @@ async def test_process_300_mib_without_newline_use_bounded_memory(tmp_path: Path
         for _ in range(300):
             await child.wire.stream.send_all(b"x" * MIB)
         assert resident() - before < 32 * MIB
-        await child.wire.tell("")
-        assert (await child.wire.hear())["error"]["code"] == -32700
+        await child.wire.send("")
+        assert (await child.wire.receive())["error"]["code"] == -32700
         assert await child.wire.is_alive()
 
 
@@ -409,7 +410,7 @@ PLAYED = textwrap.dedent("""
         if step == plan:
             die()
 
-    def say(message, step):
+    def send(message, step):
         data = json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\\n"
         at("before " + step)
         if plan == "within " + step:
@@ -419,7 +420,7 @@ PLAYED = textwrap.dedent("""
         at("after " + step)
 
     def answer(id, result, step):
-        say({"id": id, "result": {"resultType": "complete"} | result}, step)
+        send({"id": id, "result": {"resultType": "complete"} | result}, step)
 
     if plan.startswith("stderr"):
         for _ in range(160):
@@ -435,8 +436,8 @@ PLAYED = textwrap.dedent("""
         os.close(1)
     at("start")
     for line in sys.stdin:
-        asked = json.loads(line)
-        method, id = asked["method"], asked.get("id")
+        request = json.loads(line)
+        method, id = request["method"], request.get("id")
         at("hearing " + method)
         if plan == "dies when probed" and method == "server/discover":
             sys.exit(1)
@@ -452,12 +453,12 @@ PLAYED = textwrap.dedent("""
                 "serverInfo": {"name": "p", "version": "1"},
             }
             answer(id, opened, "opening")
-        elif method == "tools/call" and asked["params"]["name"] == "steps":
-            token = asked["params"]["_meta"]["progressToken"]
+        elif method == "tools/call" and request["params"]["name"] == "steps":
+            token = request["params"]["_meta"]["progressToken"]
             params = {"progressToken": token, "progress": 1}
-            say({"method": "notifications/progress", "params": params}, "progress")
+            send({"method": "notifications/progress", "params": params}, "progress")
             answer(id, {"content": [{"type": "text", "text": str(os.getpid())}]}, "answer")
-        elif method == "tools/call" and asked["params"]["name"] == "die":
+        elif method == "tools/call" and request["params"]["name"] == "die":
             if plan == "idle":
                 signal.setitimer(signal.ITIMER_REAL, 0.1)
             elif plan == "closes stdout":
@@ -616,11 +617,11 @@ async def test_process_blocked_server_times_out_and_is_killed(tmp_path: Path) ->
 @pytest.mark.parametrize("stderr", ["discard", "lines"])
 async def test_process_stderr_of_ten_megabytes_does_not_block(plan: str, stderr: str) -> None:
     lines: list[str] = []
-    heard: Any = lines.append if stderr == "lines" else "discard"
+    handling: Any = lines.append if stderr == "lines" else "discard"
     versions = [E] if plan == "stderr" else [E, D]
     with trio.fail_after(PATIENCE):
         async with connect_stdio(
-            played("stderr"), versions=versions, stderr=heard, grace=QUICK
+            played("stderr"), versions=versions, stderr=handling, grace=QUICK
         ) as client:
             await client.call_tool("steps", progress=lambda *_: None)
     if stderr == "lines":
@@ -716,22 +717,22 @@ async def test_process_one_killed_server_fails_its_own_call() -> None:
     assert [n for n, outcome in outcomes.items() if isinstance(outcome, ConnectionLost)] == [3]
 
 
-async def test_process_our_client_and_server(tmp_path: Path) -> None:
+async def test_process_our_client_is_answered_by_our_server(tmp_path: Path) -> None:
     file, mark = tmp_path / "server.py", tmp_path / "mark"
     file.write_text(REAL)
-    heard: list[float] = []
+    received: list[float] = []
     async with connect([sys.executable, str(file)]) as client:
         assert client.peer.dialect.version == E
         assert (await client.call_tool("shout")).content
         with trio.CancelScope() as scope:
 
             def step(progress: float, *_: object) -> None:
-                heard.append(progress)
+                received.append(progress)
                 if progress == 3:
                     scope.cancel()
 
             await client.call_tool("wait", {"mark": str(mark), "progress": True}, progress=step)
-        assert heard[:3] == [1, 2, 3]  # all that arrives with the third is reported as well
+        assert received[:3] == [1, 2, 3]  # all that arrives with the third is reported as well
         await until(lambda: mark.read_text() == "finally")
         await client.ping()
 
@@ -765,10 +766,10 @@ async def test_process_ctrl_c_raises_keyboard_interrupt_and_leaves_no_child() ->
     try:
         async with process.stdio:
             wire = Wire(process.stdio)
-            pid = int(await wire.hear_line())
+            pid = int(await wire.next_line())
             assert alive(pid)
             os.killpg(process.pid, signal.SIGINT)
-            assert await wire.hear_line() == b"KeyboardInterrupt()"
+            assert await wire.next_line() == b"KeyboardInterrupt()"
     finally:
         with trio.move_on_after(PATIENCE, shield=True):
             assert await process.wait() == 0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MockClock = trio.testing.MockClock
 
 
-class Watch:
+class TimedServer:
     """A server with a tool that takes some time, and the times of its events."""
 
     def __init__(self) -> None:
@@ -77,12 +77,12 @@ class Watch:
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch()
+def watch() -> TimedServer:
+    return TimedServer()
 
 
 @pytest.fixture
-async def wire(watch: Watch, nursery: trio.Nursery, request: pytest.FixtureRequest) -> Wire:
+async def wire(watch: TimedServer, nursery: trio.Nursery, request: pytest.FixtureRequest) -> Wire:
     """A client's end of a stream that the server serves with a grace of 5 seconds."""
     ours, theirs = memory_pair()
     nursery.start_soon(watch.serve, theirs)
@@ -93,19 +93,19 @@ async def wire(watch: Watch, nursery: trio.Nursery, request: pytest.FixtureReque
 
 @pytest.mark.requirement("STDIO-11")
 async def test_server_end_of_input_ends_an_idle_server_at_once(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    assert await wire.hear_all() == []
+    assert await wire.receive_all() == []
     assert watch.happened == {"end": 0}
 
 
 async def test_server_end_of_input_lets_running_handlers_answer(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(wire.calling(1, "take", {"seconds": 3}))
+    await wire.send(wire.calling(1, "take", {"seconds": 3}))
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    [answer] = await wire.hear_all()
+    [answer] = await wire.receive_all()
     assert text_of(answer) == "in time"
     assert watch.happened == {"finally": 3, "end": 3}
 
@@ -114,22 +114,22 @@ async def test_server_end_of_input_lets_waiting_requests_run(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     server = Server("lane", limits=Limits(in_flight=1))
-    server.add_tool((watch := Watch()).take)
+    server.add_tool((watch := TimedServer()).take)
     watch.start = 0.0
     async with served(server) as wire:
-        await wire.tell(*(wire.calling(n, "take", {"seconds": 1}) for n in range(3)))
+        await wire.send(*(wire.calling(n, "take", {"seconds": 1}) for n in range(3)))
         await wire.stream.send_eof()  # type: ignore[attr-defined]
-        assert [answer["id"] for answer in await wire.hear_all()] == [0, 1, 2]
+        assert [answer["id"] for answer in await wire.receive_all()] == [0, 1, 2]
 
 
 async def test_server_end_of_input_cancels_handlers_after_the_grace(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(
+    await wire.send(
         wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2})
     )
     await wire.stream.send_eof()  # type: ignore[attr-defined]
-    in_time, late = await wire.hear_all()
+    in_time, late = await wire.receive_all()
     assert in_time["id"] == 2
     assert late == {
         "jsonrpc": "2.0",
@@ -140,9 +140,9 @@ async def test_server_end_of_input_cancels_handlers_after_the_grace(
 
 
 async def test_server_shielded_handler_delays_only_the_end(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
+    await wire.send(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
     await wire.stream.aclose()
     await trio.sleep(31)
     assert watch.happened == {"finally": 30, "end": 30}
@@ -150,11 +150,11 @@ async def test_server_shielded_handler_delays_only_the_end(
 
 @pytest.mark.parametrize("grace", [0.0, 0.5])
 async def test_server_queued_responses_are_written_without_grace(
-    grace: float, watch: Watch, nursery: trio.Nursery, autojump_clock: MockClock
+    grace: float, watch: TimedServer, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     ours, theirs = memory_pair()
     wire = Wire(ours)
-    await wire.tell(*(wire.asking(n, "ping") for n in range(1000)))
+    await wire.send(*(wire.asking(n, "ping") for n in range(1000)))
     await ours.send_eof()
     watch.start = 0.0
 
@@ -162,21 +162,21 @@ async def test_server_queued_responses_are_written_without_grace(
         await watch.serve(theirs, grace=grace)
 
     nursery.start_soon(serve)
-    assert len(await wire.hear_all()) == 1000
+    assert len(await wire.receive_all()) == 1000
 
 
 async def test_server_slow_reader_gets_all_responses(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
     pings = 10_000
     answered = 0
 
-    async def tell() -> None:
-        await wire.tell(*(wire.asking(n, "ping") for n in range(pings)))
+    async def send_all() -> None:
+        await wire.send(*(wire.asking(n, "ping") for n in range(pings)))
         await wire.stream.send_eof()  # type: ignore[attr-defined]
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(tell)
+        nursery.start_soon(send_all)
         while data := await wire.stream.receive_some(8_000):
             answered += data.count(b"\n")
             await trio.sleep(0.1)
@@ -186,18 +186,18 @@ async def test_server_slow_reader_gets_all_responses(
 
 
 async def test_server_unread_responses_are_dropped_after_a_timeout(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(*(wire.asking(n, "ping") for n in range(10_000)))
+    await wire.send(*(wire.asking(n, "ping") for n in range(10_000)))
     await wire.stream.send_eof()  # type: ignore[attr-defined]
     await trio.sleep(10)
     assert watch.happened == {"end": 5}
 
 
 async def test_server_broken_stream_ends_it_at_once(
-    watch: Watch, wire: Wire, autojump_clock: MockClock
+    watch: TimedServer, wire: Wire, autojump_clock: MockClock
 ) -> None:
-    await wire.tell(
+    await wire.send(
         wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30})
     )
     await trio.testing.wait_all_tasks_blocked()
@@ -207,7 +207,7 @@ async def test_server_broken_stream_ends_it_at_once(
 
 
 async def test_server_cancelled_cancels_handlers_and_closes_the_stream(
-    watch: Watch, autojump_clock: MockClock
+    watch: TimedServer, autojump_clock: MockClock
 ) -> None:
     ours, theirs = memory_pair()
     wire = Wire(ours)
@@ -215,7 +215,7 @@ async def test_server_cancelled_cancels_handlers_and_closes_the_stream(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch.serve, theirs)
             await wire.shake_hands()
-            await wire.tell(
+            await wire.send(
                 wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "chat", progressToken=1)
             )
             await trio.sleep(1)
@@ -226,7 +226,7 @@ async def test_server_cancelled_cancels_handlers_and_closes_the_stream(
 
 
 async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
-    watch: Watch, autojump_clock: MockClock
+    watch: TimedServer, autojump_clock: MockClock
 ) -> None:
     ours, theirs = memory_pair()
     wire = Wire(ours)
@@ -234,7 +234,7 @@ async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch.serve, theirs)
             await wire.shake_hands()
-            await wire.tell(wire.calling(1, "shielded", {"seconds": 3}, progressToken=1))
+            await wire.send(wire.calling(1, "shielded", {"seconds": 3}, progressToken=1))
             await trio.sleep(1)
             scope.cancel()
     assert watch.happened == {"finally": 3}
@@ -242,14 +242,14 @@ async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
 
 @pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
 async def test_server_serves_several_streams_and_revisions(
-    watch: Watch, autojump_clock: MockClock
+    watch: TimedServer, autojump_clock: MockClock
 ) -> None:
     async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
         watch.start = trio.current_time()
-        await one.tell(one.calling(1, "take", {"seconds": 2}))
-        await two.tell(two.calling(1, "take", {"seconds": 1}))
-        assert "resultType" in (await two.hear())["result"]
-        assert "resultType" not in (await one.hear())["result"]
+        await one.send(one.calling(1, "take", {"seconds": 2}))
+        await two.send(two.calling(1, "take", {"seconds": 1}))
+        assert "resultType" in (await two.receive())["result"]
+        assert "resultType" not in (await one.receive())["result"]
         await two.stream.aclose()
         assert await one.is_alive()
 
@@ -272,7 +272,7 @@ def stdio(monkeypatch: pytest.MonkeyPatch) -> trio.abc.HalfCloseableStream:
 
 async def test_serve_stdio_serves_the_standard_streams(
     stdio: trio.abc.HalfCloseableStream,
-    watch: Watch,
+    watch: TimedServer,
     nursery: trio.Nursery,
     autojump_clock: MockClock,
 ) -> None:
@@ -280,7 +280,7 @@ async def test_serve_stdio_serves_the_standard_streams(
     wire = Wire(stdio)
     await wire.shake_hands()
     await stdio.send_eof()
-    assert await wire.hear_all() == []
+    assert await wire.receive_all() == []
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

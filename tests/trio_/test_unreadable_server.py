@@ -50,7 +50,7 @@ async def test_unreadable_response_is_in_the_text_of_a_timeout(autojump_clock: M
 
     async def play() -> None:
         await open_as_server(wire)
-        assert (await wire.hear())["method"] == "tools/call"
+        assert (await wire.receive())["method"] == "tools/call"
         await theirs.send_all(b"done\n")
 
     async with trio.open_nursery() as nursery:

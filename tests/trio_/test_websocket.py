@@ -39,10 +39,10 @@ from tests.core.http.frames import (
     message,
     upgrade,
 )
-from tests.core.http.sockets import PROOF
-from tests.core.http.test_guarded import guard
+from tests.core.http.server.test_auth import guard
+from tests.core.http.websocket_harness import PROOF
 from tests.trio_.frames import FrameWire
-from tests.trio_.http_talk import MemoryListener, served_over_http
+from tests.trio_.http_session import MemoryListener, served_over_http
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
 
 
-def house() -> Server:
+def example_server() -> Server:
     server = Server("house", version="1")
 
     @server.tool
@@ -71,23 +71,23 @@ def house() -> Server:
         return ""
 
     @server.tool
-    async def tell(context: Context, times: int, size: int) -> str:
+    async def report(context: Context, times: int, size: int) -> str:
         """Report progress often, and wait for the reader."""
         for number in range(times):
             await context.progress(number, message="x" * size)
-            told.append(number)
-        return "told"
+            reported.append(number)
+        return "reported"
 
     started, ended = trio.Event(), trio.Event()
-    told: list[int] = []
-    server.started, server.ended, server.told = started, ended, told  # type: ignore[attr-defined]
+    reported: list[int] = []
+    server.started, server.ended, server.reported = started, ended, reported  # type: ignore[attr-defined]
     return server
 
 
 @asynccontextmanager
-async def talking(server: Server | None = None, **options: Any) -> AsyncIterator[FrameWire]:
+async def connected(server: Server | None = None, **options: Any) -> AsyncIterator[FrameWire]:
     """A WebSocket to a server, in bytes."""
-    async with served_over_http(server or house(), **options) as listener:
+    async with served_over_http(server or example_server(), **options) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade()) == 101
         yield wire
@@ -110,33 +110,33 @@ async def test_websocket_frames_get_their_responses(
     data: bytes, answers: list[Any], chopped: bool, autojump_clock: trio.abc.Clock
 ) -> None:
     size = len(data) if not chopped else 1 if len(data) < 10_000 else 997
-    async with talking(limited()) as wire:
+    async with connected(limited()) as wire:
         for at in range(0, len(data), size):
             try:
                 await wire.send(data[at : at + size])
             except trio.BrokenResourceError:
                 break  # the server has closed
-        assert await wire.heard() == answers
+        assert await wire.receive_all() == answers
 
 
 async def test_websocket_invalid_frames_end_without_waiting_for_close(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     """Frames after an error cannot be decoded, so the peer's Close would not be noticed."""
-    async with talking() as wire:
+    async with connected() as wire:
         began = trio.current_time()
         await wire.send(frame(3) + b"x" * 1000)
-        assert await wire.heard() == [1002]
+        assert await wire.receive_all() == [1002]
         assert trio.current_time() == began
         await wire.stream.aclose()
 
 
 async def test_websocket_close_is_awaited_for_a_second(autojump_clock: trio.abc.Clock) -> None:
     """The second starts when our Close was written."""
-    async with talking() as wire:
+    async with connected() as wire:
         began = trio.current_time()
         await wire.send(frame(BINARY))
-        assert await wire.heard() == [1003]
+        assert await wire.receive_all() == [1003]
         assert trio.current_time() == began + 1
 
 
@@ -147,17 +147,17 @@ async def test_websocket_close_over_tls_is_awaited_for_a_second(
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
     authority.configure_trust(theirs)
-    async with served_over_http(house(), tls=ours) as listener:
+    async with served_over_http(example_server(), tls=ours) as listener:
         wire = FrameWire(trio.SSLStream(listener.connect(), theirs, server_hostname="localhost"))
         assert await wire.open(upgrade()) == 101
         began = trio.current_time()
         await wire.send(frame(3))
-        assert await wire.heard() == [1002]
+        assert await wire.receive_all() == [1002]
         assert trio.current_time() == began + 1
 
 
 async def test_websocket_invalid_messages_are_limited(autojump_clock: trio.abc.Clock) -> None:
-    async with talking() as wire:
+    async with connected() as wire:
         for _ in range(2):
             await wire.send(frame(TEXT, b"no JSON"))
             assert (await wire.message())["error"]["code"] == -32700
@@ -165,9 +165,9 @@ async def test_websocket_invalid_messages_are_limited(autojump_clock: trio.abc.C
         await wire.send(frame(TEXT, b"no JSON"))
         assert (await wire.message())["error"]["code"] == -32700
         await wire.send(frame(TEXT, b"no JSON") * 3)
-        heard = await wire.heard()
-        assert heard.pop() == 1007
-        assert {each["error"]["code"] for each in heard} == {-32700}
+        received = await wire.receive_all()
+        assert received.pop() == 1007
+        assert {each["error"]["code"] for each in received} == {-32700}
 
 
 # -- Rejected upgrades ---------------------------------------------------------------------------
@@ -193,15 +193,17 @@ REFUSED: list[tuple[str, bytes, int, dict[bytes, bytes]]] = [
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "headers"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+    ("head", "status", "headers"),
+    [row[1:] for row in REFUSED],
+    ids=[row[0] for row in REFUSED],
 )
 async def test_websocket_invalid_upgrade_is_rejected(
-    asked: bytes, status: int, headers: dict[bytes, bytes], autojump_clock: trio.abc.Clock
+    head: bytes, status: int, headers: dict[bytes, bytes], autojump_clock: trio.abc.Clock
 ) -> None:
     """Bytes behind the request are not read: they may be meant for a WebSocket."""
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
-        assert await wire.open(asked + upgrade()) == status
+        assert await wire.open(head + upgrade()) == status
         assert headers.items() <= wire.headers.items()
         assert b"close" in wire.headers[b"connection"]
         while await wire.more():
@@ -211,13 +213,13 @@ async def test_websocket_invalid_upgrade_is_rejected(
 
 async def test_websocket_upgrade_over_http_1_0_is_rejected(autojump_clock: trio.abc.Clock) -> None:
     """HTTP/1.0 has no upgrade (RFC 9110 7.8)."""
-    async with served_over_http(house(), sessions=False) as listener:
+    async with served_over_http(example_server(), sessions=False) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(version=b"1.0")) == 405
 
 
 async def test_websocket_without_token_gets_401(autojump_clock: trio.abc.Clock) -> None:
-    async with served_over_http(house(), auth={"/mcp": guard()}) as listener:
+    async with served_over_http(example_server(), auth={"/mcp": guard()}) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade()) == 401
         assert wire.headers[b"www-authenticate"].startswith(b"Bearer ")
@@ -232,11 +234,11 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
 
     async def later(text: str) -> Any:
         await trio.sleep(5)
-        from tests.core.http.test_guarded import GRANTS
+        from tests.core.http.server.test_auth import GRANTS
 
         return GRANTS.get(text)
 
-    async with served_over_http(house(), auth={"/mcp": guard(later)}) as listener:
+    async with served_over_http(example_server(), auth={"/mcp": guard(later)}) as listener:
         began = trio.current_time()
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(b"authorization: Bearer ann") + message(ASK)) == 101
@@ -249,9 +251,9 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
         await trio.sleep(10)
 
 
-async def test_websocket_upgrade_response_and_access_log(autojump_clock: trio.abc.Clock) -> None:
+async def test_websocket_upgrade_is_answered_and_logged(autojump_clock: trio.abc.Clock) -> None:
     lines: list[Any] = []
-    async with served_over_http(house(), on_exchange=lines.append) as listener:
+    async with served_over_http(example_server(), on_exchange=lines.append) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade(b"sec-websocket-extensions: permessage-deflate")) == 101
         assert wire.headers.keys() == {
@@ -265,7 +267,7 @@ async def test_websocket_upgrade_response_and_access_log(autojump_clock: trio.ab
         assert wire.headers[b"connection"] == b"upgrade"
         await trio.sleep(1)
         await wire.send(close(1000))
-        assert await wire.heard() == [1000]
+        assert await wire.receive_all() == [1000]
         await trio.sleep(0.1)
     (line,) = lines
     assert (line.method, line.target, line.status) == ("GET", "/mcp", 101)
@@ -277,7 +279,7 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
     patience: float, autojump_clock: trio.abc.Clock
 ) -> None:
     lines: list[Any] = []
-    server = house()
+    server = example_server()
     async with served_over_http(server, on_exchange=lines.append) as listener:
         stream = listener.connect()
         await stream.send_all(
@@ -296,15 +298,17 @@ async def test_websocket_disconnect_after_the_upgrade_ends_it(
 async def test_websocket_frames_behind_the_upgrade_request_are_read(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
         assert await wire.open(upgrade() + message(ASK) + frame(PING, b"x")) == 101
         assert await wire.next_frame() == (PONG, b"x")
         assert await wire.message() == ANSWER
 
 
-async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.Clock) -> None:
-    async with served_over_http(house()) as listener:
+async def test_websocket_upgrade_after_another_request_is_accepted(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async with served_over_http(example_server()) as listener:
         wire = FrameWire(listener.connect())
         await wire.send(b"OPTIONS /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert await wire.open(b"") == 204
@@ -315,7 +319,7 @@ async def test_websocket_upgrade_after_another_request(autojump_clock: trio.abc.
 
 
 @asynccontextmanager
-async def reaching(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
+async def connecting_to(stream: Callable[[], trio.abc.Stream]) -> AsyncIterator[None]:
     """Make every connector connect to the result of `stream()`."""
 
     async def reach(self: Connector, *best: str) -> trio.abc.Stream:
@@ -333,8 +337,8 @@ async def client(
 ) -> AsyncIterator[Client]:
     """Our client and our server, in memory."""
     async with (
-        served_over_http(server or house(), **options) as listener,
-        reaching(listener.connect),
+        served_over_http(server or example_server(), **options) as listener,
+        connecting_to(listener.connect),
         connect("ws://localhost/mcp", **(of_client or {})) as opened,
     ):
         yield opened
@@ -348,18 +352,18 @@ async def echo(opened: Client, text: str) -> str:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1", "CUST-3")
-async def test_websocket_conversation_in_each_revision(
+async def test_websocket_calls_are_answered_in_each_revision(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    heard: list[float] = []
+    received: list[float] = []
     async with client(of_client={"versions": [version]}) as opened:
         assert opened.peer.dialect.version == version
         assert await echo(opened, "ä€𝄞" * 100_000) == "ä€𝄞" * 100_000
         await opened.call_tool(
-            "tell", {"times": 3, "size": 1}, progress=lambda at, *_: heard.append(at)
+            "report", {"times": 3, "size": 1}, progress=lambda at, *_: received.append(at)
         )
-        assert heard == [0, 1, 2]
-        assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "tell"]
+        assert received == [0, 1, 2]
+        assert [tool.name for tool in await opened.list_tools()] == ["echo", "wait", "report"]
 
 
 async def test_websocket_negotiates_the_newest_revision(autojump_clock: trio.abc.Clock) -> None:
@@ -390,7 +394,7 @@ async def test_websocket_trace_has_whole_messages(autojump_clock: trio.abc.Clock
 async def test_websocket_cancelled_call_cancels_the_handler(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    server = house()
+    server = example_server()
     async with client(server, of_client={"versions": [version]}) as opened:
         with trio.move_on_after(1):
             await opened.call_tool("wait")
@@ -402,9 +406,9 @@ async def test_websocket_cancelled_call_cancels_the_handler(
 async def test_websocket_disconnect_cancels_all_handlers(
     how: str, autojump_clock: trio.abc.Clock
 ) -> None:
-    server = house()
+    server = example_server()
 
-    async def visit() -> None:
+    async def converse() -> None:
         async with client_of(listener) as opened, trio.open_nursery() as nursery:
             nursery.start_soon(opened.call_tool, "wait")
             await server.started.wait()  # type: ignore[attr-defined]
@@ -412,15 +416,15 @@ async def test_websocket_disconnect_cancels_all_handlers(
 
     @asynccontextmanager
     async def client_of(listener: MemoryListener) -> AsyncIterator[Client]:
-        async with reaching(listener.connect), connect("ws://localhost/mcp") as opened:
+        async with connecting_to(listener.connect), connect("ws://localhost/mcp") as opened:
             yield opened
 
     async with served_over_http(server) as listener:
         if how == "leaves":
-            await visit()
+            await converse()
         else:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(visit)
+                nursery.start_soon(converse)
                 await server.started.wait()  # type: ignore[attr-defined]
                 nursery.cancel_scope.cancel()
         await server.ended.wait()  # type: ignore[attr-defined]
@@ -428,7 +432,7 @@ async def test_websocket_disconnect_cancels_all_handlers(
 
 async def test_websocket_server_shutdown_closes_with_1001(autojump_clock: trio.abc.Clock) -> None:
     stop = trio.Event()
-    server = house()
+    server = example_server()
     async with client(server, stop=stop, grace=2.0) as opened, trio.open_nursery() as nursery:
 
         async def call() -> None:
@@ -457,7 +461,7 @@ async def test_websocket_internal_error_ends_one_connection(
     caplog: pytest.LogCaptureFixture,
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    async with served_over_http(house()) as listener:
+    async with served_over_http(example_server()) as listener:
         wire, other = FrameWire(listener.connect()), FrameWire(listener.connect())
         for each in (wire, other):
             assert await each.open(upgrade()) == 101
@@ -470,7 +474,7 @@ async def test_websocket_internal_error_ends_one_connection(
 
         monkeypatch.setattr(WebSocketFrames, "read", fail)
         await wire.send(message(ASK))
-        assert await wire.heard() == [1011]
+        assert await wire.receive_all() == [1011]
         assert "internal error on <WebSocketServerConnection of <WebSocket" in caplog.text
         monkeypatch.undo()
         await other.send(message(ASK))
@@ -480,21 +484,21 @@ async def test_websocket_internal_error_ends_one_connection(
 async def test_websocket_broken_while_sending_ends_the_handler(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    server = house()
-    async with talking(server) as wire:
-        params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
+    server = example_server()
+    async with connected(server) as wire:
+        params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
         await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(1)
         await trio.aclose_forcefully(wire.stream)
         await trio.sleep(1)
-        assert len(server.told) < 100  # type: ignore[attr-defined]
+        assert len(server.reported) < 100  # type: ignore[attr-defined]
 
 
 async def test_websocket_client_cancelled_after_the_server_is_gone(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     ours, theirs = memory_pair()
-    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+    async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
         with trio.move_on_after(5):
             async with (
@@ -512,28 +516,28 @@ async def test_websocket_client_cancelled_after_the_server_is_gone(
 
 
 async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio.abc.Clock) -> None:
-    server = house()
-    async with talking(server) as wire:
-        params = {"name": "tell", "arguments": {"times": 500, "size": 4096}}
+    server = example_server()
+    async with connected(server) as wire:
+        params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
         await wire.send(message(stateless_request(1, "tools/call", params, progressToken=1)))
         await trio.sleep(5)
-        said = len(server.told)  # type: ignore[attr-defined]
-        assert 10 < said < 100
+        reported = len(server.reported)  # type: ignore[attr-defined]
+        assert 10 < reported < 100
         await trio.sleep(5)
-        assert len(server.told) == said  # type: ignore[attr-defined]
-        heard = [await wire.message() for _ in range(501)]
-        assert heard[-1]["id"] == 1
+        assert len(server.reported) == reported  # type: ignore[attr-defined]
+        received = [await wire.message() for _ in range(501)]
+        assert received[-1]["id"] == 1
         await wire.send(message(stateless_request(2, "tools/call", params, progressToken=2)))
         await trio.sleep(40)
         while await wire.more():
             pass
-        assert len(server.told) < 700  # type: ignore[attr-defined]
+        assert len(server.reported) < 700  # type: ignore[attr-defined]
 
 
 async def test_websocket_server_unread_responses_pause_reading(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    async with talking() as wire:
+    async with connected() as wire:
         ask = message(
             stateless_request(
                 1, "tools/call", {"name": "echo", "arguments": {"text": "x" * 50_000}}
@@ -552,7 +556,7 @@ async def test_websocket_client_waits_for_a_server_that_does_not_read(
 ) -> None:
     """Messages of the callers wait in the client, and each call is answered or fails."""
     ours, theirs = memory_pair()
-    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+    async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
         async with connect("ws://localhost/mcp", versions=[D]) as opened:
             results: list[BaseException] = []
@@ -585,17 +589,17 @@ class PlayedPeer:
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
-        self.asked = b""
+        self.request = b""
 
     async def accept(self, answer: bytes | None = None) -> None:
-        while b"\r\n\r\n" not in self.asked:
-            self.asked += await self.stream.receive_some()
+        while b"\r\n\r\n" not in self.request:
+            self.request += await self.stream.receive_some()
         if answer is None:
             import base64
             import hashlib
             import re
 
-            found = re.search(rb"sec-websocket-key: (.*)\r", self.asked)
+            found = re.search(rb"sec-websocket-key: (.*)\r", self.request)
             assert found is not None
             proof = base64.b64encode(
                 hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
@@ -613,7 +617,7 @@ class PlayedPeer:
             )
         await self.stream.send_all(answer)
 
-    async def say(self, value: Any) -> None:
+    async def send(self, value: Any) -> None:
         await self.stream.send_all(message(value, mask=False))
 
     async def open(self) -> None:
@@ -622,7 +626,7 @@ class PlayedPeer:
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "p", "version": "1"},
         }
-        await self.say({"jsonrpc": "2.0", "id": 1, "result": result})
+        await self.send({"jsonrpc": "2.0", "id": 1, "result": result})
 
 
 async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseException:
@@ -636,7 +640,7 @@ async def played(play: Callable[[PlayedPeer], Any], **options: Any) -> BaseExcep
             pass
 
     error: BaseException | None = None
-    async with reaching(lambda: ours), trio.open_nursery() as nursery:
+    async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         try:
             async with connect("ws://localhost/mcp", versions=[D], **options) as opened:
@@ -662,9 +666,9 @@ SAID: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["at work", "before it is open"])
-@pytest.mark.parametrize(("data", "told"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
+@pytest.mark.parametrize(("data", "text"), [row[1:] for row in SAID], ids=[row[0] for row in SAID])
 async def test_websocket_close_or_error_of_the_server_is_reported(
-    data: bytes, told: str, early: bool, autojump_clock: trio.abc.Clock
+    data: bytes, text: str, early: bool, autojump_clock: trio.abc.Clock
 ) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.accept()
@@ -679,7 +683,7 @@ async def test_websocket_close_or_error_of_the_server_is_reported(
     error = await played(play)
     assert type(error).__name__ in ("ConnectFailed", "ConnectionLost", "RemoteProtocolError")
     assert isinstance(error, ConnectFailed) is early
-    with pytest.raises(type(error), match=told):
+    with pytest.raises(type(error), match=text):
         raise error
 
 
@@ -726,9 +730,9 @@ ANSWERS: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "told"), ANSWERS)
+@pytest.mark.parametrize(("answer", "text"), ANSWERS)
 async def test_websocket_rejected_upgrade_raises(
-    answer: bytes, told: str, autojump_clock: trio.abc.Clock
+    answer: bytes, text: str, autojump_clock: trio.abc.Clock
 ) -> None:
     async def play(peer: PlayedPeer) -> None:
         await peer.accept(answer)
@@ -736,12 +740,12 @@ async def test_websocket_rejected_upgrade_raises(
 
     error = await played(play)
     assert isinstance(error, ConnectFailed)
-    with pytest.raises(ConnectFailed, match=told):
+    with pytest.raises(ConnectFailed, match=text):
         raise error
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "text"),
     [
         (
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n",
@@ -752,7 +756,7 @@ async def test_websocket_rejected_upgrade_raises(
     ],
 )
 async def test_websocket_endless_other_response_raises_at_once(
-    answer: bytes, told: str, autojump_clock: trio.abc.Clock
+    answer: bytes, text: str, autojump_clock: trio.abc.Clock
 ) -> None:
     """As a server without WebSockets that answers any GET with an event stream."""
 
@@ -760,7 +764,7 @@ async def test_websocket_endless_other_response_raises_at_once(
         await peer.accept(answer)
         await trio.sleep_forever()
 
-    with pytest.raises(ConnectFailed, match=told):
+    with pytest.raises(ConnectFailed, match=text):
         raise await played(play)
     assert trio.current_time() < 1
 
@@ -785,8 +789,8 @@ async def test_websocket_server_with_authorization_needs_a_token(
     autojump_clock: trio.abc.Clock,
 ) -> None:
     async with (
-        served_over_http(house(), auth={"/mcp": guard()}) as listener,
-        reaching(listener.connect),
+        served_over_http(example_server(), auth={"/mcp": guard()}) as listener,
+        connecting_to(listener.connect),
     ):
         with pytest.raises(ConnectFailed, match="access token, in headers") as caught:
             async with connect("ws://localhost/mcp"):

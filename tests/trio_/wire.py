@@ -32,18 +32,16 @@ class Wire(ScriptedPeer):
     def __init__(self, stream: trio.abc.Stream, version: str = D) -> None:
         super().__init__(stream, version)
 
-    tell = ScriptedPeer.send
-
     async def shake_hands(self) -> None:
         """Perform the handshake, if the revision has one."""
         await self.open_as_client(info={"name": "client", "version": "1"})
 
-    async def hear(self) -> Message:
+    async def receive(self) -> Message:
         """Return the next message."""
-        message: Message = json.loads(await self.hear_line())
+        message: Message = json.loads(await self.next_line())
         return message
 
-    async def hear_line(self) -> bytes:
+    async def next_line(self) -> bytes:
         """Return the next line without its end.
 
         Raises:
@@ -54,13 +52,13 @@ class Wire(ScriptedPeer):
             raise EOFError
         return line
 
-    async def hear_all(self) -> list[Message]:
+    async def receive_all(self) -> list[Message]:
         """Return every message until the end of the stream, and wait for the other side to end."""
-        heard = [message async for message in self]
+        messages = [message async for message in self]
         await trio.testing.wait_all_tasks_blocked()
-        return heard
+        return messages
 
-    async def hears_nothing(self) -> bool:
+    async def is_silent(self) -> bool:
         """Return True if nothing is sent, now and until every task waits."""
         try:
             await self.expect_silence()
@@ -83,13 +81,13 @@ class Wire(ScriptedPeer):
 
     async def ask(self, id: Any, method: str, params: Any = None, **meta: Any) -> Message:
         """Send a request, and return its response, which must be the next message."""
-        await self.tell(self.asking(id, method, params, **meta))
-        return await self.hear()
+        await self.send(self.asking(id, method, params, **meta))
+        return await self.receive()
 
     async def call(self, id: Any, name: str, arguments: Any = None) -> Message:
         """Call a tool, and return its response, which must be the next message."""
-        await self.tell(self.calling(id, name, arguments))
-        return await self.hear()
+        await self.send(self.calling(id, name, arguments))
+        return await self.receive()
 
     async def ping(self, id: Any = "ping") -> Message:
         """Send the request that every server answers at once in this revision."""

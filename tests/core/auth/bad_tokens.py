@@ -141,11 +141,11 @@ def confused_keys() -> list[Row]:
     ]
     rows += [
         (
-            f"says {said} and is {alg}",
-            forge({"alg": said, "kid": key.kid}, CLAIMS, key, alg),
+            f"says {claimed_alg} and is {alg}",
+            forge({"alg": claimed_alg, "kid": key.kid}, CLAIMS, key, alg),
             SIGNATURE,
         )
-        for said, alg, key in (
+        for claimed_alg, alg, key in (
             ("RS256", "PS256", RSA),
             ("PS256", "RS256", RSA),
             ("RS256", "RS512", RSA),
@@ -385,7 +385,7 @@ def bad_headers() -> list[Row]:
 
 
 def bad_payloads() -> list[Row]:
-    said = json.dumps(CLAIMS)[:-1]
+    encoded = json.dumps(CLAIMS)[:-1]
     rows = [
         (name, forge(HEAD, payload), CLAIMS_UNREADABLE)
         for name, payload in {
@@ -397,20 +397,20 @@ def bad_payloads() -> list[Row]:
             "payload a text": json.dumps(json.dumps(CLAIMS)),
             "payload UTF-16": json.dumps(CLAIMS).encode("utf-16"),
             "payload BOM": b"\xef\xbb\xbf" + json.dumps(CLAIMS).encode(),
-            "payload no UTF-8": said.encode() + b',"x":"\xff"}',
-            "payload cut": said,
-            "payload with more behind": said + "}{}",
-            "payload nested": said + ',"x":' + "[" * 5000 + "]" * 5000 + "}",
-            "payload nested, not closed": said + ',"x":' + '{"a":' * 1500,
-            "payload NaN": said + ',"x":NaN}',
-            "payload Infinity": said + ',"x":Infinity}',
-            "payload too large a number": said + ',"x":1e999}',
-            "payload half a surrogate": said + ',"x":"\\ud800"}',
-            "a quote in a claim's name": said + ',"a\\"":1}',
+            "payload no UTF-8": encoded.encode() + b',"x":"\xff"}',
+            "payload cut": encoded,
+            "payload with more behind": encoded + "}{}",
+            "payload nested": encoded + ',"x":' + "[" * 5000 + "]" * 5000 + "}",
+            "payload nested, not closed": encoded + ',"x":' + '{"a":' * 1500,
+            "payload NaN": encoded + ',"x":NaN}',
+            "payload Infinity": encoded + ',"x":Infinity}',
+            "payload too large a number": encoded + ',"x":1e999}',
+            "payload half a surrogate": encoded + ',"x":"\\ud800"}',
+            "a quote in a claim's name": encoded + ',"a\\"":1}',
         }.items()
     ]
     rows += [
-        (f"{name} twice", forge(HEAD, f"{said},{json.dumps(name)}:{json.dumps(value)}}}"),
+        (f"{name} twice", forge(HEAD, f"{encoded},{json.dumps(name)}:{json.dumps(value)}}}"),
             CLAIMS_UNREADABLE)
         for name, value in {
             "iss": ISSUER, "aud": RESOURCE, "sub": "root", "exp": NOW + 9999, "scope": "admin",
@@ -420,10 +420,10 @@ def bad_payloads() -> list[Row]:
     rows += [
         (
             "sub twice, spelt otherwise",
-            forge(HEAD, said + ',"s\\u0075b":"root"}'),
+            forge(HEAD, encoded + ',"s\\u0075b":"root"}'),
             CLAIMS_UNREADABLE,
         ),
-        ("jkt twice", forge(HEAD, said + ',"cnf":{"jkt":"a","jkt":"b"}}'), CLAIMS_UNREADABLE),
+        ("jkt twice", forge(HEAD, encoded + ',"cnf":{"jkt":"a","jkt":"b"}}'), CLAIMS_UNREADABLE),
     ]
     return rows
 

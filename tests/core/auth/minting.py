@@ -86,9 +86,9 @@ def token(alg: str = "ES256", *, header: Any = None, without: Any = "", **claims
     """Return a token, valid but for the given claims. `without` is a claim to leave out."""
     key = KEYS["Ed25519" if alg == "EdDSA" else alg]
     head = {"alg": alg, "kid": key.kid, "typ": "at+jwt"} | (header or {})
-    said = {name: value for name, value in (CLAIMS | claims).items() if name != without}
+    kept = {name: value for name, value in (CLAIMS | claims).items() if name != without}
     return forge(
-        {name: value for name, value in head.items() if value is not None}, said, key, key_alg(alg)
+        {name: value for name, value in head.items() if value is not None}, kept, key, key_alg(alg)
     )
 
 
@@ -149,7 +149,7 @@ def proof(
     It is valid but for the given claims.
     """
     head = {"typ": "dpop+jwt", "alg": alg, "jwk": key.as_dict(private=False)} | (header or {})
-    said = {
+    payload = {
         "jti": "p1",
         "htm": "POST",
         "htu": RESOURCE,
@@ -158,7 +158,7 @@ def proof(
     } | claims
     return forge(
         {name: value for name, value in head.items() if value is not None},
-        {name: value for name, value in said.items() if name != without},
+        {name: value for name, value in payload.items() if name != without},
         key,
         key_alg(alg),
     )

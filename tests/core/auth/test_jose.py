@@ -74,7 +74,7 @@ def jwk(key: Any, **changes: Any) -> bytes:
 @pytest.mark.parametrize("alg", sorted(ASYMMETRIC))
 @settings(max_examples=10)
 @given(payload=st.binary())
-def test_sign_and_verify_agree_with_joserfc(alg: str, payload: bytes) -> None:
+def test_signature_is_valid_for_joserfc_and_back(alg: str, payload: bytes) -> None:
     key, mine = KEYS[key_alg(alg)], MINE[KEYS[key_alg(alg)].kid]
     text = sign({"alg": alg, "typ": "JWT", "kid": "k"}, payload, mine)
     jws = read_jws(text, [alg])
@@ -196,7 +196,7 @@ def test_private_key_every_format_loads(kind: str) -> None:
         assert repr(mine) == f"<Key {kind}>"
 
 
-def test_key_thumbprint_example_of_rfc_7638() -> None:
+def test_key_thumbprint_equals_example_of_rfc_7638() -> None:
     modulus = (
         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst"
         "n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n9"
@@ -213,14 +213,14 @@ def test_key_thumbprint_example_of_rfc_7638() -> None:
 
 
 def test_new_key_same_entropy_gives_same_key() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def entropy(size: int) -> bytes:
-        asked.append(size)
+        sizes.append(size)
         return b"e" * size
 
     one, two, other = new_key(entropy), new_key(entropy), new_key(lambda size: b"o" * size)
-    assert asked == [32, 32]
+    assert sizes == [32, 32]
     assert one.thumbprint == two.thumbprint != other.thumbprint
     assert set(one.public_jwk) == {"kty", "crv", "x", "y"}
     assert read_jws(sign({"alg": "ES256"}, b"x", one), ["ES256"]).verify(two) == b"x"

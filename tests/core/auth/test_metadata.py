@@ -119,7 +119,7 @@ LIVES: list[tuple[Any, float | None]] = [
 
 
 @pytest.mark.parametrize(("expires_in", "lifetime"), LIVES)
-def test_token_lifetime_table(expires_in: Any, lifetime: float | None) -> None:
+def test_token_lifetime_is_read_as_in_table(expires_in: Any, lifetime: float | None) -> None:
     assert TokenResponse("t", expires_in=expires_in).lifetime == lifetime
 
 

@@ -238,7 +238,7 @@ def test_login_scenarios_must_stop(name: str) -> None:
 
 
 @pytest.mark.requirement("AQ-2", "AQ-4")
-def test_basic_cimd() -> None:
+def test_login_with_client_metadata_document_succeeds() -> None:
     fields = {"client_id": CIMD, "resource": MCP}
     script: Script = [
         (mcp(None), unauthorized()),
@@ -251,7 +251,7 @@ def test_basic_cimd() -> None:
 
 
 @pytest.mark.requirement("AQ-2", "AQ-10")
-def test_pre_registration() -> None:
+def test_login_with_registered_client_succeeds() -> None:
     metadata = server(
         registration_endpoint=None, token_endpoint_auth_methods_supported=["client_secret_basic"]
     )
@@ -270,7 +270,7 @@ def test_pre_registration() -> None:
 
 
 @pytest.mark.requirement("AT-5", "AT-6", "AF-7")
-def test_scope_step_up() -> None:
+def test_insufficient_scope_is_stepped_up() -> None:
     script: Script = [
         (mcp(None, "tools/list"), unauthorized(scope="mcp:basic")),
         *discovery(resource(scopes_supported=["mcp:profile"])),
@@ -285,7 +285,7 @@ def test_scope_step_up() -> None:
 
 
 @pytest.mark.requirement("AT-7")
-def test_scope_retry_limit() -> None:
+def test_insufficient_scope_after_step_up_is_not_retried() -> None:
     """One login, one more in case the user decides otherwise, and no third, for any operation."""
     auth = authorizer()
     store: dict[str, bytes] = {}
@@ -310,11 +310,11 @@ def test_scope_retry_limit() -> None:
 
 @pytest.mark.requirement("AT-3", "AQ-8")
 @pytest.mark.parametrize("wanted", [True, False])
-def test_offline_access_scope(wanted: bool) -> None:
+def test_offline_access_scope_is_requested_if_supported(wanted: bool) -> None:
     metadata = server(scopes_supported=["mcp:basic", "offline_access"])
-    asked = {"scope": "mcp:basic offline_access", "prompt": "consent"}
+    expected = {"scope": "mcp:basic offline_access", "prompt": "consent"}
     if not wanted:
-        asked = {"scope": "mcp:basic", "prompt": None}  # type: ignore[dict-item]
+        expected = {"scope": "mcp:basic", "prompt": None}  # type: ignore[dict-item]
     script: Script = [
         (mcp(None), unauthorized(scope="mcp:basic")),
         *discovery(metadata=metadata),
@@ -322,14 +322,14 @@ def test_offline_access_scope(wanted: bool) -> None:
             posted(f"{AS}/register", grant_types=["authorization_code", "refresh_token"]),
             registered(),
         ),
-        *login(**asked),  # type: ignore[arg-type]
+        *login(**expected),  # type: ignore[arg-type]
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer(offline_access=wanted)), script)
 
 
 @pytest.mark.requirement("AC-13", "AQ-7", "AT-2")
-def test_authorization_server_migration() -> None:
+def test_authorization_server_moved_leads_to_new_registration() -> None:
     new = "http://localhost:1003"
     script: Script = [
         (mcp(None), unauthorized(scope="mcp:basic")),
@@ -359,7 +359,7 @@ def test_authorization_server_migration() -> None:
 
 
 @pytest.mark.requirement("AX-1", "AG-8")
-def test_client_credentials_basic() -> None:
+def test_client_credentials_with_secret_are_exchanged() -> None:
     basic = "Basic " + b64encode(b"conformance-test-client:conformance-test-secret").decode()
     script: Script = [
         (mcp(None), unauthorized()),
@@ -401,7 +401,7 @@ def fields_of(step: Any) -> dict[str, str]:
 
 @pytest.mark.requirement("AX-1")
 @pytest.mark.parametrize("algorithm", ["ES256", None])
-def test_client_credentials_jwt(algorithm: str | None) -> None:
+def test_client_credentials_with_key_are_exchanged(algorithm: str | None) -> None:
     private, key = pem()
 
     def given(step: Any) -> HttpResponse:
@@ -436,7 +436,7 @@ def test_client_credentials_jwt(algorithm: str | None) -> None:
 
 
 @pytest.mark.requirement("AX-2", "AG-8")
-def test_enterprise_managed_authorization() -> None:
+def test_enterprise_managed_grant_is_exchanged() -> None:
     idp = "http://localhost:1004/token"
     basic = "Basic " + b64encode(b"conformance-test-client:conformance-test-secret").decode()
     exchange = {
@@ -481,7 +481,7 @@ WIF: Script = [
 
 
 @pytest.mark.requirement("AX-3")
-def test_wif_jwt_bearer() -> None:
+def test_workload_identity_assertion_is_exchanged() -> None:
     fields = {
         "grant_type": JWT_BEARER,
         "assertion": "valid-jwt",
@@ -547,7 +547,7 @@ class Proofs:
 
 @pytest.mark.requirement("AX-3")
 @pytest.mark.parametrize("with_nonces", [False, True], ids=["dpop", "dpop-nonce"])
-def test_dpop(with_nonces: bool) -> None:
+def test_login_with_dpop_binds_token(with_nonces: bool) -> None:
     proofs = Proofs()
     code = form(f"{AS}/token", grant_type="authorization_code", code="test-auth-code")
     bound = token(token_type="DPoP")
@@ -574,7 +574,7 @@ def test_dpop(with_nonces: bool) -> None:
 
 
 @pytest.mark.requirement("AC-1", "AC-2")
-def test_2025_03_26_oauth_metadata_backcompat() -> None:
+def test_login_at_server_of_2025_03_26_uses_its_metadata() -> None:
     script: Script = [
         (mcp(None), unauthorized(None)),
         (get(f"{RS}{PRM}/mcp"), MISSING),
@@ -595,7 +595,7 @@ def test_2025_03_26_oauth_metadata_backcompat() -> None:
 
 
 @pytest.mark.requirement("AC-1", "AC-2")
-def test_2025_03_26_oauth_endpoint_fallback() -> None:
+def test_login_at_server_of_2025_03_26_uses_default_endpoints() -> None:
     script: Script = [
         (mcp(None), unauthorized(None)),
         (get(f"{RS}{PRM}/mcp"), MISSING),

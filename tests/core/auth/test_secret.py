@@ -26,7 +26,7 @@ def test_secret_any_printing_hides_text(value: Any, text: str) -> None:
     assert CANARY not in repr([value])
 
 
-def test_secret_comparison_and_pickling() -> None:
+def test_secret_is_compared_by_value_and_not_pickled() -> None:
     secret = Secret(CANARY)
     assert secret.reveal() == Secret(secret).reveal() == CANARY
     assert secret == Secret(CANARY)

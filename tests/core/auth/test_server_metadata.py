@@ -263,17 +263,17 @@ B = "https://b.com"
 
 @pytest.mark.requirement("AC-8")
 @pytest.mark.parametrize(
-    ("preset", "held", "chosen"),
+    ("preset", "token_issuer", "chosen"),
     [(None, None, A), (B, None, B), (None, B, B), (A, B, A), ("https://c.com", "https://d.com", A)],
 )
 def test_discovery_several_issuers_prefers_configured_then_current(
-    preset: str | None, held: str | None, chosen: str
+    preset: str | None, token_issuer: str | None, chosen: str
 ) -> None:
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(A, B, resource=URL)),
         (get(f"{chosen}{OAUTH}"), server(chosen)),
     ]
-    assert play(whole(configured_issuer=preset, token_issuer=held), script).issuer == chosen
+    assert play(whole(configured_issuer=preset, token_issuer=token_issuer), script).issuer == chosen
 
 
 def test_discovery_same_issuer_uses_cached_metadata() -> None:
@@ -303,7 +303,7 @@ def test_discovery_without_metadata_uses_configured_issuer() -> None:
 
 @pytest.mark.requirement("AC-1", "AC-2")
 @pytest.mark.parametrize("issuer", [E, f"{E}/"])
-def test_discovery_server_of_2025_03_26_with_metadata(issuer: str) -> None:
+def test_discovery_server_of_2025_03_26_uses_its_metadata(issuer: str) -> None:
     found_ = play(whole(), [*MISSES, (get(f"{E}{OAUTH}"), server(issuer, f"{E}/oauth"))])
     assert (found_.issuer, found_.resource, found_.guessed) == (issuer, URL, False)
     assert found_.metadata.token_endpoint == f"{E}/oauth/token"

@@ -300,14 +300,14 @@ def test_cache_any_operations_match_model(steps: list[Step]) -> None:
     model: dict[tuple[str, int], tuple[int, float]] = {}
     for number, (act, method, cursor, ttl) in enumerate(steps):
         if act == "ask":
-            said = t.ListToolsResult(tools=[], next_cursor=str(number), ttl_ms=ttl * SECOND)
+            value = t.ListToolsResult(tools=[], next_cursor=str(number), ttl_ms=ttl * SECOND)
             result: Any = {
-                "tools/list": said,
+                "tools/list": value,
                 "prompts/list": t.ListPromptsResult(
-                    prompts=[], next_cursor=str(number), ttl_ms=said.ttl_ms
+                    prompts=[], next_cursor=str(number), ttl_ms=value.ttl_ms
                 ),
                 "resources/list": t.ListResourcesResult(
-                    resources=[], next_cursor=str(number), ttl_ms=said.ttl_ms
+                    resources=[], next_cursor=str(number), ttl_ms=value.ttl_ms
                 ),
             }[method]
             cache.put(method, {"cursor": str(cursor)}, result, now, cache.generation)
@@ -320,7 +320,7 @@ def test_cache_any_operations_match_model(steps: list[Step]) -> None:
             cache.discard(method) if act == "forget" else cache.invalidate(
                 f"notifications/{method}_changed"
             )
-            model = {key: said for key, said in model.items() if key[0] != method}
+            model = {key: value for key, value in model.items() if key[0] != method}
         for (known, at), (said_at, stale_at) in model.items():
             found = cache.get(known, {"cursor": str(at)}, now)
             assert (found.next_cursor if found else None) == (

@@ -16,15 +16,25 @@ from mcp_core import (
     State,
 )
 from mcp_core.runtime import ConnectionStatus
-from tests.core.helpers import C, D, E, Talk, client_config, error, opened, result, single
+from tests.core.helpers import (
+    C,
+    ConnectionHarness,
+    D,
+    E,
+    client_config,
+    error,
+    opened,
+    result,
+    single,
+)
 from tests.core.messages.test_pending import RecordingRequest
 
 
-def opening_status(*versions: str) -> tuple[ConnectionStatus, Talk]:
+def opening_status(*versions: str) -> tuple[ConnectionStatus, ConnectionHarness]:
     """Return the status of a client that has just begun to open."""
-    talk = Talk(Connection(Role.CLIENT, client_config(*versions)))
-    talk.conn.open(talk.now)
-    return ConnectionStatus(talk.conn), talk
+    harness = ConnectionHarness(Connection(Role.CLIENT, client_config(*versions)))
+    harness.conn.open(harness.now)
+    return ConnectionStatus(harness.conn), harness
 
 
 def settle(status: ConnectionStatus, events: list[object]) -> None:
@@ -33,23 +43,23 @@ def settle(status: ConnectionStatus, events: list[object]) -> None:
 
 
 def test_status_opening_connection_becomes_open() -> None:
-    status, talk = opening_status(E)
+    status, harness = opening_status(E)
     settled = [status.settled]
-    assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: being opened>"
-    asked = single(talk.take_sent())
+    assert repr(status) == f"<ConnectionStatus of {harness.conn!r}: being opened>"
+    sent = single(harness.take_sent())
     answer = {"resultType": "complete", "supportedVersions": [E], "capabilities": {}}
-    settle(status, [*talk.receive(result(asked["id"], answer))])
+    settle(status, [*harness.receive(result(sent["id"], answer))])
     assert [*settled, status.settled] == [False, True]
     status.require_open()
     status.require_alive()
-    assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: open>"
+    assert repr(status) == f"<ConnectionStatus of {harness.conn!r}: open>"
     assert status.versions_without_probe == []
 
 
 def test_status_failed_opening_raises_connect_failed() -> None:
-    status, talk = opening_status(D)
-    asked = single(talk.take_sent())
-    settle(status, [*talk.receive(error(asked["id"], message="go away"))])
+    status, harness = opening_status(D)
+    sent = single(harness.take_sent())
+    settle(status, [*harness.receive(error(sent["id"], message="go away"))])
     assert status.settled
     with pytest.raises(ConnectFailed, match="go away") as caught:
         status.require_open()
@@ -58,9 +68,9 @@ def test_status_failed_opening_raises_connect_failed() -> None:
 
 
 def test_status_closed_while_opening_raises_connect_failed() -> None:
-    status, talk = opening_status(D)
-    talk.conn.close(ConnectionLost("the connection broke"))
-    settle(status, [*talk.events()])
+    status, harness = opening_status(D)
+    harness.conn.close(ConnectionLost("the connection broke"))
+    settle(status, [*harness.events()])
     with pytest.raises(ConnectFailed, match="the connection broke") as caught:
         status.require_open()
     assert isinstance(caught.value.__cause__, ConnectionLost)
@@ -78,8 +88,8 @@ def test_status_closed_while_opening_raises_connect_failed() -> None:
 def test_status_server_ended_by_probe_offers_second_start(
     versions: tuple[str, ...], again: list[str]
 ) -> None:
-    status, talk = opening_status(*versions)
-    settle(status, [*talk.receive_eof()])
+    status, harness = opening_status(*versions)
+    settle(status, [*harness.receive_eof()])
     with pytest.raises(ConnectFailed):
         status.require_open()
     assert status.versions_without_probe == again
@@ -95,21 +105,21 @@ def test_status_server_ended_by_probe_offers_second_start(
 def test_status_closed_connection_raises_connection_lost(
     why: ConnectionLost | None, says: str
 ) -> None:
-    talk = opened(Role.CLIENT, D)
-    status = ConnectionStatus(talk.conn)
-    assert talk.conn.peer is not None
-    status.handle_event(PeerReady(talk.conn.peer))
-    talk.conn.close(why)
-    assert talk.conn.state is State.CLOSED
-    settle(status, [*talk.events()])
+    harness = opened(Role.CLIENT, D)
+    status = ConnectionStatus(harness.conn)
+    assert harness.conn.peer is not None
+    status.handle_event(PeerReady(harness.conn.peer))
+    harness.conn.close(why)
+    assert harness.conn.state is State.CLOSED
+    settle(status, [*harness.events()])
     with pytest.raises(ConnectionLost, match=says):
         status.require_alive()
-    assert repr(status) == f"<ConnectionStatus of {talk.conn!r}: over>"
+    assert repr(status) == f"<ConnectionStatus of {harness.conn!r}: over>"
 
 
 def test_status_delivers_responses() -> None:
-    talk = opened(Role.CLIENT, D)
-    status, request, lost = ConnectionStatus(talk.conn), RecordingRequest(), RecordingRequest()
+    harness = opened(Role.CLIENT, D)
+    status, request, lost = ConnectionStatus(harness.conn), RecordingRequest(), RecordingRequest()
     status.handle_event(ResultReceived(1, "r", request))
     assert request.ends == [("r", None)]
     status.handle_event(ConnectionClosed([lost], None))

@@ -1,17 +1,25 @@
-"""The checks of messages that we send."""
+"""The checks of incoming requests: the first one that fails determines the error response."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from msgspec import UNSET, Struct
 
-from mcp_core import DIALECTS, Fault, LocalProtocolError, Method, Peer, Role, State
+from mcp_core import ALL, DIALECTS, Config, Fault, Method, Peer, Role, State
 from mcp_core import types as t
-from mcp_core.connection._admission import may_notify, may_request
+from mcp_core.connection._admission import AdmittedRequest, admit
+from mcp_core.messages._rejection import RequestRejected
 from tests.core.helpers import (
     CLIENT_CAPABILITIES,
-    SERVER_CAPABILITIES,
+    CLIENT_INFO,
+    META_CAPABILITIES,
+    META_CLIENT,
+    META_VERSION,
+    STATEFUL,
+    STATELESS_META,
     VERSIONS,
     A,
     B,
@@ -19,170 +27,316 @@ from tests.core.helpers import (
     D,
     E,
     client_config,
+    initialize,
     server_config,
 )
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
-ADD = Method("acme/add", SERVER, t.RequestParams, t.EmptyResult)
-NEWS = Method("notifications/acme/news", None, t.NotificationParams)
-CONFIGS = {
-    CLIENT: client_config(methods=[ADD, NEWS]),
-    SERVER: server_config(methods=[ADD, NEWS]),
-}
-OFFERS: dict[Role, Any] = {CLIENT: CLIENT_CAPABILITIES, SERVER: SERVER_CAPABILITIES}
+NEW, OPENING, READY, CLOSING = State.NEW, State.OPENING, State.READY, State.CLOSING
+CALL: Any = {"name": "t"}
+MODERN: Any = {"_meta": STATELESS_META}
 
 
-def peer_of(role: Role, version: str, capabilities: Any = None) -> Peer:
-    return Peer(DIALECTS[version], OFFERS[role.other] if capabilities is None else capabilities)
+class AddParams(Struct):
+    a: int
 
 
-@pytest.mark.parametrize(
-    ("role", "version", "method", "state"),
-    [
-        *((CLIENT, version, "tools/call", State.READY) for version in VERSIONS),
-        (CLIENT, D, "ping", State.READY),
-        (CLIENT, E, "server/discover", State.READY),
-        (CLIENT, A, "completion/complete", State.READY),
-        (CLIENT, E, "acme/add", State.READY),
-        (CLIENT, E, "acme/nobody/knows", State.READY),
-        (SERVER, A, "roots/list", State.READY),
-        (SERVER, C, "elicitation/create", State.OPENING),
-        (SERVER, D, "acme/nobody/knows", State.READY),
-    ],
-)
-def test_may_request_allowed_requests(role: Role, version: str, method: str, state: State) -> None:
-    row = may_request(method, peer_of(role, version), role, CONFIGS[role], state)
-    assert (row.name if row is not None else None) in (method, None)
-    assert (row is None) is (method == "acme/nobody/knows")
+ADD = Method("acme/add", None, AddParams, t.EmptyResult)
+ALL_ERAS = server_config(methods=[ADD])
+STATEFUL_ONLY = server_config(*STATEFUL, methods=[ADD])
+STATELESS_ONLY = server_config(E, methods=[ADD])
+NEWS_TOO = server_config(methods=[Method("notifications/acme/news", None, t.NotificationParams)])
 
 
-@pytest.mark.requirement("CAP-3", "LIFE-13", "LIFE-14", "LIFE-15", "RPC-28", "STDIO-7", "CUST-3")
-@pytest.mark.parametrize(
-    ("role", "version", "method", "state", "words"),
-    [
-        (
-            CLIENT,
-            D,
-            "server/discover",
-            State.READY,
-            "not something that a client sends in revision 2025-11-25",
-        ),
-        (CLIENT, E, "ping", State.READY, "not something that a client sends"),
-        (CLIENT, E, "initialize", State.READY, "not something that a client sends"),
-        (CLIENT, B, "elicitation/create", State.READY, "not something that a client sends"),
-        (SERVER, D, "tools/call", State.READY, "not something that a server sends"),
-        (SERVER, B, "elicitation/create", State.READY, "not something that a server sends"),
-        (
-            CLIENT,
-            D,
-            "notifications/cancelled",
-            State.READY,
-            "notifications/cancelled is a notification",
-        ),
-        (CLIENT, D, "notifications/acme/news", State.READY, "is a notification"),
-        (CLIENT, D, "initialize", State.READY, "already initialized"),
-        (SERVER, D, "roots/list", State.CLOSING, "not possible when CLOSING"),
-        (SERVER, D, "acme/nobody/knows", State.CLOSING, "not possible when CLOSING"),
-        # Custom methods neither: a server sends no requests at all in that revision.
-        (
-            SERVER,
-            E,
-            "sampling/createMessage",
-            State.READY,
-            "sends no requests in revision 2026-07-28",
-        ),
-        (SERVER, E, "acme/nobody/knows", State.READY, "sends no requests in revision 2026-07-28"),
-        (SERVER, E, "notifications/message", State.READY, "sends no requests"),
-    ],
-)
-def test_may_request_disallowed_requests_raise(
-    role: Role, version: str, method: str, state: State, words: str
-) -> None:
-    with pytest.raises(LocalProtocolError, match=words):
-        may_request(method, peer_of(role, version), role, CONFIGS[role], state)
+def session_peer_of(version: str) -> Peer:
+    return Peer(DIALECTS[version], CLIENT_CAPABILITIES, CLIENT_INFO)
 
 
-@pytest.mark.requirement("CAP-3", "LIFE-14")
-@pytest.mark.parametrize(
-    ("role", "version", "method", "missing"),
-    [
-        *((CLIENT, version, "tools/call", {"tools": {}}) for version in VERSIONS),
-        (CLIENT, D, "resources/subscribe", {"resources": {"subscribe": {}}}),
-        (CLIENT, B, "completion/complete", {"completions": {}}),
-        (SERVER, A, "sampling/createMessage", {"sampling": {}}),
-        (SERVER, D, "elicitation/create", {"elicitation": {}}),
-        (SERVER, D, "roots/list", {"roots": {}}),
-    ],
-)
-def test_may_request_undeclared_capability_raises(
-    role: Role, version: str, method: str, missing: Any
-) -> None:
-    nothing = t.ServerCapabilities() if role is CLIENT else t.ClientCapabilities()
-    peer = peer_of(role, version, nothing)
-    with pytest.raises(
-        LocalProtocolError, match=f"the {role.other.value} did not declare .* which {method}"
-    ) as caught:
-        may_request(method, peer, role, CONFIGS[role], State.READY)
-    assert (caught.value.fault, caught.value.data) == (
-        Fault.MISSING_CAPABILITY,
-        {"requiredCapabilities": missing},
+def admitted(
+    method: str,
+    params: Any = None,
+    *,
+    config: Config = ALL_ERAS,
+    role: Role = SERVER,
+    state: State = READY,
+    session_peer: Peer | None = None,
+) -> AdmittedRequest:
+    raw = b"{}" if params is None else json.dumps(params).encode()
+    return admit(method, raw, role=role, config=config, state=state, session_peer=session_peer)
+
+
+# -- Whose request it is ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+@pytest.mark.parametrize("state", [OPENING, READY])
+def test_admit_after_handshake_uses_session_peer(version: str, state: State) -> None:
+    found = admitted("tools/call", CALL, state=state, session_peer=session_peer_of(version))
+    assert found.row is DIALECTS[version].receives[SERVER]["tools/call"]
+    terms = ALL_ERAS.dialect_configs[SERVER][DIALECTS[version]]
+    assert found == AdmittedRequest(
+        found.row, t.CallToolParams(name="t"), session_peer_of(version), terms, None
     )
 
 
-@pytest.mark.requirement("LIFE-9")
+@pytest.mark.requirement("META-7", "META-9", "CAP-5", "VER-7", "VER-9", "VER-14")
+@pytest.mark.parametrize("config", [ALL_ERAS, STATELESS_ONLY])
 @pytest.mark.parametrize(
-    ("role", "version", "method", "state"),
+    ("state", "session_peer"),
+    [(NEW, None), (OPENING, session_peer_of(C)), (READY, session_peer_of(D))],
+)
+def test_admit_stateless_request_ignores_session_peer(
+    config: Config, state: State, session_peer: Peer | None
+) -> None:
+    """Capabilities of a session on the same connection do not leak into the request."""
+    meta = {META_VERSION: E, META_CAPABILITIES: {"elicitation": {}}}
+    found = admitted(
+        "tools/call", CALL | {"_meta": meta}, config=config, state=state, session_peer=session_peer
+    )
+    assert found.peer == Peer(
+        DIALECTS[E], t.ClientCapabilities(elicitation=t.ElicitationCapability())
+    )
+    full = meta | {
+        META_CLIENT: {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/logLevel": "error",
+    }
+    found = admitted(
+        "tools/call", CALL | {"_meta": full}, config=config, state=state, session_peer=session_peer
+    )
+    assert (found.peer.info, found.peer.log_level) == (t.Implementation("c", "1"), "error")
+
+
+@pytest.mark.requirement("META-11")
+@pytest.mark.parametrize("name", ["nobody", "inspector", ""])
+def test_admit_client_info_does_not_affect_checks(name: str) -> None:
+    meta = STATELESS_META | {META_CLIENT: {"name": name, "version": ""}}
+    found = admitted("tools/call", CALL | {"_meta": meta})
+    assert found.peer.info == t.Implementation(name, "")
+    assert (found.row.name, found.peer.dialect.version) == ("tools/call", E)
+
+
+@pytest.mark.requirement("LIFE-4")
+@pytest.mark.parametrize("config", [ALL_ERAS, STATEFUL_ONLY])
+@pytest.mark.parametrize(
+    ("sent", "answered"), [*((v, v) for v in STATEFUL), (E, D), ("1999-01-01", D), ("x", D)]
+)
+def test_admit_initialize_negotiates_revision(config: Config, sent: str, answered: str) -> None:
+    found = admitted("initialize", initialize(sent)["params"], config=config, state=NEW)
+    assert found.peer.dialect.version == answered
+    assert found.peer.capabilities == CLIENT_CAPABILITIES
+    assert found.peer.info == CLIENT_INFO
+
+
+@pytest.mark.requirement("PING-2")
+@pytest.mark.parametrize(
+    ("role", "config", "state", "session_peer"),
     [
-        (SERVER, D, "notifications/tools/list_changed", State.READY),
-        (SERVER, D, "notifications/message", State.OPENING),
-        (SERVER, D, "notifications/message", State.CLOSING),
-        (SERVER, E, "notifications/message", State.NEW),
-        (SERVER, E, "notifications/tools/list_changed", State.CLOSING),
-        (CLIENT, D, "notifications/initialized", State.OPENING),
-        (CLIENT, A, "notifications/roots/list_changed", State.READY),
-        (CLIENT, E, "notifications/acme/news", State.READY),
-        (CLIENT, E, "notifications/nobody/knows", State.NEW),
+        (SERVER, ALL_ERAS, NEW, None),
+        (SERVER, STATEFUL_ONLY, OPENING, session_peer_of(A)),
+        (SERVER, ALL_ERAS, READY, session_peer_of(D)),
+        (SERVER, ALL_ERAS, CLOSING, session_peer_of(D)),
+        (CLIENT, client_config(), NEW, None),
+        (CLIENT, client_config(), OPENING, None),
+        (CLIENT, client_config(), READY, session_peer_of(B)),
     ],
 )
-def test_may_notify_allowed_notifications(
-    role: Role, version: str, method: str, state: State
+def test_admit_ping_before_handshake_accepted(
+    role: Role, config: Config, state: State, session_peer: Peer | None
 ) -> None:
-    may_notify(method, peer_of(role, version), role, CONFIGS[role], state)
+    found = admitted("ping", config=config, role=role, state=state, session_peer=session_peer)
+    assert found.row.name == "ping"
+    assert found.peer.dialect.stateful
 
 
-@pytest.mark.requirement("PROG-8")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_admit_server_request_at_client_uses_session_peer(version: str) -> None:
+    config = client_config(version, methods=[ADD])
+    peer = Peer(DIALECTS[version], t.ServerCapabilities())
+    found = admitted("roots/list", config=config, role=CLIENT, session_peer=peer)
+    assert (found.row.to, found.peer) == (CLIENT, peer)
+    # A client ignores `_meta` that would make the request of a server stateless.
+    assert (
+        admitted("roots/list", MODERN, config=config, role=CLIENT, session_peer=peer).peer is peer
+    )
+    assert admitted(
+        "acme/add", {"a": 1}, config=config, role=CLIENT, session_peer=peer
+    ).params == AddParams(1)
+
+
+@pytest.mark.requirement("META-14")
 @pytest.mark.parametrize(
-    ("role", "version", "method", "state", "words"),
-    [
-        (CLIENT, E, "notifications/progress", State.READY, "not something that a client sends"),
-        (CLIENT, E, "notifications/initialized", State.READY, "not something that a client sends"),
-        (SERVER, D, "notifications/initialized", State.READY, "not something that a server sends"),
-        (
-            SERVER,
-            D,
-            "notifications/roots/list_changed",
-            State.READY,
-            "not something that a server sends",
-        ),
-        (SERVER, D, "ping", State.READY, "ping is a request"),
-        (CLIENT, D, "acme/add", State.READY, "acme/add is a request"),
-        (CLIENT, D, "notifications/initialized", State.READY, "already initialized"),
-        (SERVER, D, "notifications/tools/list_changed", State.CLOSING, "not possible when CLOSING"),
-    ],
+    ("method", "params"), [("tools/call", CALL), ("acme/add", {"a": 1})], ids=["of MCP", "custom"]
 )
-def test_may_notify_disallowed_notifications_raise(
-    role: Role, version: str, method: str, state: State, words: str
+@pytest.mark.parametrize("token", [7, "seven", 0, ""])
+def test_admit_progress_token_is_read(method: str, params: Any, token: Any) -> None:
+    for meta in ({}, STATELESS_META):
+        found = admitted(
+            method,
+            params | {"_meta": meta | {"progressToken": token}},
+            session_peer=session_peer_of(D),
+        )
+        assert found.progress_token == token
+        assert type(found.progress_token) is type(token)
+
+
+def test_admit_custom_method_params_are_decoded() -> None:
+    assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).params == AddParams(1)
+    assert admitted("acme/add", {"a": 1} | MODERN, state=NEW).peer.dialect.version == E
+
+
+# -- Whose is not ----------------------------------------------------------------------------------
+
+SERVED = {"supported": list(ALL)}
+HALF: Any = {META_VERSION: E}
+OTHER_HALF: Any = {META_CAPABILITIES: {}}
+REMEMBERED = session_peer_of(D)
+
+# method, params, config, state, session_peer;
+# fault, data, part of the message, revision whose code is used
+REFUSED: list[Any] = [
+    # No sender
+    pytest.param("tools/call", CALL, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="before initialize"),
+    pytest.param("odd", None, ALL_ERAS, NEW, None, Fault.INVALID_REQUEST, UNSET, "send initialize first", None, id="unknown, before initialize"),
+    pytest.param("tools/call", CALL, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="no _meta"),
+    pytest.param("ping", None, STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="ping without _meta"),
+    pytest.param("initialize", initialize()["params"], STATELESS_ONLY, NEW, None, Fault.INVALID_PARAMS, {"supported": [E]}, "must have", E, id="initialize at a stateless server"),
+    # Incomplete `_meta`
+    pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/clientCapabilities", E, id="no capabilities"),
+    pytest.param("tools/call", CALL | {"_meta": OTHER_HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/protocolVersion", E, id="no version"),
+    pytest.param("tools/call", CALL | {"_meta": HALF}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half in a session"),
+    pytest.param("tools/call", CALL | {"_meta": HALF | {META_CAPABILITIES: []}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/clientCapabilities", E, id="capabilities no object"),
+    pytest.param("tools/call", CALL | {"_meta": OTHER_HALF | {META_VERSION: 1}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks io.modelcontextprotocol/protocolVersion", E, id="version no text"),
+    pytest.param("odd", {"_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half of an unknown method"),
+    pytest.param("acme/add", {"a": 1, "_meta": HALF}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "lacks", E, id="half of a custom method"),
+    # Revisions that are not served
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {META_VERSION: "2099-01-01"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "2099-01-01"}, "2099-01-01 is not served", E, id="from the future"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {META_VERSION: D}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": D}, "without a handshake", E, id="a stateful revision"),
+    pytest.param("server/discover", MODERN, STATEFUL_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": list(ALL[1:]), "requested": E}, "not served", D, id="a probe at a stateful server"),
+    pytest.param("server/discover", {"_meta": STATELESS_META | {META_VERSION: "x"}}, STATELESS_ONLY, NEW, None, Fault.UNSUPPORTED_VERSION, {"supported": [E], "requested": "x"}, "x is not served", E, id="discover too"),
+    pytest.param("odd", {"_meta": STATELESS_META | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the method"),
+    pytest.param("tools/call", {"name": 1, "_meta": STATELESS_META | {META_VERSION: "x"}}, ALL_ERAS, NEW, None, Fault.UNSUPPORTED_VERSION, SERVED | {"requested": "x"}, "x is not served", E, id="before the params"),
+    # Not legal in this state
+    pytest.param("initialize", initialize()["params"], ALL_ERAS, OPENING, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already sent", D, id="initialize twice"),
+    pytest.param("initialize", initialize(A)["params"], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_REQUEST, UNSET, "already initialized", D, id="initialize again"),
+    pytest.param("tools/call", CALL, ALL_ERAS, CLOSING, REMEMBERED, Fault.BUSY, UNSET, "shut down", D, id="when closing"),
+    pytest.param("tools/call", CALL | MODERN, ALL_ERAS, CLOSING, None, Fault.BUSY, UNSET, "shut down", E, id="when closing, stateless"),
+    # Unknown or undeclared method
+    *(
+        pytest.param("odd", None, ALL_ERAS, READY, session_peer_of(v), Fault.METHOD_NOT_FOUND, UNSET, f"that a server of revision {v} knows", v, id=f"unknown, {v}")
+        for v in STATEFUL
+    ),
+    pytest.param("odd", MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "that a server of revision 2026-07-28 knows", E, id="unknown, stateless"),
+    pytest.param("ping", MODERN, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "ping", E, id="ping, stateless"),
+    pytest.param("resources/subscribe", {"uri": "a:b"} | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "", E, id="subscribe, stateless", marks=pytest.mark.requirement("RES-6")),
+    pytest.param("logging/setLevel", {"level": "error"} | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, UNSET, "", E, id="setLevel, stateless"),
+    pytest.param("server/discover", None, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "server/discover", D, id="discover in a session"),
+    pytest.param("subscriptions/listen", {"notifications": {}}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "", D, id="listen in a session"),
+    pytest.param("roots/list", None, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "", D, id="a client's method"),
+    pytest.param("initialize", initialize()["params"] | MODERN, ALL_ERAS, NEW, None, Fault.METHOD_NOT_FOUND, SERVED, "initialize", E, id="initialize with an envelope"),
+    pytest.param("initialize", MODERN, STATELESS_ONLY, NEW, None, Fault.METHOD_NOT_FOUND, {"supported": [E]}, "initialize", E, id="the same at a stateless server"),
+    pytest.param("notifications/cancelled", {"requestId": 1}, ALL_ERAS, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "is a notification", D, id="a notification with an id"),
+    pytest.param("notifications/acme/news", None, NEWS_TOO, READY, REMEMBERED, Fault.METHOD_NOT_FOUND, UNSET, "news", D, id="a custom one"),
+    # Invalid params
+    pytest.param("tools/call", {"name": 1}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "the params of tools/call do not fit: Expected `str`", D, id="wrong"),
+    pytest.param("tools/call", None, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "name", D, id="missing"),
+    pytest.param("tools/call", [], ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `array`", D, id="array"),
+    pytest.param("tools/call", {"name": 1} | MODERN, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "do not fit", E, id="wrong, stateless"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {META_CAPABILITIES: {"roots": 5}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "roots", E, id="wrong capabilities"),
+    pytest.param("tools/call", CALL | {"_meta": STATELESS_META | {"io.modelcontextprotocol/logLevel": "loud"}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "loud", E, id="wrong log level"),
+    pytest.param("tools/call", CALL | {"_meta": {"progressToken": 1.5}}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "progressToken", D, id="wrong progress token"),
+    pytest.param("acme/add", {"a": "1"}, ALL_ERAS, READY, REMEMBERED, Fault.INVALID_PARAMS, UNSET, "got `str`", D, id="wrong, custom"),
+    pytest.param("acme/add", {"a": 1, "_meta": STATELESS_META | {"progressToken": {}}}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "progressToken", E, id="wrong _meta, custom"),
+    pytest.param("initialize", {}, ALL_ERAS, NEW, None, Fault.INVALID_PARAMS, UNSET, "the params of initialize do not fit", None, id="initialize"),
+]  # fmt: skip
+
+
+@pytest.mark.requirement(
+    "META-8",
+    "RPC-15",
+    "RPC-18",
+    "VER-1",
+    "VER-6",
+    "VER-15",
+    "CAP-6",
+    "CAP-7",
+    "LIFE-10",
+    "LIFE-12",
+    "PING-5",
+)
+@pytest.mark.parametrize(
+    ("method", "params", "config", "state", "session_peer", "fault", "data", "words", "version"),
+    REFUSED,
+)
+def test_admit_first_failed_check_determines_rejection(
+    method: str,
+    params: Any,
+    config: Config,
+    state: State,
+    session_peer: Peer | None,
+    fault: Fault,
+    data: Any,
+    words: str,
+    version: str | None,
 ) -> None:
-    with pytest.raises(LocalProtocolError, match=words):
-        may_notify(method, peer_of(role, version), role, CONFIGS[role], state)
+    with pytest.raises(RequestRejected) as caught:
+        admitted(method, params, config=config, state=state, session_peer=session_peer)
+    refusal = caught.value
+    assert (refusal.fault, refusal.data, refusal.may_respond) == (fault, data, True)
+    assert (refusal.dialect.version if refusal.dialect is not None else None) == version
+    assert words in refusal.message
+    assert str(refusal) == refusal.message
 
 
-@pytest.mark.requirement("CAP-3")
+def test_admit_long_version_is_truncated_in_message() -> None:
+    with pytest.raises(RequestRejected) as caught:
+        admitted("tools/call", {"_meta": STATELESS_META | {META_VERSION: "x" * 10_000}})
+    assert len(caught.value.message) < 200
+
+
+@pytest.mark.requirement("CAP-6", "CAP-7")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_may_notify_own_undeclared_capability_raises(version: str) -> None:
-    config = server_config(capabilities=t.ServerCapabilities(tools=t.ToolsCapability()))
-    peer = peer_of(SERVER, version)
-    with pytest.raises(
-        LocalProtocolError, match=r"the capability tools\.list_changed, which we did not declare"
-    ):
-        may_notify("notifications/tools/list_changed", peer, SERVER, config, State.READY)
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
+def test_admit_undeclared_server_capability_is_method_not_found(version: str, method: str) -> None:
+    config = server_config(capabilities=t.ServerCapabilities())
+    peer, params = (session_peer_of(version), {}) if DIALECTS[version].stateful else (None, MODERN)
+    state = NEW if peer is None else READY
+    with pytest.raises(RequestRejected, match=f"this server does not offer {method}") as caught:
+        admitted(method, {"name": 1} | params, config=config, state=state, session_peer=peer)
+    assert caught.value.fault is Fault.METHOD_NOT_FOUND
+
+
+@pytest.mark.requirement("CAP-7")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_admit_undeclared_client_capability_is_method_not_found(version: str) -> None:
+    config = client_config(version, capabilities=t.ClientCapabilities())
+    with pytest.raises(RequestRejected, match="this client does not offer roots/list") as caught:
+        admitted(
+            "roots/list",
+            config=config,
+            role=CLIENT,
+            session_peer=Peer(DIALECTS[version], t.ServerCapabilities()),
+        )
+    assert caught.value.fault is Fault.METHOD_NOT_FOUND
+
+
+@pytest.mark.requirement("RPC-27", "RPC-29", "STDIO-8")
+@pytest.mark.parametrize("method", ["ping", "roots/list", "odd"])
+@pytest.mark.parametrize(
+    ("state", "session_peer"),
+    [(READY, Peer(DIALECTS[E], t.ServerCapabilities())), (OPENING, None), (NEW, None)],
+)
+def test_admit_request_at_stateless_client_gets_no_response(
+    method: str, state: State, session_peer: Peer | None
+) -> None:
+    with pytest.raises(RequestRejected) as caught:
+        admitted(
+            method, config=client_config(E), role=CLIENT, state=state, session_peer=session_peer
+        )
+    assert not caught.value.may_respond
+
+
+@pytest.mark.parametrize("method", ["roots/list", "odd"])
+def test_admit_request_while_client_opens_rejected(method: str) -> None:
+    with pytest.raises(RequestRejected, match="has not been initialized") as caught:
+        admitted(method, config=client_config(), role=CLIENT, state=OPENING)
+    assert (caught.value.fault, caught.value.may_respond) == (Fault.INVALID_REQUEST, True)

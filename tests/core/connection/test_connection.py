@@ -34,7 +34,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.messages._incoming import MessageContext
-from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
+from tests.core.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
 from tests.core.helpers import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -44,10 +44,10 @@ from tests.core.helpers import (
     TOOL_CALL,
     VERSIONS,
     B,
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     assert_error,
     assert_rejected,
     call,
@@ -72,19 +72,19 @@ from tests.core.helpers import (
 # -- Facts -----------------------------------------------------------------------------------------
 
 
-def test_connection_repr() -> None:
-    talk = Talk(Connection(SERVER, server_config()))
+def test_connection_repr_shows_state() -> None:
+    harness = ConnectionHarness(Connection(SERVER, server_config()))
     assert (
-        repr(talk.conn)
+        repr(harness.conn)
         == "<Connection server NEW no revision, 0 in flight, 0 calls, 0 bytes queued>"
     )
-    talk = server()
-    talk.receive(call(1))
-    talk.conn.send_request("roots/list")
-    queued = talk.conn.queued()
+    harness = server()
+    harness.receive(call(1))
+    harness.conn.send_request("roots/list")
+    queued = harness.conn.queued()
     assert queued == len('{"jsonrpc":"2.0","id":1,"method":"roots/list"}')
     assert (
-        repr(talk.conn)
+        repr(harness.conn)
         == f"<Connection server READY 2025-11-25, 1 in flight, 1 calls, {queued} bytes queued>"
     )
 
@@ -107,22 +107,22 @@ def test_connection_new_has_nothing_to_do(role: Role) -> None:
 
 def test_connection_with_given_peer_is_ready() -> None:
     peer = Peer(DIALECTS[B], CLIENT_CAPABILITIES)
-    talk = Talk(Connection(SERVER, server_config(), peer=peer))
-    assert talk.conn.state is State.READY
-    assert only_event(talk.receive(call(1)), RequestReceived).peer is peer
+    harness = ConnectionHarness(Connection(SERVER, server_config(), peer=peer))
+    assert harness.conn.state is State.READY
+    assert only_event(harness.receive(call(1)), RequestReceived).peer is peer
 
 
 def test_connection_queued_counts_by_related_request() -> None:
-    talk = server(D)
-    talk.receive(call(1), call("1"))
-    own = talk.conn.send_request("roots/list")
+    harness = server(D)
+    harness.receive(call(1), call("1"))
+    own = harness.conn.send_request("roots/list")
     assert own == 1
-    assert talk.conn.queued(1) == 0
-    talk.conn.send_request("roots/list", related="1")
-    talk.conn.send_result(1, EMPTY)
-    assert talk.conn.queued(1) == len('{"jsonrpc":"2.0","id":1,"result":{}}')
-    assert talk.conn.queued("1") == len('{"jsonrpc":"2.0","id":2,"method":"roots/list"}')
-    assert talk.conn.queued(9) == 0
+    assert harness.conn.queued(1) == 0
+    harness.conn.send_request("roots/list", related="1")
+    harness.conn.send_result(1, EMPTY)
+    assert harness.conn.queued(1) == len('{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert harness.conn.queued("1") == len('{"jsonrpc":"2.0","id":2,"method":"roots/list"}')
+    assert harness.conn.queued(9) == 0
 
 
 # -- Requests that it answers by itself ------------------------------------------------------------
@@ -131,8 +131,8 @@ def test_connection_queued_counts_by_related_request() -> None:
 @pytest.mark.requirement("LIFE-3", "LIFE-4")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_server_handshake_ends_with_peer_ready(version: str) -> None:
-    talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
-    answer = talk.response_to(initialize(version, "i"))
+    harness = ConnectionHarness(Connection(SERVER, server_config(instructions="be kind")))
+    answer = harness.response_to(initialize(version, "i"))
     assert answer["id"] == "i"
     assert answer["result"].keys() == {
         "protocolVersion",
@@ -142,35 +142,39 @@ def test_server_handshake_ends_with_peer_ready(version: str) -> None:
     }
     assert answer["result"]["protocolVersion"] == version
     assert answer["result"]["serverInfo"] == {"name": "server", "version": "2"}
-    assert talk.state() is State.OPENING
-    ready = only_event(talk.receive(INITIALIZED), PeerReady)
-    assert ready.peer == talk.conn.peer == Peer(DIALECTS[version], CLIENT_CAPABILITIES, CLIENT_INFO)
-    assert talk.state() is State.READY
-    assert talk.receive(INITIALIZED) == []  # the second one has no effect
-    assert talk.take_sent() == []
+    assert harness.state() is State.OPENING
+    ready = only_event(harness.receive(INITIALIZED), PeerReady)
+    assert (
+        ready.peer == harness.conn.peer == Peer(DIALECTS[version], CLIENT_CAPABILITIES, CLIENT_INFO)
+    )
+    assert harness.state() is State.READY
+    assert harness.receive(INITIALIZED) == []  # the second one has no effect
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("LIFE-9", "LIFE-11")
 def test_server_request_before_initialized_accepted() -> None:
     """Over HTTP, requests can overtake the notification that ends the handshake."""
-    talk = Talk(Connection(SERVER, server_config()))
-    talk.response_to(initialize(D))
-    event = only_event(talk.receive(call(1)), RequestReceived)
+    harness = ConnectionHarness(Connection(SERVER, server_config()))
+    harness.response_to(initialize(D))
+    event = only_event(harness.receive(call(1)), RequestReceived)
     with pytest.raises(LocalProtocolError, match="not open yet"):
-        talk.conn.send_request("roots/list")
-    talk.conn.send_notification(
+        harness.conn.send_request("roots/list")
+    harness.conn.send_notification(
         "notifications/message", t.LoggingMessageParams(level="error", data=1)
     )
     # During a request of the client, the server may send requests.
-    assert talk.conn.send_request("roots/list", related=event.id) == 1
-    assert len(talk.take_sent()) == 2
+    assert harness.conn.send_request("roots/list", related=event.id) == 1
+    assert len(harness.take_sent()) == 2
 
 
 @pytest.mark.requirement("PING-1", "PING-2")
 @pytest.mark.parametrize("role", Role)
 def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
-    talk = Talk(Connection(role, server_config() if role is SERVER else client_config()))
-    assert talk.response_to(ping(1)) == result(1)
+    harness = ConnectionHarness(
+        Connection(role, server_config() if role is SERVER else client_config())
+    )
+    assert harness.response_to(ping(1)) == result(1)
     for version in STATEFUL:
         assert opened(role, version).response_to(
             request("p", "ping", {"_meta": {"a": 1}})
@@ -178,9 +182,9 @@ def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
 
 
 @pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
-def test_server_discover_result() -> None:
-    talk = Talk(Connection(SERVER, server_config(instructions="be kind")))
-    found = talk.response_to(stateless_request(1, "server/discover"))["result"]
+def test_server_discover_result_has_all_members() -> None:
+    harness = ConnectionHarness(Connection(SERVER, server_config(instructions="be kind")))
+    found = harness.response_to(stateless_request(1, "server/discover"))["result"]
     assert found.pop("capabilities").keys() == {
         "tools",
         "resources",
@@ -196,18 +200,18 @@ def test_server_discover_result() -> None:
         "cacheScope": "private",
         "instructions": "be kind",
     }
-    assert talk.conn.state is State.NEW
+    assert harness.conn.state is State.NEW
 
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_set_level_is_stored_in_peer(version: str) -> None:
-    talk = server(version)
-    assert talk.response_to(request(1, "logging/setLevel", {"level": "error"})) == result(1)
-    assert only_event(talk.receive(call(2)), RequestReceived).peer.log_level == "error"
-    refused = talk.error_response_to(request(3, "logging/setLevel", {"level": "loud"}))
+    harness = server(version)
+    assert harness.response_to(request(1, "logging/setLevel", {"level": "error"})) == result(1)
+    assert only_event(harness.receive(call(2)), RequestReceived).peer.log_level == "error"
+    refused = harness.error_response_to(request(3, "logging/setLevel", {"level": "loud"}))
     assert_error(refused, -32602, 3, "loud")
-    assert talk.conn.peer is not None
-    assert talk.conn.peer.log_level == "error"
+    assert harness.conn.peer is not None
+    assert harness.conn.peer.log_level == "error"
 
 
 # -- Requests that become events -------------------------------------------------------------------
@@ -215,97 +219,100 @@ def test_set_level_is_stored_in_peer(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_received_has_all_attributes(version: str) -> None:
-    talk = server(version)
+    harness = server(version)
     params = {"name": "t", "arguments": {"a": 1}, "future": True}
     message = (
         request(7, "tools/call", params)
         if DIALECTS[version].stateful
         else stateless_request(7, "tools/call", params)
     )
-    event = only_event(talk.receive(message), RequestReceived)
+    event = only_event(harness.receive(message), RequestReceived)
     assert (event.id, event.related) == (7, None)
     assert event.method is DIALECTS[version].receives[SERVER]["tools/call"]
     assert (event.params.name, event.params.arguments) == ("t", Raw(b'{"a":1}'))
     assert b'"future":true' in bytes(event.raw)
     assert event.peer.dialect.version == version
-    assert talk.conn.in_flight == 1
-    assert talk.conn.send_result(7, EMPTY)
-    assert talk.conn.in_flight == 0
-    assert single(talk.take_sent())["id"] == 7
+    assert harness.conn.in_flight == 1
+    assert harness.conn.send_result(7, EMPTY)
+    assert harness.conn.in_flight == 0
+    assert single(harness.take_sent())["id"] == 7
 
 
 def test_request_received_without_params_has_empty_raw() -> None:
-    talk = server()
-    assert only_event(talk.receive(request(1, "tools/list")), RequestReceived).raw == b"{}"
+    harness = server()
+    assert only_event(harness.receive(request(1, "tools/list")), RequestReceived).raw == b"{}"
 
 
 @pytest.mark.requirement("RPC-18")
 def test_send_error_sends_error_response() -> None:
-    talk = server()
-    talk.receive(call(1))
-    assert talk.conn.send_error(
+    harness = server()
+    harness.receive(call(1))
+    assert harness.conn.send_error(
         1, t.ErrorData(code=-32603, message="internal error", data={"ref": 1})
     )
-    assert talk.take_sent() == [error(1, -32603, "internal error", data={"ref": 1})]
+    assert harness.take_sent() == [error(1, -32603, "internal error", data={"ref": 1})]
 
 
 @pytest.mark.parametrize("id", [2, "1", 0])
 def test_send_result_to_unknown_request_raises(id: Any) -> None:
-    talk = server()
-    talk.receive(call(1))
+    harness = server()
+    harness.receive(call(1))
     sends: list[Callable[[], bool]] = [
-        lambda: talk.conn.send_result(id, EMPTY),
-        lambda: talk.conn.send_error(id, ERROR),
+        lambda: harness.conn.send_result(id, EMPTY),
+        lambda: harness.conn.send_error(id, ERROR),
     ]
     for send in sends:
         with pytest.raises(LocalProtocolError, match=f"no request {id!r} to answer"):
             send()
-    assert talk.take_sent() == []
+    assert harness.take_sent() == []
 
 
 def test_send_error_after_result_raises() -> None:
-    talk = server()
-    talk.receive(call(1))
-    talk.conn.send_result(1, EMPTY)
+    harness = server()
+    harness.receive(call(1))
+    harness.conn.send_result(1, EMPTY)
     with pytest.raises(LocalProtocolError, match="answered before"):
-        talk.conn.send_error(1, ERROR)
+        harness.conn.send_error(1, ERROR)
 
 
 def test_send_result_not_json_leaves_request_open() -> None:
-    talk = server()
-    talk.receive(call(1))
+    harness = server()
+    harness.receive(call(1))
     sends: list[Callable[[], bool]] = [
-        lambda: talk.conn.send_result(1, {"a": NotJson()}),
-        lambda: talk.conn.send_error(1, t.ErrorData(code=1, message="m", data=NotJson())),
+        lambda: harness.conn.send_result(1, {"a": NotJson()}),
+        lambda: harness.conn.send_error(1, t.ErrorData(code=1, message="m", data=NotJson())),
     ]
     for send in sends:
         with pytest.raises(TypeError):
             send()
-    assert talk.conn.send_error(1, ERROR)
-    assert talk.take_sent() == [error(1)]
+    assert harness.conn.send_error(1, ERROR)
+    assert harness.take_sent() == [error(1)]
 
 
 @pytest.mark.requirement("RPC-4", "RPC-5")
 def test_request_id_after_response_may_be_reused() -> None:
     for version in VERSIONS:
-        talk = server(version)
+        harness = server(version)
         for _ in range(2):
-            only_event(talk.receive(call(1, version)), RequestReceived)
+            only_event(harness.receive(call(1, version)), RequestReceived)
             assert_error(
-                talk.error_response_to(call(1, version)), -32600, 1, "request id 1 is still in use"
+                harness.error_response_to(call(1, version)),
+                -32600,
+                1,
+                "request id 1 is still in use",
             )
-            talk.conn.send_result(1, EMPTY)
-            assert single(talk.take_sent())["id"] == 1
+            harness.conn.send_result(1, EMPTY)
+            assert single(harness.take_sent())["id"] == 1
 
 
 def test_received_events_have_related_request() -> None:
-    talk = client()
-    talk.conn.receive_message(encoded(request(1, "roots/list")), 0.0, MessageContext(5))
-    assert only_event(talk.events(), RequestReceived).related == 5
-    talk.conn.receive_message(
+    harness = client()
+    harness.conn.receive_message(encoded(request(1, "roots/list")), 0.0, MessageContext(5))
+    assert only_event(harness.events(), RequestReceived).related == 5
+    harness.conn.receive_message(
         encoded(notification("notifications/tools/list_changed")), 0.0, MessageContext(6)
     )
-    assert only_event(talk.events(), NotificationReceived).related == 6
+    assert only_event(harness.events(), NotificationReceived).related == 6
 
 
 # -- Notifications ---------------------------------------------------------------------------------
@@ -313,7 +320,7 @@ def test_received_events_have_related_request() -> None:
 
 @pytest.mark.requirement("RPC-14", "RPC-19", "CXL-11", "PROG-13")
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         notification("notifications/odd"),
         notification("tools/call", TOOL_CALL),
@@ -327,15 +334,15 @@ def test_received_events_have_related_request() -> None:
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_notification_without_effect_ignored(version: str, told: Message) -> None:
-    talk = server(version)
-    assert talk.receive(told) == []
-    assert talk.take_sent() == []
+def test_notification_without_effect_ignored(version: str, message: Message) -> None:
+    harness = server(version)
+    assert harness.receive(message) == []
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("RPC-14", "CXL-11")
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         notification("notifications/cancelled", {"requestId": 1.5}),
         notification("notifications/cancelled", []),
@@ -344,19 +351,19 @@ def test_notification_without_effect_ignored(version: str, told: Message) -> Non
     ],
 )
 @pytest.mark.parametrize("version", STATEFUL)
-def test_notification_invalid_params_reported_not_answered(version: str, told: Message) -> None:
-    talk = server(version)
-    assert_rejected(talk.receive(told), f"the params of {told['method']} do not fit")
-    assert talk.take_sent() == []
+def test_notification_invalid_params_reported_not_answered(version: str, message: Message) -> None:
+    harness = server(version)
+    assert_rejected(harness.receive(message), f"the params of {message['method']} do not fit")
+    assert harness.take_sent() == []
 
 
 def test_notification_becomes_event() -> None:
-    talk = server()
+    harness = server()
     event = only_event(
-        talk.receive(notification("notifications/roots/list_changed")), NotificationReceived
+        harness.receive(notification("notifications/roots/list_changed")), NotificationReceived
     )
     assert event.method.name == "notifications/roots/list_changed"
-    assert event.peer is talk.conn.peer
+    assert event.peer is harness.conn.peer
     message = notification(
         "notifications/message", {"level": "error", "data": {"a": 1}, "logger": "l"}
     )
@@ -365,18 +372,18 @@ def test_notification_becomes_event() -> None:
         assert event.params == t.LoggingMessageParams(level="error", data={"a": 1}, logger="l")
 
 
-@pytest.mark.parametrize("told", [notification("notifications/roots/list_changed"), INITIALIZED])
-def test_notification_before_handshake_ignored(told: Message) -> None:
-    talk = Talk(Connection(SERVER, server_config()))
-    assert talk.receive(told) == []
-    assert talk.conn.state is State.NEW
+@pytest.mark.parametrize("message", [notification("notifications/roots/list_changed"), INITIALIZED])
+def test_notification_before_handshake_ignored(message: Message) -> None:
+    harness = ConnectionHarness(Connection(SERVER, server_config()))
+    assert harness.receive(message) == []
+    assert harness.conn.state is State.NEW
 
 
 def test_initialized_at_client_ignored() -> None:
-    talk = Talk(Connection(CLIENT, client_config(D)))
-    talk.conn.open(0.0)
-    assert talk.receive(INITIALIZED) == []
-    assert talk.conn.state is State.OPENING
+    harness = ConnectionHarness(Connection(CLIENT, client_config(D)))
+    harness.conn.open(0.0)
+    assert harness.receive(INITIALIZED) == []
+    assert harness.conn.state is State.OPENING
 
 
 # -- What we ask -----------------------------------------------------------------------------------
@@ -385,33 +392,33 @@ def test_initialized_at_client_ignored() -> None:
 @pytest.mark.requirement("RPC-2", "RPC-4", "META-6")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_send_request_gets_result_with_token(version: str) -> None:
-    talk = client(version)
-    ids = [talk.conn.send_request("tools/list", token=i) for i in range(3)]
+    harness = client(version)
+    ids = [harness.conn.send_request("tools/list", token=i) for i in range(3)]
     assert len(set(ids)) == 3
-    said = talk.take_sent()
-    assert [message["id"] for message in said] == ids
-    assert all(message["method"] == "tools/list" for message in said)
-    assert ["params" in message for message in said] == [not DIALECTS[version].stateful] * 3
+    sent = harness.take_sent()
+    assert [message["id"] for message in sent] == ids
+    assert all(message["method"] == "tools/list" for message in sent)
+    assert ["params" in message for message in sent] == [not DIALECTS[version].stateful] * 3
     for id in reversed(ids):  # answers come in any order
-        event = only_event(talk.receive(result(id, {"tools": []})), ResultReceived)
+        event = only_event(harness.receive(result(id, {"tools": []})), ResultReceived)
         assert (event.id, event.token) == (id, ids.index(id))
 
 
 @pytest.mark.requirement("RPC-6")
 def test_response_matched_by_id_and_type() -> None:
-    talk = client()
-    id: Any = talk.conn.send_request("tools/list")
-    assert talk.receive(result(str(id), {"tools": []})) == []
-    assert talk.receive(result(id + 1, {"tools": []})) == []
-    only_event(talk.receive(result(id, {"tools": []})), ResultReceived)
-    assert talk.receive(result(id, {"tools": []})) == []  # the second one has no effect
-    assert talk.receive(error(id)) == []
+    harness = client()
+    id: Any = harness.conn.send_request("tools/list")
+    assert harness.receive(result(str(id), {"tools": []})) == []
+    assert harness.receive(result(id + 1, {"tools": []})) == []
+    only_event(harness.receive(result(id, {"tools": []})), ResultReceived)
+    assert harness.receive(result(id, {"tools": []})) == []  # the second one has no effect
+    assert harness.receive(error(id)) == []
 
 
 def test_error_response_becomes_error_received() -> None:
-    talk = client()
-    id = talk.conn.send_request("tools/list", token="t")
-    event = only_event(talk.receive(error(id, -32601, "unknown", data=[1])), ErrorReceived)
+    harness = client()
+    id = harness.conn.send_request("tools/list", token="t")
+    event = only_event(harness.receive(error(id, -32601, "unknown", data=[1])), ErrorReceived)
     assert isinstance(event.error, PeerError)
     assert (event.error.code, event.error.message, event.error.data, event.token) == (
         -32601,
@@ -433,17 +440,17 @@ def test_error_response_becomes_error_received() -> None:
 )
 @pytest.mark.parametrize("version", VERSIONS)
 def test_invalid_response_fails_its_request(version: str, answer: str, words: str) -> None:
-    talk = client(version)
-    id = talk.conn.send_request("tools/list", token="t")
-    talk.take_sent()
-    rejected, failed = talk.receive(answer % id)
+    harness = client(version)
+    id = harness.conn.send_request("tools/list", token="t")
+    harness.take_sent()
+    rejected, failed = harness.receive(answer % id)
     assert isinstance(rejected, MessageRejected)
     assert isinstance(failed, ErrorReceived)
     assert (failed.id, failed.token) == (id, "t")
     assert type(failed.error) is RemoteProtocolError
     assert words in str(failed.error)
-    assert talk.take_sent() == []
-    assert talk.receive(result(id, {"tools": []})) == []
+    assert harness.take_sent() == []
+    assert harness.receive(result(id, {"tools": []})) == []
 
 
 @pytest.mark.requirement("RPC-8")
@@ -451,32 +458,32 @@ def test_invalid_response_fails_its_request(version: str, answer: str, words: st
     "message", [error(None), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}]
 )
 def test_error_response_without_id_only_reported(message: Message) -> None:
-    talk = client()
-    talk.conn.send_request("tools/list")
-    talk.take_sent()
-    assert_rejected(talk.receive(message), "the peer could not parse our message: no")
-    assert talk.take_sent() == []
+    harness = client()
+    harness.conn.send_request("tools/list")
+    harness.take_sent()
+    assert_rejected(harness.receive(message), "the peer could not parse our message: no")
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("LIFE-8", "LIFE-24")
 def test_send_request_before_open_or_after_close_raises() -> None:
-    talk = Talk(Connection(CLIENT, client_config()))
+    harness = ConnectionHarness(Connection(CLIENT, client_config()))
     for _ in range(2):
         with pytest.raises(LocalProtocolError, match="not open yet"):
-            talk.conn.send_request("tools/list")
+            harness.conn.send_request("tools/list")
         with pytest.raises(LocalProtocolError, match="not open yet"):
-            talk.conn.send_notification("notifications/roots/list_changed")
-        if talk.conn.state is State.NEW:
-            talk.conn.open(0.0)
-    talk.conn.close()
+            harness.conn.send_notification("notifications/roots/list_changed")
+        if harness.conn.state is State.NEW:
+            harness.conn.open(0.0)
+    harness.conn.close()
     with pytest.raises(LocalProtocolError, match="the connection is closed"):
-        talk.conn.send_request("tools/list")
+        harness.conn.send_request("tools/list")
     with pytest.raises(LocalProtocolError, match="the connection is closed"):
-        talk.conn.send_notification("notifications/roots/list_changed")
+        harness.conn.send_notification("notifications/roots/list_changed")
 
 
 def test_send_request_invalid_sends_nothing_and_uses_no_id() -> None:
-    talk = client()
+    harness = client()
     mistakes: list[tuple[str, Any, Any]] = [
         ("notifications/cancelled", None, None),
         ("roots/list", None, None),
@@ -485,30 +492,30 @@ def test_send_request_invalid_sends_nothing_and_uses_no_id() -> None:
     ]
     for method, params, meta in mistakes:
         with pytest.raises(LocalProtocolError):
-            talk.conn.send_request(method, params, meta=meta)
+            harness.conn.send_request(method, params, meta=meta)
     with pytest.raises(TypeError):
-        talk.conn.send_request("tools/call", {"name": NotJson()})
-    assert talk.take_sent() == []
-    assert talk.conn.send_request("tools/list") == 2  # 1 was the handshake
+        harness.conn.send_request("tools/call", {"name": NotJson()})
+    assert harness.take_sent() == []
+    assert harness.conn.send_request("tools/list") == 2  # 1 was the handshake
 
 
 def test_send_request_custom_method_returns_dict() -> None:
-    talk = client(E)
-    id = talk.conn.send_request("acme/add", {"a": 1, "_meta": {"b": 2}}, token="t")
-    params = single(talk.take_sent())["params"]
+    harness = client(E)
+    id = harness.conn.send_request("acme/add", {"a": 1, "_meta": {"b": 2}}, token="t")
+    params = single(harness.take_sent())["params"]
     assert (params["a"], params["_meta"]["b"]) == (1, 2)
-    event = only_event(talk.receive(result(id, {"sum": 1})), ResultReceived)
+    event = only_event(harness.receive(result(id, {"sum": 1})), ResultReceived)
     assert (event.result, event.token) == ({"sum": 1}, "t")
 
 
 def test_send_notification_encodes_params() -> None:
-    talk = server()
-    talk.conn.send_notification("notifications/tools/list_changed")
-    talk.conn.send_notification(
+    harness = server()
+    harness.conn.send_notification("notifications/tools/list_changed")
+    harness.conn.send_notification(
         "notifications/resources/updated", t.ResourceUpdatedParams(uri="x:y")
     )
-    talk.conn.send_notification("notifications/acme/news", {"a": 1})
-    assert talk.take_sent() == [
+    harness.conn.send_notification("notifications/acme/news", {"a": 1})
+    assert harness.take_sent() == [
         notification("notifications/tools/list_changed"),
         notification("notifications/resources/updated", {"uri": "x:y"}),
         notification("notifications/acme/news", {"a": 1}),
@@ -517,32 +524,32 @@ def test_send_notification_encodes_params() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_send_notification_related_to_ended_request_raises(version: str) -> None:
-    talk = server(version)
-    talk.receive(call(1, version))
-    talk.conn.send_notification(
+    harness = server(version)
+    harness.receive(call(1, version))
+    harness.conn.send_notification(
         "notifications/message", t.LoggingMessageParams(level="info", data=1), related=1
     )
-    (message,) = talk.conn.messages_to_send()
+    (message,) = harness.conn.messages_to_send()
     assert (message.kind, message.related, message.method) == (
         MessageKind.NOTIFICATION,
         1,
         "notifications/message",
     )
-    talk.receive(cancelled(1))
+    harness.receive(cancelled(1))
     for id in (1, 2):
         with pytest.raises(LocalProtocolError, match=f"request {id} is over"):
-            talk.conn.send_notification("notifications/message", related=id)
+            harness.conn.send_notification("notifications/message", related=id)
 
 
 def test_messages_to_send_have_routing_data() -> None:
-    talk = server()
-    talk.receive(call("a", progressToken=1))
-    id = talk.conn.send_request("roots/list", related="a")
-    talk.conn.send_progress("a", 1)
-    talk.conn.send_cancel(id)
-    talk.conn.send_result("a", EMPTY)
-    talk.conn.send_notification("notifications/tools/list_changed")
-    found = talk.conn.messages_to_send()
+    harness = server()
+    harness.receive(call("a", progressToken=1))
+    id = harness.conn.send_request("roots/list", related="a")
+    harness.conn.send_progress("a", 1)
+    harness.conn.send_cancel(id)
+    harness.conn.send_result("a", EMPTY)
+    harness.conn.send_notification("notifications/tools/list_changed")
+    found = harness.conn.messages_to_send()
     assert [(m.kind, m.id, m.related, m.method) for m in found] == [
         (MessageKind.REQUEST, id, "a", "roots/list"),
         (MessageKind.NOTIFICATION, None, "a", "notifications/progress"),
@@ -551,8 +558,8 @@ def test_messages_to_send_have_routing_data() -> None:
         (MessageKind.NOTIFICATION, None, None, "notifications/tools/list_changed"),
     ]
     assert all(isinstance(message, Outgoing) for message in found)
-    assert talk.conn.messages_to_send() == []
-    assert talk.conn.queued() == 0
+    assert harness.conn.messages_to_send() == []
+    assert harness.conn.queued() == 0
 
 
 @pytest.mark.requirement("RPC-17", "STDIO-6", "DEC-3")
@@ -560,21 +567,21 @@ def test_messages_to_send_have_routing_data() -> None:
 @pytest.mark.parametrize("bad", ["nope", "{}", '{"jsonrpc":"2.0","id":null,"method":"ping"}', "[]"])
 def test_invalid_message_answered_by_server_only(version: str, bad: str) -> None:
     """A client only reports it, because the message may be no request."""
-    talk = server(version)
+    harness = server(version)
     assert_error(
-        talk.error_response_to(bad),
+        harness.error_response_to(bad),
         -32700 if bad == "nope" else -32600,
         ... if version == D else None,
     )
-    talk = client(version)
-    assert_rejected(talk.receive(bad))
-    assert talk.take_sent() == []
+    harness = client(version)
+    assert_rejected(harness.receive(bad))
+    assert harness.take_sent() == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_client_answers_invalid_request_with_id(version: str) -> None:
-    talk = client(version)
-    assert_rejected(talk.receive('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
+    harness = client(version)
+    assert_rejected(harness.receive('{"jsonrpc":"1.0","id":7,"method":"ping"}'))
     if DIALECTS[version].stateful:
-        assert_error(single(talk.take_sent()), -32600, 7)
-    assert talk.take_sent() == []  # in a stateless revision a server sends no requests
+        assert_error(single(harness.take_sent()), -32600, 7)
+    assert harness.take_sent() == []  # in a stateless revision a server sends no requests

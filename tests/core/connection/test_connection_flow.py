@@ -22,14 +22,14 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core import types as t
-from tests.core.connection_setup import CLIENT, EMPTY, ERROR, SERVER
+from tests.core.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER
 from tests.core.helpers import (
     VERSIONS,
     B,
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     assert_error,
     assert_rejected,
     call,
@@ -59,63 +59,71 @@ from tests.core.helpers import (
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("token", [0, 7, "", "seven"])
 def test_send_progress_requires_token_and_increase(version: str, token: Any) -> None:
-    talk = server(version)
-    talk.receive(call(1, version, progressToken=token), call(2, version))
-    told = [
-        talk.conn.send_progress(1, *values)
+    harness = server(version)
+    harness.receive(call(1, version, progressToken=token), call(2, version))
+    sent = [
+        harness.conn.send_progress(1, *values)
         for values in ((0.5,), (0.5,), (0.25, 1), (1.5, 2, "soon"), (1.5,))
     ]
-    assert told == [True, False, False, True, False]
-    first, second = talk.take_sent()
+    assert sent == [True, False, False, True, False]
+    first, second = harness.take_sent()
     assert first == notification(
         "notifications/progress", {"progressToken": token, "progress": 0.5}
     )
     assert second["params"].pop("message", None) == (None if version == VERSIONS[0] else "soon")
     assert second["params"] == {"progressToken": token, "progress": 1.5, "total": 2}
-    assert not talk.conn.send_progress(2, 1)  # no token
-    assert not talk.conn.send_progress(3, 1)
-    talk.conn.send_result(1, EMPTY)
-    assert not talk.conn.send_progress(1, 9)
-    assert len(talk.take_sent()) == 1
+    assert not harness.conn.send_progress(2, 1)  # no token
+    assert not harness.conn.send_progress(3, 1)
+    harness.conn.send_result(1, EMPTY)
+    assert not harness.conn.send_progress(1, 9)
+    assert len(harness.take_sent()) == 1
 
 
 @pytest.mark.requirement("CXL-7")
 def test_send_progress_after_cancellation_sends_nothing() -> None:
-    talk = server()
-    talk.receive(call(1, progressToken=1), cancelled(1))
-    assert not talk.conn.send_progress(1, 1)
-    assert talk.take_sent() == []
+    harness = server()
+    harness.receive(call(1, progressToken=1), cancelled(1))
+    assert not harness.conn.send_progress(1, 1)
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("PROG-2", "PROG-13", "META-14")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_progress_received_requires_request_and_increase(version: str) -> None:
-    talk = client(version)
-    id = talk.conn.send_request("tools/list", token="t", progress=True)
-    quiet = talk.conn.send_request("tools/list")
+    harness = client(version)
+    id = harness.conn.send_request("tools/list", token="t", progress=True)
+    quiet = harness.conn.send_request("tools/list")
     assert [
         message.get("params", {}).get("_meta", {}).get("progressToken")
-        for message in talk.take_sent()
+        for message in harness.take_sent()
     ] == [
         id,
         None,
     ]
 
-    def told(token: Any, progress: Any) -> Message:
+    def progress_message(token: Any, progress: Any) -> Message:
         return notification(
             "notifications/progress",
             {"progressToken": token, "progress": progress, "total": 9, "message": "m"},
         )
 
-    event = only_event(talk.receive(told(id, 1)), ProgressReceived)
+    event = only_event(harness.receive(progress_message(id, 1)), ProgressReceived)
     assert event == ProgressReceived(id, 1, 9, "m", "t")
     assert (
-        talk.receive(told(id, 1), told(id, 0.5), told(str(id), 2), told(99, 2), told(quiet, 2))
+        harness.receive(
+            progress_message(id, 1),
+            progress_message(id, 0.5),
+            progress_message(str(id), 2),
+            progress_message(99, 2),
+            progress_message(quiet, 2),
+        )
         == []
     )
-    assert only_event(talk.receive(told(id, 1.25)), ProgressReceived).progress == 1.25
-    talk.receive(result(id, {"tools": []}))
-    assert talk.receive(told(id, 2)) == []
+    assert (
+        only_event(harness.receive(progress_message(id, 1.25)), ProgressReceived).progress == 1.25
+    )
+    harness.receive(result(id, {"tools": []}))
+    assert harness.receive(progress_message(id, 2)) == []
 
 
 # -- Cancellation ----------------------------------------------------------------------------------
@@ -125,208 +133,210 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("reason", [None, "enough"])
 def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> None:
-    talk = client(version)
-    id = talk.conn.send_request("tools/list", progress=True)
-    talk.take_sent()
-    talk.conn.send_cancel(id, reason)
-    assert talk.take_sent() == [cancelled(id, reason)]
-    talk.conn.send_cancel(id)  # the second one has no effect
-    talk.conn.send_cancel(99)
-    assert talk.take_sent() == []
+    harness = client(version)
+    id = harness.conn.send_request("tools/list", progress=True)
+    harness.take_sent()
+    harness.conn.send_cancel(id, reason)
+    assert harness.take_sent() == [cancelled(id, reason)]
+    harness.conn.send_cancel(id)  # the second one has no effect
+    harness.conn.send_cancel(99)
+    assert harness.take_sent() == []
     late = [
         notification("notifications/progress", {"progressToken": id, "progress": 1}),
         result(id, {"tools": []}),
         error(id),
     ]
-    assert talk.receive(*late) == []
-    assert talk.take_sent() == []
+    assert harness.receive(*late) == []
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("CXL-4", "LIFE-16")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
-    talk = Talk(Connection(CLIENT, client_config(version)))
-    talk.conn.open(0.0)
-    asked = single(talk.take_sent())
-    talk.conn.send_cancel(asked["id"])
-    assert talk.take_sent() == []
-    assert talk.receive(error(asked["id"])) != []  # the response is still processed
+    harness = ConnectionHarness(Connection(CLIENT, client_config(version)))
+    harness.conn.open(0.0)
+    sent = single(harness.take_sent())
+    harness.conn.send_cancel(sent["id"])
+    assert harness.take_sent() == []
+    assert harness.receive(error(sent["id"])) != []  # the response is still processed
 
 
 @pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_cancelled_keeps_id_until_handler_returns(version: str) -> None:
-    talk = server(version)
-    talk.receive(call(1, version))
-    assert talk.receive(cancelled("1")) == []
-    assert talk.receive(cancelled(1, "enough")) == [RequestCancelled(1, "enough")]
-    assert talk.receive(cancelled(1)) == []
-    assert talk.conn.in_flight == 1
-    assert_error(talk.error_response_to(call(1, version)), -32600, 1, "still in use")
-    assert not talk.conn.send_result(1, EMPTY)
-    assert talk.conn.in_flight == 0
-    assert talk.take_sent() == []
-    assert talk.receive(cancelled(1)) == []
-    only_event(talk.receive(call(1, version)), RequestReceived)
-    talk.receive(cancelled(1))
-    assert not talk.conn.send_error(1, ERROR)
-    assert talk.take_sent() == []
+    harness = server(version)
+    harness.receive(call(1, version))
+    assert harness.receive(cancelled("1")) == []
+    assert harness.receive(cancelled(1, "enough")) == [RequestCancelled(1, "enough")]
+    assert harness.receive(cancelled(1)) == []
+    assert harness.conn.in_flight == 1
+    assert_error(harness.error_response_to(call(1, version)), -32600, 1, "still in use")
+    assert not harness.conn.send_result(1, EMPTY)
+    assert harness.conn.in_flight == 0
+    assert harness.take_sent() == []
+    assert harness.receive(cancelled(1)) == []
+    only_event(harness.receive(call(1, version)), RequestReceived)
+    harness.receive(cancelled(1))
+    assert not harness.conn.send_error(1, ERROR)
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("CXL-6")
 def test_waiting_request_cancelled_never_becomes_event() -> None:
-    talk = server(in_flight=1)
-    assert type_names(talk.receive(call(1), call(2), call("2"), cancelled(2))) == [
+    harness = server(in_flight=1)
+    assert type_names(harness.receive(call(1), call(2), call("2"), cancelled(2))) == [
         "RequestReceived"
     ]
-    talk.conn.send_result(1, EMPTY)
-    assert only_event(talk.events(), RequestReceived).id == "2"
+    harness.conn.send_result(1, EMPTY)
+    assert only_event(harness.events(), RequestReceived).id == "2"
 
 
 @pytest.mark.requirement("CXL-18")
 @pytest.mark.parametrize("id", [1, "1"])
 def test_related_requests_end_with_their_request(id: Any) -> None:
     other = str(id) if isinstance(id, int) else int(id)
-    talk = server()
-    talk.receive(call(id), call(other))
-    asked = talk.conn.send_request("roots/list", related=id, token="mine")
-    kept = talk.conn.send_request("roots/list", related=other, token="other")
-    free = talk.conn.send_request("roots/list", token="free")
-    talk.take_sent()
-    assert talk.receive(cancelled(id)) == [RequestCancelled(id)]
-    assert talk.take_sent() == [cancelled(asked, "the request it was made for is over")]
-    assert talk.receive(result(asked, {"roots": []})) == []
-    talk.conn.send_result(other, EMPTY)  # sent before the response to the nested request
-    assert [message.get("method") for message in talk.take_sent()] == [
+    harness = server()
+    harness.receive(call(id), call(other))
+    sent = harness.conn.send_request("roots/list", related=id, token="mine")
+    kept = harness.conn.send_request("roots/list", related=other, token="other")
+    free = harness.conn.send_request("roots/list", token="free")
+    harness.take_sent()
+    assert harness.receive(cancelled(id)) == [RequestCancelled(id)]
+    assert harness.take_sent() == [cancelled(sent, "the request it was made for is over")]
+    assert harness.receive(result(sent, {"roots": []})) == []
+    harness.conn.send_result(other, EMPTY)  # sent before the response to the nested request
+    assert [message.get("method") for message in harness.take_sent()] == [
         "notifications/cancelled",
         None,
     ]
-    assert talk.receive(result(kept, {"roots": []})) == []
-    assert only_event(talk.receive(result(free, {"roots": []})), ResultReceived).token == "free"
+    assert harness.receive(result(kept, {"roots": []})) == []
+    assert only_event(harness.receive(result(free, {"roots": []})), ResultReceived).token == "free"
 
 
 # -- Limits and waiting ----------------------------------------------------------------------------
 
 
 def test_requests_over_in_flight_wait_while_others_pass() -> None:
-    talk = server(in_flight=2, waiting=2)
-    events = talk.receive(call(1), call(2), call(3), ping(), cancelled(2), call(4))
+    harness = server(in_flight=2, waiting=2)
+    events = harness.receive(call(1), call(2), call(3), ping(), cancelled(2), call(4))
     assert type_names(events) == ["RequestReceived", "RequestReceived", "RequestCancelled"]
-    assert talk.take_sent() == [result("ping")]
-    assert talk.conn.in_flight == 2
-    assert talk.paused()
-    talk.conn.send_result(2, EMPTY)
-    assert only_event(talk.events(), RequestReceived).id == 3
-    assert not talk.paused()
+    assert harness.take_sent() == [result("ping")]
+    assert harness.conn.in_flight == 2
+    assert harness.paused()
+    harness.conn.send_result(2, EMPTY)
+    assert only_event(harness.events(), RequestReceived).id == 3
+    assert not harness.paused()
 
 
 @pytest.mark.requirement("DEC-12")
 def test_full_waiting_queue_pauses_until_timeout() -> None:
-    talk = server(in_flight=1, waiting=1, pause=5.0)
-    talk.now = 10.0
-    assert type_names(talk.receive(call(1), call(2), call(3), ping())) == ["RequestReceived"]
-    assert talk.paused()
-    assert talk.conn.next_deadline() == 15.0
-    assert talk.advance_time(4.9) == []
-    assert talk.paused()
+    harness = server(in_flight=1, waiting=1, pause=5.0)
+    harness.now = 10.0
+    assert type_names(harness.receive(call(1), call(2), call(3), ping())) == ["RequestReceived"]
+    assert harness.paused()
+    assert harness.conn.next_deadline() == 15.0
+    assert harness.advance_time(4.9) == []
+    assert harness.paused()
     # Until the queue has room, requests are rejected; other messages are processed.
-    assert_rejected(talk.advance_time(0.2), "too many requests")
-    assert not talk.paused()
-    refused, pong = talk.take_sent()
+    assert_rejected(harness.advance_time(0.2), "too many requests")
+    assert not harness.paused()
+    refused, pong = harness.take_sent()
     assert_error(refused, -32000, 3, "ask again later")
     assert pong == result("ping")
-    assert talk.conn.next_deadline() is None
-    talk.conn.send_result(1, EMPTY)
-    assert only_event(talk.events(), RequestReceived).id == 2
-    assert talk.receive(call(4), call(5)) == []
-    assert talk.paused()  # and the timeout begins again
-    assert talk.conn.next_deadline() == pytest.approx(20.1)
+    assert harness.conn.next_deadline() is None
+    harness.conn.send_result(1, EMPTY)
+    assert only_event(harness.events(), RequestReceived).id == 2
+    assert harness.receive(call(4), call(5)) == []
+    assert harness.paused()  # and the timeout begins again
+    assert harness.conn.next_deadline() == pytest.approx(20.1)
 
 
 @pytest.mark.requirement("ERR-9")
-def test_busy_rejection_code_of_newest_revision() -> None:
-    talk = server(E, in_flight=1, waiting=0)
-    talk.receive(call(1, E))
-    assert_error(talk.error_response_to(call(2, E)), 429, 2, "ask again later")
-    assert not talk.paused()  # a server without a queue does not pause
+def test_busy_rejection_has_code_of_newest_revision() -> None:
+    harness = server(E, in_flight=1, waiting=0)
+    harness.receive(call(1, E))
+    assert_error(harness.error_response_to(call(2, E)), 429, 2, "ask again later")
+    assert not harness.paused()  # a server without a queue does not pause
 
 
 def test_full_waiting_queue_does_not_pause_while_awaiting_response() -> None:
     """The response may be behind the requests in the input."""
-    talk = server(in_flight=1, waiting=1)
-    talk.receive(call(1))
-    asked = talk.conn.send_request("roots/list", related=1, token="t")
-    talk.take_sent()
-    events = talk.receive(call(2), call(3), result(asked, {"roots": []}))
+    harness = server(in_flight=1, waiting=1)
+    harness.receive(call(1))
+    sent = harness.conn.send_request("roots/list", related=1, token="t")
+    harness.take_sent()
+    events = harness.receive(call(2), call(3), result(sent, {"roots": []}))
     assert type_names(events) == ["MessageRejected", "ResultReceived"]
-    assert_error(single(talk.take_sent()), -32000, 3)
+    assert_error(single(harness.take_sent()), -32000, 3)
 
 
 def test_full_waiting_queue_never_pauses_client() -> None:
     """Two sides that both stop reading would deadlock."""
-    talk = opened(CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=1000)))
-    events = talk.receive(*(request(i, "roots/list") for i in range(4)), ping())
+    harness = opened(
+        CLIENT, D, client_config(D, limits=Limits(in_flight=1, waiting=1, queued=1000))
+    )
+    events = harness.receive(*(request(i, "roots/list") for i in range(4)), ping())
     assert type_names(events) == ["RequestReceived", "MessageRejected", "MessageRejected"]
-    assert not talk.paused()
-    assert [message["id"] for message in talk.take_sent()] == [2, 3, "ping"]
+    assert not harness.paused()
+    assert [message["id"] for message in harness.take_sent()] == [2, 3, "ping"]
 
 
 def test_unread_responses_pause_server() -> None:
-    talk = server(queued=100)
-    assert talk.receive(*(ping(i) for i in range(20))) == []
-    assert talk.paused()
-    assert 100 < talk.conn.queued() < 200
+    harness = server(queued=100)
+    assert harness.receive(*(ping(i) for i in range(20))) == []
+    assert harness.paused()
+    assert 100 < harness.conn.queued() < 200
     seen = 0
-    while said := talk.take_sent():
-        seen += len(said)
-        talk.events()
+    while sent := harness.take_sent():
+        seen += len(sent)
+        harness.events()
     assert seen == 20
-    assert not talk.paused()
+    assert not harness.paused()
 
 
 def test_next_deadline_is_probe_timeout() -> None:
-    talk = Talk(Connection(CLIENT, client_config()))
-    assert talk.conn.next_deadline() is None
-    talk.conn.open(10.0)
-    assert talk.conn.next_deadline() == 25.0
-    talk.conn.close()
-    assert talk.conn.next_deadline() is None
+    harness = ConnectionHarness(Connection(CLIENT, client_config()))
+    assert harness.conn.next_deadline() is None
+    harness.conn.open(10.0)
+    assert harness.conn.next_deadline() == 25.0
+    harness.conn.close()
+    assert harness.conn.next_deadline() is None
 
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_message_size_limit_is_inclusive(more: int) -> None:
     limit = len(encoded(ping(1)))
     message = encoded(ping(1)).replace(b"1}", b"1}", 1) + b" " * more
-    talk = Talk(Connection(SERVER, server_config(limits=Limits(message=limit))))
-    ways: list[Callable[[], None]] = [
-        lambda: talk.conn.receive_message(message, 0.0),
-        lambda: talk.conn.receive_data(message + b"\r\n", 0.0),
+    harness = ConnectionHarness(Connection(SERVER, server_config(limits=Limits(message=limit))))
+    calls: list[Callable[[], None]] = [
+        lambda: harness.conn.receive_message(message, 0.0),
+        lambda: harness.conn.receive_data(message + b"\r\n", 0.0),
     ]
-    for receive in ways:
+    for receive in calls:
         receive()
         if more:
-            assert_rejected(talk.events(), f"longer than {limit} bytes")
-            assert_error(single(talk.take_sent()), -32700, 1)
+            assert_rejected(harness.events(), f"longer than {limit} bytes")
+            assert_error(single(harness.take_sent()), -32700, 1)
         else:
-            assert talk.events() == []
-            assert talk.take_sent() == [result(1)]
+            assert harness.events() == []
+            assert harness.take_sent() == [result(1)]
 
 
 # -- Messages one by one ---------------------------------------------------------------------------
 
 
 def test_receive_message_takes_whole_messages() -> None:
-    talk = server()
-    talk.conn.receive_message(encoded(call(1)) + b"\n", 0.0)
-    talk.conn.receive_message(b" \n", 0.0)
-    talk.conn.receive_message(b"", 0.0)
-    talk.conn.receive_message(encoded(cancelled(1)), 0.0)
-    assert type_names(talk.events()) == ["RequestReceived", "RequestCancelled"]
-    talk.conn.close()
-    talk.events()
-    talk.conn.receive_message(encoded(ping()), 0.0)
-    assert talk.events() == []
-    assert talk.take_sent() == []
+    harness = server()
+    harness.conn.receive_message(encoded(call(1)) + b"\n", 0.0)
+    harness.conn.receive_message(b" \n", 0.0)
+    harness.conn.receive_message(b"", 0.0)
+    harness.conn.receive_message(encoded(cancelled(1)), 0.0)
+    assert type_names(harness.events()) == ["RequestReceived", "RequestCancelled"]
+    harness.conn.close()
+    harness.events()
+    harness.conn.receive_message(encoded(ping()), 0.0)
+    assert harness.events() == []
+    assert harness.take_sent() == []
 
 
 # -- Batches ---------------------------------------------------------------------------------------
@@ -334,43 +344,43 @@ def test_receive_message_takes_whole_messages() -> None:
 
 @pytest.mark.requirement("RPC-20", "RPC-21", "RPC-23", "RPC-24")
 def test_batch_messages_are_processed_in_order() -> None:
-    talk = server(B)
-    asked = talk.conn.send_request("roots/list", token="t")
-    talk.take_sent()
-    events = talk.receive(
+    harness = server(B)
+    sent = harness.conn.send_request("roots/list", token="t")
+    harness.take_sent()
+    events = harness.receive(
         [
             ping(1),
             call(2),
             notification("odd"),
-            result(asked, {"roots": []}),
+            result(sent, {"roots": []}),
             cancelled(2),
             ping("3"),
         ]
     )
     assert type_names(events) == ["RequestReceived", "ResultReceived", "RequestCancelled"]
-    assert talk.take_sent() == [result(1), result("3")]
+    assert harness.take_sent() == [result(1), result("3")]
 
 
 @pytest.mark.requirement("RPC-24")
 def test_batch_of_notifications_has_no_response() -> None:
-    talk = server(B)
+    harness = server(B)
     assert (
-        talk.receive(
+        harness.receive(
             [notification("odd"), notification("notifications/odd"), notification("initialize")]
         )
         == []
     )
-    assert talk.take_sent() == []
+    assert harness.take_sent() == []
 
 
 @pytest.mark.requirement("RPC-20", "RPC-23")
 def test_batch_at_client_is_processed() -> None:
-    talk = client(B)
-    first, second = talk.conn.send_request("tools/list"), talk.conn.send_request("ping")
-    talk.take_sent()
-    events = talk.receive([result(second), error(first), ping()])
+    harness = client(B)
+    first, second = harness.conn.send_request("tools/list"), harness.conn.send_request("ping")
+    harness.take_sent()
+    events = harness.receive([result(second), error(first), ping()])
     assert type_names(events) == ["ResultReceived", "ErrorReceived"]
-    assert talk.take_sent() == [result("ping")]
+    assert harness.take_sent() == [result("ping")]
 
 
 @pytest.mark.requirement("RPC-22", "RPC-24")
@@ -387,31 +397,31 @@ def test_batch_at_client_is_processed() -> None:
     ],
 )
 def test_batch_invalid_rejected(batch: Any, answers: list[tuple[int, Any]], words: str) -> None:
-    talk = server(B, batch=3)
-    events = talk.receive(batch)
+    harness = server(B, batch=3)
+    events = harness.receive(batch)
     assert type_names(events) == ["MessageRejected"] * len(answers)
-    said = talk.take_sent()
-    for message, (code, id) in zip(said, answers, strict=True):
+    sent = harness.take_sent()
+    for message, (code, id) in zip(sent, answers, strict=True):
         assert_error(message, code, id, words)
-    assert talk.response_to([ping()]) == result("ping")
+    assert harness.response_to([ping()]) == result("ping")
 
 
 @pytest.mark.requirement("RPC-25")
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != B])
 @pytest.mark.parametrize("batch", [[], [ping()]])
 def test_batch_in_other_revisions_rejected(version: str, batch: Any) -> None:
-    talk = server(version)
+    harness = server(version)
     # Before the revision is known, the error has a null id as the earlier ones require.
     assert_error(
-        talk.error_response_to(batch), -32600, ... if version == D else None, "not an array"
+        harness.error_response_to(batch), -32600, ... if version == D else None, "not an array"
     )
 
 
 def test_client_closes_when_server_reads_no_responses() -> None:
-    talk = Talk(Connection(CLIENT, client_config(D, limits=Limits(queued=1000))))
-    talk.conn.open(0.0)
-    talk.take_sent()
-    talk.receive(
+    harness = ConnectionHarness(Connection(CLIENT, client_config(D, limits=Limits(queued=1000))))
+    harness.conn.open(0.0)
+    harness.take_sent()
+    harness.receive(
         {
             "jsonrpc": "2.0",
             "id": 1,
@@ -422,13 +432,13 @@ def test_client_closes_when_server_reads_no_responses() -> None:
             },
         }
     )
-    call = talk.conn.send_request("ping", token="mine")
+    call = harness.conn.send_request("ping", token="mine")
     assert call
-    events = talk.receive(*(ping(i) for i in range(100)))
+    events = harness.receive(*(ping(i) for i in range(100)))
     (end,) = [event for event in events if isinstance(event, ConnectionClosed)]
     assert end.lost == ["mine"]
     assert isinstance(end.error, RemoteProtocolError)
-    assert talk.conn.queued() < 2000
+    assert harness.conn.queued() < 2000
 
 
 @pytest.mark.parametrize(("size", "survives"), [(1_900, True), (4_000, False)])
@@ -436,24 +446,24 @@ def test_client_queues_a_few_large_responses(size: int, survives: bool) -> None:
     """Such as the image of a model: it is queued as a whole before anything of it is written."""
     limits = Limits(queued=1000, message=7_000)
     config = client_config(D, limits=limits)
-    talk = opened(CLIENT, D, config)
-    talk.receive(request(1, "roots/list"), request(2, "roots/list"), request(3, "roots/list"))
+    harness = opened(CLIENT, D, config)
+    harness.receive(request(1, "roots/list"), request(2, "roots/list"), request(3, "roots/list"))
     for id in 1, 2, 3:
-        talk.conn.send_result(id, {"roots": [{"uri": "file:///" + "x" * size}]})
-    talk.receive(ping())
-    closed = talk.conn.state.name == "CLOSED"
+        harness.conn.send_result(id, {"roots": [{"uri": "file:///" + "x" * size}]})
+    harness.receive(ping())
+    closed = harness.conn.state.name == "CLOSED"
     assert closed is not survives
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_send_progress_infinite_or_nan_raises(number: float) -> None:
-    talk = server(D)
-    talk.receive(stateless_request(1, "tools/call", {"name": "t"}, progressToken=5))
+    harness = server(D)
+    harness.receive(stateless_request(1, "tools/call", {"name": "t"}, progressToken=5))
     with pytest.raises(LocalProtocolError, match="finite"):
-        talk.conn.send_progress(1, number)
+        harness.conn.send_progress(1, number)
     with pytest.raises(LocalProtocolError, match="finite"):
-        talk.conn.send_progress(1, 1, number)
-    assert talk.conn.send_progress(1, 1, 2)
+        harness.conn.send_progress(1, 1, number)
+    assert harness.conn.send_progress(1, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -461,54 +471,54 @@ def test_send_progress_infinite_or_nan_raises(number: float) -> None:
     [b'{"a":\n}', b'{"a":"b\nc"}', b'{"a":}', b'{"a":1', b'{"a":1}}', b"[1]", b'{"a":"\xff"}', b""],
 )
 def test_raw_result_malformed_leaves_request_and_nested_requests(raw: bytes) -> None:
-    talk = server()
-    talk.receive(request(1, "tools/call", {"name": "t"}))
-    nested = talk.conn.send_request("ping", related=1)
-    talk.take_sent()
+    harness = server()
+    harness.receive(request(1, "tools/call", {"name": "t"}))
+    nested = harness.conn.send_request("ping", related=1)
+    harness.take_sent()
     with pytest.raises(ValueError, match="not a JSON object"):
-        talk.conn.send_result(1, Raw(raw))
-    assert talk.take_sent() == []
-    assert talk.conn.has_incoming(1)
-    assert talk.conn.has_outgoing(nested)
-    assert talk.conn.send_error(1, t.ErrorData(code=1, message="m"))
-    cancelled, said = talk.take_sent()
+        harness.conn.send_result(1, Raw(raw))
+    assert harness.take_sent() == []
+    assert harness.conn.has_incoming(1)
+    assert harness.conn.has_outgoing(nested)
+    assert harness.conn.send_error(1, t.ErrorData(code=1, message="m"))
+    cancelled, sent = harness.take_sent()
     assert cancelled["params"]["requestId"] == nested
-    assert said["error"] == {"code": 1, "message": "m"}
+    assert sent["error"] == {"code": 1, "message": "m"}
 
 
 def test_nested_raw_with_newline_never_breaks_framing() -> None:
     """A `Raw` inside a value is not checked, but it can neither add a line nor change the state."""
-    talk = opened(SERVER, D)
-    talk.receive(request(1, "tools/call", {"name": "t"}))
-    nested = talk.conn.send_request("ping", related=1)
-    talk.take_sent()
+    harness = opened(SERVER, D)
+    harness.receive(request(1, "tools/call", {"name": "t"}))
+    nested = harness.conn.send_request("ping", related=1)
+    harness.take_sent()
     with pytest.raises(ValueError, match="not JSON"):
-        talk.conn.send_result(1, {"a": Raw(b'"b\nc"')})
+        harness.conn.send_result(1, {"a": Raw(b'"b\nc"')})
     with pytest.raises(ValueError, match="not JSON"):
-        talk.conn.send_request("ping", {"a": Raw(b'"b\nc"')})
-    assert talk.take_sent() == []
-    assert talk.conn.has_outgoing(nested)
-    assert talk.conn.stats().calls == 1
-    assert talk.conn.send_result(1, {"a": Raw(b"[\n1]")})
-    assert talk.conn.data_to_send().count(b"\n") == 2
+        harness.conn.send_request("ping", {"a": Raw(b'"b\nc"')})
+    assert harness.take_sent() == []
+    assert harness.conn.has_outgoing(nested)
+    assert harness.conn.stats().calls == 1
+    assert harness.conn.send_result(1, {"a": Raw(b"[\n1]")})
+    assert harness.conn.data_to_send().count(b"\n") == 2
 
 
 @pytest.mark.parametrize("member", ["_meta", "resultType"])
 def test_raw_result_with_member_of_the_connection_raises(member: str) -> None:
-    talk = server()
-    talk.receive(stateless_request(1, "tools/call", {"name": "t"}))
+    harness = server()
+    harness.receive(stateless_request(1, "tools/call", {"name": "t"}))
     with pytest.raises(ValueError, match=f"has no {member}: the connection writes"):
-        talk.conn.send_result(1, Raw(b'{"%b":1}' % member.encode()))
-    assert talk.conn.has_incoming(1)
+        harness.conn.send_result(1, Raw(b'{"%b":1}' % member.encode()))
+    assert harness.conn.has_incoming(1)
 
 
 @pytest.mark.requirement("LIFE-9")
 def test_log_message_before_initialize_result_accepted() -> None:
-    talk = Talk(Connection(CLIENT, client_config(D)))
-    talk.conn.open(0.0)
-    (event,) = talk.receive(
+    harness = ConnectionHarness(Connection(CLIENT, client_config(D)))
+    harness.conn.open(0.0)
+    (event,) = harness.receive(
         notification("notifications/message", {"level": "info", "data": "starting"})
     )
     assert isinstance(event, NotificationReceived)
     assert event.peer is None
-    assert talk.receive(notification("notifications/tools/list_changed")) == []
+    assert harness.receive(notification("notifications/tools/list_changed")) == []

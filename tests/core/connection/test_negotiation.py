@@ -378,12 +378,12 @@ def run(
         for ask, answer in script:
             assert (flow.send(reply) if reply is not None else next(flow)) == ask
             reply = answer
-        asked = flow.send(reply) if reply is not None else next(flow)
+        sent = flow.send(reply) if reply is not None else next(flow)
     except StopIteration as stop:
         peer = stop.value
         assert isinstance(peer, Peer)
         return peer
-    raise AssertionError(f"one question more: {asked}")
+    raise AssertionError(f"one question more: {sent}")
 
 
 @pytest.mark.requirement(
@@ -425,7 +425,9 @@ HTTP: list[Any] = [
 
 
 @pytest.mark.parametrize(("reply", "words"), HTTP)
-def test_negotiation_http_status_of_probe(reply: OpeningReply, words: str | None) -> None:
+def test_negotiation_http_status_of_probe_decides_next_step(
+    reply: OpeningReply, words: str | None
+) -> None:
     if words is None:
         assert (
             run(DUAL, [(probe(), reply), (handshake(), initialize_result(D))]).dialect
@@ -448,7 +450,7 @@ def test_negotiation_http_failure_is_in_message() -> None:
         run(MODERN, [(probe(), OpeningReply(status=404, failure=failure))])
 
 
-def test_negotiation_http_status_of_handshake() -> None:
+def test_negotiation_http_status_of_handshake_decides_next_step() -> None:
     with pytest.raises(ConnectFailed, match=r"did not answer initialize \(HTTP status 503\)"):
         run(LEGACY, [(handshake(), OpeningReply(status=503))])
 
@@ -501,19 +503,19 @@ SERVER_CAPABILITIES = t.ServerCapabilities(tools=t.ToolsCapability())
         (None, None),
     ],
 )
-def test_negotiation_peer_from_discovery(info: Any, known: t.Implementation | None) -> None:
+def test_negotiation_peer_is_read_from_discovery(info: Any, known: t.Implementation | None) -> None:
     reply = discover_result(E, _meta={META_SERVER: info}, instructions="be kind")
     assert run(DUAL, [(probe(), reply)]) == Peer(
         DIALECTS[E], SERVER_CAPABILITIES, known, None, "be kind"
     )
 
 
-def test_negotiation_peer_from_discovery_without_info() -> None:
+def test_negotiation_discovery_without_info_is_accepted() -> None:
     assert run(DUAL, [(probe(), discover_result(E))]) == Peer(DIALECTS[E], SERVER_CAPABILITIES)
 
 
 @pytest.mark.requirement("LIFE-3")
-def test_negotiation_peer_from_handshake() -> None:
+def test_negotiation_peer_is_read_from_handshake() -> None:
     found = run(LEGACY, [(handshake(), initialize_result(C, instructions="be kind"))])
     assert found == Peer(
         DIALECTS[C], SERVER_CAPABILITIES, t.Implementation("s", "1"), None, "be kind"

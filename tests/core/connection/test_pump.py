@@ -37,14 +37,14 @@ class PumpedConnection:
         self.taken.append(event)
         self.acts(event)
 
-    def hears(self, *messages: object) -> None:
+    def receive(self, *messages: object) -> None:
         self.conn.receive_data(b"".join(map(line, messages)), 0.0)  # type: ignore[arg-type]
         self.pump.run()
 
 
 def opened(acts: Callable[[Event], object] = lambda event: None, **limits: Any) -> PumpedConnection:
     pumped = PumpedConnection(acts, **limits)
-    pumped.hears(initialize(D), INITIALIZED)
+    pumped.receive(initialize(D), INITIALIZED)
     assert type_names(pumped.taken) == ["PeerReady"]
     pumped.conn.data_to_send()
     pumped.taken.clear()
@@ -57,7 +57,7 @@ def call(id: int) -> object:
 
 def test_pump_run_delivers_all_events() -> None:
     pumped = opened()
-    pumped.hears(call(1), call(2), ping())
+    pumped.receive(call(1), call(2), ping())
     assert [event.id for event in pumped.taken if isinstance(event, RequestReceived)] == [1, 2]
     assert not pumped.pump.paused
     assert repr(pumped.pump) == f"<Pump of {pumped.conn!r}>"
@@ -70,12 +70,12 @@ def test_pump_nested_run_keeps_event_order() -> None:
         if isinstance(event, RequestReceived):
             order.append(f"begin {event.id}")
             if event.id == 1:
-                pumped.hears(call(3))  # as a handler does that sends its result at once
+                pumped.receive(call(3))  # as a handler does that sends its result at once
             order.append(f"end {event.id}")
 
     pumped = opened()
     pumped.acts = acts
-    pumped.hears(call(1), call(2))
+    pumped.receive(call(1), call(2))
     assert order == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]
 
 
@@ -85,9 +85,9 @@ def test_pump_usable_after_callback_raised() -> None:
 
     pumped = PumpedConnection(acts)
     with pytest.raises(ZeroDivisionError):
-        pumped.hears(initialize(D), INITIALIZED)
+        pumped.receive(initialize(D), INITIALIZED)
     pumped.acts = lambda event: None
-    pumped.hears(call(1))
+    pumped.receive(call(1))
     assert [type(event) for event in pumped.taken] == [PeerReady, RequestReceived]
 
 
@@ -95,8 +95,8 @@ def test_pump_paused_follows_connection() -> None:
     pumped = opened(in_flight=1, waiting=1)
     paused = []
     for acts in (
-        lambda: pumped.hears(call(1)),
-        lambda: pumped.hears(call(2), call(3)),
+        lambda: pumped.receive(call(1)),
+        lambda: pumped.receive(call(2), call(3)),
         lambda: pumped.conn.send_result(1, {}),  # the second one starts, and the third one waits
         lambda: pumped.conn.send_result(2, {}),
     ):
@@ -110,12 +110,12 @@ def test_pump_paused_follows_connection() -> None:
 
 def test_pump_write_blocked_above_high_water() -> None:
     pumped = opened()
-    pumped.hears(call(1))
+    pumped.receive(call(1))
     pumped.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - pumped.conn.queued())})
     while pumped.conn.queued() < 64 * 1024:
         assert not pumped.pump.write_blocked
-        pumped.hears(ping(1))
-    pumped.hears(ping(1))
+        pumped.receive(ping(1))
+    pumped.receive(ping(1))
     assert pumped.pump.write_blocked
     assert repr(pumped.pump).endswith(", write blocked>")
     pumped.conn.data_to_send()

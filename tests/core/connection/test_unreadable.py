@@ -19,12 +19,12 @@ from mcp_core import (
 )
 from mcp_core.connection import _unreadable
 from mcp_core.messages._incoming import MessageContext
-from tests.core.connection_setup import CLIENT, SERVER
+from tests.core.connection.connection_setup import CLIENT, SERVER
 from tests.core.helpers import (
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     assert_error,
     assert_rejected,
     cancelled,
@@ -46,18 +46,18 @@ LIMIT = 2000
 BIG: Message = {"content": [{"type": "text", "text": "x" * (2 * LIMIT)}]}
 
 
-def client(version: str = D) -> Talk:
-    talk = opened(CLIENT, version, client_config(version, limits=Limits(message=LIMIT)))
-    talk.now = 10.0
-    return talk
+def client(version: str = D) -> ConnectionHarness:
+    harness = opened(CLIENT, version, client_config(version, limits=Limits(message=LIMIT)))
+    harness.now = 10.0
+    return harness
 
 
-def waiting_client(count: int, version: str = D) -> tuple[Talk, list[Any]]:
+def waiting_client(count: int, version: str = D) -> tuple[ConnectionHarness, list[Any]]:
     """Return a client with requests that wait for their responses, and the ids of these."""
-    talk = client(version)
-    ids: list[Any] = [talk.conn.send_request("tools/list", token=n) for n in range(count)]
-    talk.take_sent()
-    return talk, ids
+    harness = client(version)
+    ids: list[Any] = [harness.conn.send_request("tools/list", token=n) for n in range(count)]
+    harness.take_sent()
+    return harness, ids
 
 
 def failures(events: list[Any]) -> dict[Any, str]:
@@ -71,8 +71,8 @@ def failures(events: list[Any]) -> dict[Any, str]:
     return found
 
 
-def still_answers(talk: Talk, id: Any) -> bool:
-    event = only_event(talk.receive(result(id, {"tools": []})), ResultReceived)
+def still_answers(harness: ConnectionHarness, id: Any) -> bool:
+    event = only_event(harness.receive(result(id, {"tools": []})), ResultReceived)
     return bool(event.id == id)
 
 
@@ -87,11 +87,11 @@ def big_response(id: Any, *, id_first: bool) -> bytes:
 @pytest.mark.parametrize("chunk", [1, 700, 10**6])
 @pytest.mark.parametrize("id_first", [True, False])
 def test_response_over_limit_fails_its_own_request(id_first: bool, chunk: int) -> None:
-    talk, (first, second, third) = waiting_client(3)
+    harness, (first, second, third) = waiting_client(3)
     data = big_response(second, id_first=id_first) + b"\n"
     events: list[Any] = []
     for start in range(0, len(data), chunk):
-        events += talk.receive_bytes(data[start : start + chunk])
+        events += harness.receive_bytes(data[start : start + chunk])
     assert type_names(events) == ["MessageRejected", "ErrorReceived"]
     (text,) = failures(events).values()
     assert list(failures(events)) == [second]
@@ -100,56 +100,56 @@ def test_response_over_limit_fails_its_own_request(id_first: bool, chunk: int) -
         " it begins with b'{"
     )
     assert text.endswith("... (the option limits=Limits(message=...) allows longer ones)")
-    assert talk.take_sent() == []  # nothing to cancel: the server is done with it
-    assert talk.conn.next_deadline() is None
-    assert still_answers(talk, first)
-    assert still_answers(talk, third)
+    assert harness.take_sent() == []  # nothing to cancel: the server is done with it
+    assert harness.conn.next_deadline() is None
+    assert still_answers(harness, first)
+    assert still_answers(harness, third)
 
 
 def test_response_over_limit_fails_as_soon_as_the_limit_is_passed() -> None:
     """Its end may never come."""
-    talk, (first, second) = waiting_client(2)
+    harness, (first, second) = waiting_client(2)
     data = big_response(second, id_first=True)
-    assert failures(talk.receive_bytes(data[: LIMIT + 2])).keys() == {second}
-    assert talk.receive_bytes(data[LIMIT + 2 :]) == []
-    assert talk.receive_bytes(b"\n") == []
-    assert still_answers(talk, first)
+    assert failures(harness.receive_bytes(data[: LIMIT + 2])).keys() == {second}
+    assert harness.receive_bytes(data[LIMIT + 2 :]) == []
+    assert harness.receive_bytes(b"\n") == []
+    assert still_answers(harness, first)
 
 
 def test_only_waiting_request_fails_without_the_id() -> None:
-    talk, (only,) = waiting_client(1)
+    harness, (only,) = waiting_client(1)
     data = big_response(only, id_first=False)
-    assert failures(talk.receive_bytes(data[: LIMIT + 2])).keys() == {only}
-    assert talk.receive_bytes(data[LIMIT + 2 :] + b"\n") == []
+    assert failures(harness.receive_bytes(data[: LIMIT + 2])).keys() == {only}
+    assert harness.receive_bytes(data[LIMIT + 2 :] + b"\n") == []
 
 
 def test_line_over_limit_without_an_end_fails_all_that_wait_after_a_second() -> None:
-    talk, (first, second, third) = waiting_client(3)
-    assert failures(talk.receive_bytes(b'{"result":{"a":"' + b"x" * LIMIT)) == {}
-    assert talk.conn.next_deadline() == talk.now + 1
-    later: Any = talk.conn.send_request("tools/list")
-    talk.conn.send_cancel(third)
-    talk.take_sent()
-    assert talk.advance_time(0.99) == []
-    found = failures(talk.advance_time(0.01))
+    harness, (first, second, third) = waiting_client(3)
+    assert failures(harness.receive_bytes(b'{"result":{"a":"' + b"x" * LIMIT)) == {}
+    assert harness.conn.next_deadline() == harness.now + 1
+    later: Any = harness.conn.send_request("tools/list")
+    harness.conn.send_cancel(third)
+    harness.take_sent()
+    assert harness.advance_time(0.99) == []
+    found = failures(harness.advance_time(0.01))
     assert found.keys() == {first, second}
     for text in found.values():
         assert (
             "the response to tools/list may be one that is invalid: the message is longer" in text
         )
-    assert [said["params"]["requestId"] for said in talk.take_sent()] == [first, second]
-    assert talk.conn.next_deadline() is None
-    assert talk.receive_bytes(b"x" * LIMIT + b"\n") == []
-    assert still_answers(talk, later)
+    assert [said["params"]["requestId"] for said in harness.take_sent()] == [first, second]
+    assert harness.conn.next_deadline() is None
+    assert harness.receive_bytes(b"x" * LIMIT + b"\n") == []
+    assert still_answers(harness, later)
 
 
 @pytest.mark.parametrize("start", [b'{"result":{"a":"', b"[", b'[{"id":1},', b"junk", b"{"])
 def test_line_over_limit_without_an_id_fails_all_that_wait_at_its_end(start: bytes) -> None:
-    talk, ids = waiting_client(2)
-    events = talk.receive_bytes(start + b"x" * LIMIT + b"\n")
+    harness, ids = waiting_client(2)
+    events = harness.receive_bytes(start + b"x" * LIMIT + b"\n")
     assert failures(events).keys() == set(ids)
-    assert [said["params"]["requestId"] for said in talk.take_sent()] == ids
-    assert talk.response_to(ping()) == result("ping")
+    assert [said["params"]["requestId"] for said in harness.take_sent()] == ids
+    assert harness.response_to(ping()) == result("ping")
 
 
 @pytest.mark.parametrize(
@@ -162,55 +162,57 @@ def test_line_over_limit_without_an_id_fails_all_that_wait_at_its_end(start: byt
     ids=["notification", "request", "response to a cancelled request"],
 )
 def test_line_over_limit_that_answers_nothing_fails_nothing(message: Message) -> None:
-    talk, ids = waiting_client(2)
+    harness, ids = waiting_client(2)
     data = encoded(message)
-    assert failures(talk.receive_bytes(data[: LIMIT + 2])) == {}
-    assert failures(talk.receive_bytes(data[LIMIT + 2 :] + b"\n")) == {}
-    assert talk.advance_time(5) == []
+    assert failures(harness.receive_bytes(data[: LIMIT + 2])) == {}
+    assert failures(harness.receive_bytes(data[LIMIT + 2 :] + b"\n")) == {}
+    assert harness.advance_time(5) == []
     for id in ids:
-        assert still_answers(talk, id)
+        assert still_answers(harness, id)
 
 
 def test_request_over_limit_at_client_gets_an_error_response() -> None:
-    talk, (id,) = waiting_client(1)
+    harness, (id,) = waiting_client(1)
     big = request("r", "roots/list", {"a": "x" * LIMIT})
-    assert_error(talk.error_response_to(big), -32700, "r", f"longer than {LIMIT} bytes")
-    assert still_answers(talk, id)
+    assert_error(harness.error_response_to(big), -32700, "r", f"longer than {LIMIT} bytes")
+    assert still_answers(harness, id)
 
 
 def test_request_over_limit_at_server_fails_at_its_client() -> None:
     """The error response has the id, although the message was not read."""
     server = opened(SERVER, D, server_config(limits=Limits(message=LIMIT)))
-    talk, ids = waiting_client(2)
-    id: Any = talk.conn.send_request("tools/call", {"name": "t", "arguments": {"a": "x" * LIMIT}})
-    (asked,) = talk.take_sent()
-    event = only_event(talk.receive(server.error_response_to(asked)), ErrorReceived)
+    harness, ids = waiting_client(2)
+    id: Any = harness.conn.send_request(
+        "tools/call", {"name": "t", "arguments": {"a": "x" * LIMIT}}
+    )
+    (asked,) = harness.take_sent()
+    event = only_event(harness.receive(server.error_response_to(asked)), ErrorReceived)
     assert event.id == id
     assert f"the message is longer than {LIMIT} bytes" in str(event.error)
     for each in ids:
-        assert still_answers(talk, each)
+        assert still_answers(harness, each)
 
 
 @pytest.mark.parametrize("id_first", [True, False])
 def test_response_over_limit_at_server_fails_the_nested_request(id_first: bool) -> None:
-    talk = opened(SERVER, D, server_config(limits=Limits(message=LIMIT)))
-    talk.receive(request(1, "tools/call", {"name": "t"}))
-    nested = talk.conn.send_request("ping", related=1)
-    other = talk.conn.send_request("ping", related=1)
-    talk.take_sent()
-    events = talk.receive(big_response(nested, id_first=id_first).decode())
+    harness = opened(SERVER, D, server_config(limits=Limits(message=LIMIT)))
+    harness.receive(request(1, "tools/call", {"name": "t"}))
+    nested = harness.conn.send_request("ping", related=1)
+    other = harness.conn.send_request("ping", related=1)
+    harness.take_sent()
+    events = harness.receive(big_response(nested, id_first=id_first).decode())
     assert failures(events).keys() == {nested}
-    assert talk.conn.has_outgoing(other)
-    assert talk.take_sent() == []
+    assert harness.conn.has_outgoing(other)
+    assert harness.take_sent() == []
 
 
 def test_subscription_does_not_wait_for_a_response() -> None:
-    talk = client(E)
-    listening = talk.conn.send_request("subscriptions/listen", {"notifications": {}})
-    id = talk.conn.send_request("tools/list")
-    talk.take_sent()
-    assert failures(talk.receive_bytes(b"[" * LIMIT + b"[[\n")).keys() == {id}
-    assert talk.conn.has_outgoing(listening)
+    harness = client(E)
+    listening = harness.conn.send_request("subscriptions/listen", {"notifications": {}})
+    id = harness.conn.send_request("tools/list")
+    harness.take_sent()
+    assert failures(harness.receive_bytes(b"[" * LIMIT + b"[[\n")).keys() == {id}
+    assert harness.conn.has_outgoing(listening)
 
 
 # -- Responses that are not valid ------------------------------------------------------------------
@@ -230,14 +232,14 @@ def test_subscription_does_not_wait_for_a_response() -> None:
     ],
 )
 def test_response_that_is_not_valid_fails_its_request_at_once(line: Any, text: str) -> None:
-    talk, (first, second) = waiting_client(2)
-    events = talk.receive(line % second)
+    harness, (first, second) = waiting_client(2)
+    events = harness.receive(line % second)
     assert type_names(events) == ["MessageRejected", "ErrorReceived"]
     assert failures(events).keys() == {second}
     assert "the response to tools/list is invalid: " in failures(events)[second]
     assert text in failures(events)[second]
-    assert talk.take_sent() == []
-    assert still_answers(talk, first)
+    assert harness.take_sent() == []
+    assert still_answers(harness, first)
 
 
 IN_DOUBT = [
@@ -250,46 +252,46 @@ IN_DOUBT = [
 @pytest.mark.parametrize("line", IN_DOUBT)
 def test_likely_response_gives_a_second_for_the_real_one(line: Any) -> None:
     """A server may print what it sends next."""
-    talk, (first, second) = waiting_client(2)
+    harness, (first, second) = waiting_client(2)
     text = line if isinstance(line, str) else encoded(line).decode()
-    assert failures(talk.receive(text % second)) == {}
-    assert talk.conn.next_deadline() == talk.now + 1
-    assert still_answers(talk, second)
-    assert talk.conn.next_deadline() is None
-    assert talk.advance_time(5) == []
-    assert still_answers(talk, first)
+    assert failures(harness.receive(text % second)) == {}
+    assert harness.conn.next_deadline() == harness.now + 1
+    assert still_answers(harness, second)
+    assert harness.conn.next_deadline() is None
+    assert harness.advance_time(5) == []
+    assert still_answers(harness, first)
 
 
 @pytest.mark.parametrize("line", IN_DOUBT)
 def test_likely_response_fails_its_request_after_a_second(line: Any) -> None:
-    talk, (first, second) = waiting_client(2)
+    harness, (first, second) = waiting_client(2)
     text = line if isinstance(line, str) else encoded(line).decode()
-    talk.receive(text % second)
-    assert failures(talk.advance_time(1)).keys() == {second}
-    assert talk.take_sent() == [cancelled(second, "its response could not be read")]
-    assert still_answers(talk, first)
+    harness.receive(text % second)
+    assert failures(harness.advance_time(1)).keys() == {second}
+    assert harness.take_sent() == [cancelled(second, "its response could not be read")]
+    assert still_answers(harness, first)
 
 
 def test_parse_error_without_id_fails_the_only_request() -> None:
-    talk, (id,) = waiting_client(1)
-    events = talk.receive(error(None, -32700, "too large"))
+    harness, (id,) = waiting_client(1)
+    events = harness.receive(error(None, -32700, "too large"))
     assert "the peer could not read one of our messages: too large (-32700)" in failures(events)[id]
 
 
 def test_parse_error_without_id_fails_all_requests_after_a_second() -> None:
-    talk, (first, second) = waiting_client(2)
-    assert failures(talk.receive(error(None, -32700))) == {}
-    assert still_answers(talk, first)
-    assert failures(talk.advance_time(1)).keys() == {second}
+    harness, (first, second) = waiting_client(2)
+    assert failures(harness.receive(error(None, -32700))) == {}
+    assert still_answers(harness, first)
+    assert failures(harness.advance_time(1)).keys() == {second}
 
 
 @pytest.mark.parametrize("code", [-32600, -32601, -32603])
 def test_other_error_without_id_fails_nothing(code: int) -> None:
     """Some servers send one in response to a notification."""
-    talk, (id,) = waiting_client(1)
-    assert type_names(talk.receive(error(None, code))) == ["MessageRejected"]
-    assert talk.conn.next_deadline() is None
-    assert still_answers(talk, id)
+    harness, (id,) = waiting_client(1)
+    assert type_names(harness.receive(error(None, code))) == ["MessageRejected"]
+    assert harness.conn.next_deadline() is None
+    assert still_answers(harness, id)
 
 
 # -- Other output ----------------------------------------------------------------------------------
@@ -299,20 +301,20 @@ BANNER = ["Server v1.0 ready", "\x1b[32mlistening\x1b[0m", "[]", "3", '"x"', "{'
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_stray_lines_fail_nothing(count: int) -> None:
-    talk, ids = waiting_client(count)
-    events = talk.receive(*BANNER)
+    harness, ids = waiting_client(count)
+    events = harness.receive(*BANNER)
     assert {type(event) for event in events} == {MessageRejected}
     assert len(events) == len(BANNER)
-    assert talk.conn.next_deadline() is None
-    assert talk.take_sent() == []
+    assert harness.conn.next_deadline() is None
+    assert harness.take_sent() == []
     for id in ids:
-        assert still_answers(talk, id)
+        assert still_answers(harness, id)
 
 
 def test_stray_lines_are_in_the_error_when_the_server_exits() -> None:
-    talk, _ = waiting_client(1)
-    talk.receive("forgotten", notification("odd"), "Traceback:", "KeyError: 3")
-    *_, closed = talk.receive_eof()
+    harness, _ = waiting_client(1)
+    harness.receive("forgotten", notification("odd"), "Traceback:", "KeyError: 3")
+    *_, closed = harness.receive_eof()
     assert isinstance(closed, ConnectionClosed)
     assert str(closed.error) == (
         "the server closed the connection; it wrote 2 lines that are not MCP messages, the first"
@@ -322,9 +324,9 @@ def test_stray_lines_are_in_the_error_when_the_server_exits() -> None:
 
 
 def test_unfinished_line_is_in_the_error_when_the_server_exits() -> None:
-    talk, _ = waiting_client(1)
-    talk.receive_bytes(b'{"jsonrpc":"2.0","id":')
-    *_, closed = talk.receive_eof()
+    harness, _ = waiting_client(1)
+    harness.receive_bytes(b'{"jsonrpc":"2.0","id":')
+    *_, closed = harness.receive_eof()
     assert isinstance(closed, ConnectionClosed)
     assert str(closed.error) == (
         "the server closed the connection; it wrote a line that is not an MCP message:"
@@ -333,10 +335,10 @@ def test_unfinished_line_is_in_the_error_when_the_server_exits() -> None:
 
 
 def test_stray_lines_are_in_the_error_of_a_failed_opening() -> None:
-    talk = Talk(Connection(CLIENT, client_config(D)))
-    talk.conn.open(0.0)
-    talk.receive("usage: server FILE")
-    *_, closed = talk.receive_eof()
+    harness = ConnectionHarness(Connection(CLIENT, client_config(D)))
+    harness.conn.open(0.0)
+    harness.receive("usage: server FILE")
+    *_, closed = harness.receive_eof()
     assert isinstance(closed, ConnectionClosed)
     assert str(closed.error) == (
         "the server ended the connection before it was open; it wrote a line that is not an MCP"
@@ -345,14 +347,14 @@ def test_stray_lines_are_in_the_error_of_a_failed_opening() -> None:
 
 
 def test_stray_lines_are_described_until_the_next_message() -> None:
-    talk, _ = waiting_client(1)
-    assert talk.conn.describe_unreadable() == ""
-    talk.receive("done")
-    assert talk.conn.describe_unreadable() == (
+    harness, _ = waiting_client(1)
+    assert harness.conn.describe_unreadable() == ""
+    harness.receive("done")
+    assert harness.conn.describe_unreadable() == (
         "; the server wrote a line that is not an MCP message: b'done'"
     )
-    talk.receive(notification("odd"))
-    assert talk.conn.describe_unreadable() == ""
+    harness.receive(notification("odd"))
+    assert harness.conn.describe_unreadable() == ""
 
 
 @pytest.mark.parametrize("by", ["lines", "bytes"])
@@ -360,35 +362,35 @@ def test_flood_of_lines_fails_all_that_wait(by: str, monkeypatch: pytest.MonkeyP
     if by == "lines":
         monkeypatch.setattr(_unreadable, "_MAX_LINES", 50)
     line = "y" if by == "lines" else "y" * (LIMIT // 50)
-    talk, ids = waiting_client(2)
-    assert failures(talk.receive(*[line] * 50)) == {}
-    found = failures(talk.receive(line))
+    harness, ids = waiting_client(2)
+    assert failures(harness.receive(*[line] * 50)) == {}
+    found = failures(harness.receive(line))
     assert found.keys() == set(ids)
     assert "the server wrote 51 lines that are not MCP messages, the first b'y" in found[ids[0]]
-    assert len(talk.take_sent()) == 2
-    assert failures(talk.receive(*[line] * 50)) == {}  # and counted anew
-    assert talk.response_to(ping()) == result("ping")
+    assert len(harness.take_sent()) == 2
+    assert failures(harness.receive(*[line] * 50)) == {}  # and counted anew
+    assert harness.response_to(ping()) == result("ping")
 
 
 def test_lines_between_messages_are_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_unreadable, "_MAX_LINES", 5)
-    talk, (id,) = waiting_client(1)
+    harness, (id,) = waiting_client(1)
     for _ in range(10):
-        assert failures(talk.receive(*["log"] * 5)) == {}
-        talk.receive(notification("odd"))
-    assert still_answers(talk, id)
+        assert failures(harness.receive(*["log"] * 5)) == {}
+        harness.receive(notification("odd"))
+    assert still_answers(harness, id)
 
 
 def test_stray_lines_at_server_get_error_responses_only() -> None:
-    talk = opened(SERVER, D)
-    talk.receive(request(1, "tools/call", {"name": "t"}))
-    talk.conn.send_request("ping", related=1)
-    talk.take_sent()
+    harness = opened(SERVER, D)
+    harness.receive(request(1, "tools/call", {"name": "t"}))
+    harness.conn.send_request("ping", related=1)
+    harness.take_sent()
     for line in BANNER:
-        assert_rejected(talk.receive(line))
-        single(talk.take_sent())
-    assert talk.conn.next_deadline() is None
-    assert talk.conn.describe_unreadable() == ""
+        assert_rejected(harness.receive(line))
+        single(harness.take_sent())
+    assert harness.conn.next_deadline() is None
+    assert harness.conn.describe_unreadable() == ""
 
 
 # -- Transports that know more ---------------------------------------------------------------------
@@ -396,36 +398,36 @@ def test_stray_lines_at_server_get_error_responses_only() -> None:
 
 @pytest.mark.parametrize("data", [b"done", b'{"jsonrpc":"2.0","result":NaN}', b"[]"])
 def test_unreadable_message_on_the_stream_of_a_request_fails_it(data: bytes) -> None:
-    talk, (first, second) = waiting_client(2)
-    talk.conn.receive_message(data, talk.now, MessageContext(related=second))
-    assert failures(talk.events()).keys() == {second}
-    assert still_answers(talk, first)
+    harness, (first, second) = waiting_client(2)
+    harness.conn.receive_message(data, harness.now, MessageContext(related=second))
+    assert failures(harness.events()).keys() == {second}
+    assert still_answers(harness, first)
 
 
 def test_unreadable_message_with_boundaries_is_no_line() -> None:
-    talk, _ = waiting_client(2)
-    talk.conn.receive_message(b"done", talk.now, MessageContext())
-    assert failures(talk.events()) == {}
-    assert talk.conn.describe_unreadable() == ""
+    harness, _ = waiting_client(2)
+    harness.conn.receive_message(b"done", harness.now, MessageContext())
+    assert failures(harness.events()) == {}
+    assert harness.conn.describe_unreadable() == ""
 
 
 def test_description_of_the_peer_is_in_errors() -> None:
-    talk, (first, _) = waiting_client(2)
-    talk.conn.describe_peer = lambda: " (exit status 3)"
-    found = failures(talk.receive(f'{{"jsonrpc":"2.0","id":{first},"result":NaN}}'))
+    harness, (first, _) = waiting_client(2)
+    harness.conn.describe_peer = lambda: " (exit status 3)"
+    found = failures(harness.receive(f'{{"jsonrpc":"2.0","id":{first},"result":NaN}}'))
     assert found[first].endswith(" (exit status 3)")
-    *_, closed = talk.receive_eof()
+    *_, closed = harness.receive_eof()
     assert isinstance(closed, ConnectionClosed)
     assert str(closed.error) == "the server closed the connection (exit status 3)"
 
 
 def test_close_keeps_the_cause_and_other_errors() -> None:
     for failure in (CallTimeout("slow"), ConnectionLost("lost")):
-        talk, _ = waiting_client(1)
-        talk.receive("done")
+        harness, _ = waiting_client(1)
+        harness.receive("done")
         failure.__cause__ = OSError("why")
-        talk.conn.close(failure)
-        (closed,) = talk.events()
+        harness.conn.close(failure)
+        (closed,) = harness.events()
         assert isinstance(closed, ConnectionClosed)
         assert type(closed.error) is type(failure)
         assert closed.error.__cause__ is failure.__cause__
@@ -433,9 +435,9 @@ def test_close_keeps_the_cause_and_other_errors() -> None:
 
 
 def test_unreadable_probe_response_falls_back_to_the_handshake() -> None:
-    talk = Talk(Connection(CLIENT, client_config(D, E)))
-    talk.conn.open(0.0)
-    (probe,) = talk.take_sent()
-    assert_rejected(talk.receive(f'{{"jsonrpc":"2.0","id":{probe["id"]},"result":NaN}}'))
-    (asked,) = talk.take_sent()
+    harness = ConnectionHarness(Connection(CLIENT, client_config(D, E)))
+    harness.conn.open(0.0)
+    (probe,) = harness.take_sent()
+    assert_rejected(harness.receive(f'{{"jsonrpc":"2.0","id":{probe["id"]},"result":NaN}}'))
+    (asked,) = harness.take_sent()
     assert asked["method"] == "initialize"

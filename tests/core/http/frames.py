@@ -25,9 +25,9 @@ def upgrade(
     """A request for a WebSocket, with `lines` in place of those of the same name."""
     names = {line.partition(b":")[0].lower() for line in lines}
     kept = [line for line in UPGRADE if line.partition(b":")[0] not in names]
-    said = [line for line in lines if line.partition(b":")[2]]
+    given = [line for line in lines if line.partition(b":")[2]]
     first = b"GET %b HTTP/%b" % (target, version)
-    return b"\r\n".join([first, b"host: " + host, *kept, *said, b"", b""])
+    return b"\r\n".join([first, b"host: " + host, *kept, *given, b"", b""])
 
 
 def frame(
@@ -138,7 +138,7 @@ ROWS: list[tuple[str, bytes, list[Any]]] = [
     ("6.2.3 characters that are split", in_pieces(ASKED, 3) + BYE, [ANSWER, 1000]),
     ("6.3.1 no UTF-8", frame(TEXT, BAD.replace(b"X", b"\xce\xba\xed\xa0\x80")), [1007]),
     ("6.3.2 split into bytes", in_pieces(BAD.replace(b"X", b"\xce\xba\xed\xa0\x80"), 1), [1007]),
-    ("6.4.1 it is told before the end", frame(TEXT, b'"\xf4\x90', fin=False), [1007]),
+    ("6.4.1 it is found before the end", frame(TEXT, b'"\xf4\x90', fin=False), [1007]),
     ("6.4.3 in the middle of a frame", frame(TEXT, b'"\xf4\x90\x80\x80', length=50), [1007]),
     ("6.12 a character that is cut off", frame(TEXT, b'"\xce'), [1007]),
     ("split over frames, and cut off", frame(TEXT, b'"\xce', fin=False) + frame(CONT), [1007]),

@@ -48,8 +48,8 @@ def frame(
     kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"", *, length: int | None = None
 ) -> bytes:
     """A frame; `length` is what it says of its payload, if that is to be a lie."""
-    said = len(payload) if length is None else length
-    return said.to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+    declared = len(payload) if length is None else length
+    return declared.to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
 
 
 def number(value: int) -> bytes:
@@ -72,11 +72,11 @@ def _text(text: bytes) -> bytes:
     size = len(text)
     if size < 127:
         return bytes((size,)) + text
-    rest, said = size - 127, b"\x7f"
+    rest, encoded = size - 127, b"\x7f"
     while rest >= 128:
-        said += bytes((rest & 127 | 128,))
+        encoded += bytes((rest & 127 | 128,))
         rest >>= 7
-    return said + bytes((rest,)) + text
+    return encoded + bytes((rest,)) + text
 
 
 def post(

@@ -671,8 +671,8 @@ CHUNKS: Final[list[tuple[str, bytes, bytes | int]]] = [
     # CVE-2025-43859: h11 before 0.16 took any two bytes for the end of a chunk.
     ("two other bytes after the data", b"2\r\n{}XX0\r\n\r\n", 400),
     ("a space and LF after the data", b"2\r\n{} \n0\r\n\r\n", 400),
-    ("more data than said", b"2\r\n{}}\r\n0\r\n\r\n", 400),
-    ("less data than said", b"3\r\n{}\r\n0\r\n\r\n", 400),
+    ("more data than declared", b"2\r\n{}}\r\n0\r\n\r\n", 400),
+    ("less data than declared", b"3\r\n{}\r\n0\r\n\r\n", 400),
     ("an empty line between", b"2\r\n{}\r\n\r\n0\r\n\r\n", 400),
     ("LF in an extension", b"2;a\nb\r\n{}\r\n0\r\n\r\n", 400),
     ("no last chunk", b"2\r\n{}\r\n", WAITS),

@@ -13,14 +13,14 @@ from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.http import EndpointAuth, Exchange, HttpLimits, RequestHead
 from mcp_core.http.server._session import Session
 from mcp_core.registry import Server
-from tests.core.http.site import (
+from tests.core.http.router_harness import (
     HOST,
     POST,
     D,
+    Pause,
     Reply,
-    Talk,
-    Visit,
-    _Pause,
+    RouterHarness,
+    SessionClient,
     example,
     initialize,
     request,
@@ -40,15 +40,15 @@ def answer(id: Any, action: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": {"action": action}}
 
 
-def left_over(talk: Talk) -> dict[str, Any]:
+def left_over(harness: RouterHarness) -> dict[str, Any]:
     """All that could be left behind in the end, without what is empty."""
-    talk.site.close()
-    talk.pump()
-    for reply in list(talk.replies.values()):
-        talk.close_after(reply)
-    talk.stopped.update(talk.jobs)
-    talk.step(2)
-    endpoint = talk.endpoint
+    harness.router.close()
+    harness.pump()
+    for reply in list(harness.replies.values()):
+        harness.close_after(reply)
+    harness.stopped.update(harness.jobs)
+    harness.step(2)
+    endpoint = harness.endpoint
     held = {
         "sessions": endpoint.sessions,
         "alone": endpoint.one_shots,
@@ -69,9 +69,9 @@ def left_over(talk: Talk) -> dict[str, Any]:
         "shelves": endpoint.log._retained,
         "streams": list(endpoint.log._expiry),
         "bytes": endpoint.log.bytes,
-        "deadline": talk.site.next_deadline(),
-        "services": list(talk.server._listeners),
-        "jobs": talk.jobs,
+        "deadline": harness.router.next_deadline(),
+        "services": list(harness.server._listeners),
+        "jobs": harness.jobs,
     }
     return {name: what for name, what in held.items() if what}
 
@@ -79,11 +79,11 @@ def left_over(talk: Talk) -> dict[str, Any]:
 # -- Principals and handles ------------------------------------------------------------------------
 
 
-class House(NamedTuple):
+class Setup(NamedTuple):
     """Ann's session, in the midst of everything, and what a stranger may have got hold of."""
 
-    talk: Talk
-    ann: Visit
+    harness: RouterHarness
+    ann: SessionClient
     own: Reply  # the standalone stream of the session
     counting: Reply  # a call that reports progress
     asking: Reply  # a call that waits for input of the client
@@ -91,38 +91,38 @@ class House(NamedTuple):
     secret: str
 
 
-def house(door: EndpointAuth | None = None) -> House:
-    talk = Talk(door=door)
+def setup(auth: EndpointAuth | None = None) -> Setup:
+    harness = RouterHarness(auth=auth)
     secret = "nonce-of-ann"
-    ann = talk.session(principal="ann", elicitation={})
+    ann = harness.session(principal="ann", elicitation={})
     own = ann.get()
     assert ann.post(request("sub", "resources/subscribe", {"uri": "memo://a"})).status == 200
     counting = ann.call("count", "count", progress=True, to=30)
     asking = ann.call("ask", "ask")
     waiting = ann.call("slow", "slow", steps=1000, text=secret)
-    talk.step(2)
+    harness.step(2)
     assert waiting.status == 0
-    return House(talk, ann, own, counting, asking, asking.messages[-1]["id"], secret)
+    return Setup(harness, ann, own, counting, asking, asking.messages[-1]["id"], secret)
 
 
-def unharmed(here: House) -> None:
+def unharmed(here: Setup) -> None:
     """Everything of Ann's is as it was, and goes on."""
-    talk, ann = here.talk, here.ann
+    harness, ann = here.harness, here.ann
     assert [each.ended for each in (here.own, here.counting, here.asking)] == [False] * 3
-    talk.server.changed(resource="memo://a")
-    talk.pump()
+    harness.server.changed(resource="memo://a")
+    harness.pump()
     assert here.own.messages[-1]["params"]["uri"] == "memo://a"
     before = len(here.counting.messages)
-    talk.step()
+    harness.step()
     assert len(here.counting.messages) == before + 1
     assert ann.post(answer(here.question, "accept")).status == 202
-    talk.step(2)
+    harness.step(2)
     assert "accept" in here.asking.message_text
     assert ann.call(5, text="still here").message["result"]["content"][0]["text"] == "still here"
 
 
 def guarded() -> EndpointAuth:
-    """A door for ann, with several tokens, and others, by their names."""
+    """Authorization of ann, with several tokens, and of others, by their names."""
     may = frozenset({"use"})
     grants = {
         "ann": Grant("ann", scopes=may),
@@ -134,10 +134,10 @@ def guarded() -> EndpointAuth:
     guard = OAuthResourceServer(
         "https://mcp.example.com/mcp", ["https://as.example.com"], grants.get, scopes=["use"]
     )
-    return EndpointAuth(guard, lambda: 0.0, lambda *told, **how: None)
+    return EndpointAuth(guard, lambda: 0.0, lambda *arguments, **how: None)
 
 
-Act = Callable[[Visit, House], Reply]
+Act = Callable[[SessionClient, Setup], Reply]
 # A stranger uses a handle of Ann's; first with the id of Ann's session, then in another session.
 HANDLES: dict[str, tuple[Act, Act]] = {
     "session, POST": (lambda v, h: v.call(1), lambda v, h: v.call(1)),
@@ -192,7 +192,7 @@ HANDLES: dict[str, tuple[Act, Act]] = {
 }
 
 
-def said(reply: Reply) -> tuple[Any, ...]:
+def outcome_of(reply: Reply) -> tuple[Any, ...]:
     return reply.status, reply.headers, reply.body, reply.ended
 
 
@@ -200,12 +200,12 @@ def said(reply: Reply) -> tuple[Any, ...]:
 @pytest.mark.parametrize("what", HANDLES)
 @pytest.mark.requirement("SHL-24", "SHL-27", "SHL-33")
 def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stranger: str) -> None:
-    here = house()
+    here = setup()
     known, unknown = HANDLES[what]
     # By the id of Ann's session, and by an unknown id.
-    theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
-    nobodys = unknown(Visit(here.talk, b"f" * 32, D, stranger), here)
-    assert said(theirs) == said(nobodys)
+    theirs = known(SessionClient(here.harness, here.ann.id, D, stranger), here)
+    nobodys = unknown(SessionClient(here.harness, b"f" * 32, D, stranger), here)
+    assert outcome_of(theirs) == outcome_of(nobodys)
     assert theirs.status == 404
     assert here.secret.encode() not in theirs.body
     unharmed(here)
@@ -216,11 +216,11 @@ def test_session_id_of_another_principal_is_like_an_unknown_one(what: str, stran
 def test_session_id_of_another_principal_is_unknown_behind_a_guard(
     what: str, stranger: str
 ) -> None:
-    here = house(guarded())
+    here = setup(guarded())
     known, unknown = HANDLES[what]
-    theirs = known(Visit(here.talk, here.ann.id, D, stranger), here)
-    nobodys = unknown(Visit(here.talk, b"f" * 32, D, stranger), here)
-    assert said(theirs) == said(nobodys)
+    theirs = known(SessionClient(here.harness, here.ann.id, D, stranger), here)
+    nobodys = unknown(SessionClient(here.harness, b"f" * 32, D, stranger), here)
+    assert outcome_of(theirs) == outcome_of(nobodys)
     assert theirs.status == {"bob": 404, "ANN": 404, "bob ann": 400}.get(stranger, 401)
     assert here.secret.encode() not in theirs.body
     unharmed(here)
@@ -229,53 +229,56 @@ def test_session_id_of_another_principal_is_unknown_behind_a_guard(
 @pytest.mark.parametrize("what", HANDLES)
 def test_session_behind_a_guard_survives_its_token(what: str) -> None:
     """Another token of the same user works; one with fewer scopes is denied, without effect."""
-    here = house(guarded())
+    here = setup(guarded())
     known, _ = HANDLES[what]
-    refused = known(Visit(here.talk, here.ann.id, D, "ann-may-nothing"), here)
+    refused = known(SessionClient(here.harness, here.ann.id, D, "ann-may-nothing"), here)
     assert refused.status == 403
     unharmed(here)
-    assert Visit(here.talk, here.ann.id, D, "ann-again").call(6, text="me").message_text == "me"
+    assert (
+        SessionClient(here.harness, here.ann.id, D, "ann-again").call(6, text="me").message_text
+        == "me"
+    )
 
 
 @pytest.mark.parametrize("stranger", ["ann", "bob", ""])
 @pytest.mark.parametrize("what", [each for each in HANDLES if not each.startswith("session")])
 @pytest.mark.requirement("SHL-19", "SHL-27")
 def test_event_id_of_another_session_is_like_an_unknown_one(what: str, stranger: str) -> None:
-    here = house()
+    here = setup()
     known, unknown = HANDLES[what]
-    one, other = (here.talk.session(principal=stranger, elicitation={}) for _ in range(2))
+    one, other = (here.harness.session(principal=stranger, elicitation={}) for _ in range(2))
     if what == "event of the session":
         # Each session has a stream of that name: the client gets its own.
         reply = known(one, here)
         assert reply.messages == []
     else:
-        assert said(known(one, here)) == said(unknown(other, here))
+        assert outcome_of(known(one, here)) == outcome_of(unknown(other, here))
     unharmed(here)
 
 
 def test_session_id_is_not_accepted_as_another_kind() -> None:
-    here = house()
-    talk = here.talk
+    here = setup()
+    harness = here.harness
     target = b"/mcp?session_id=" + here.ann.id
     for verb, headers, body in (
         (b"POST", POST, b"{}"),
         (b"GET", [HOST, (b"accept", b"text/event-stream")], None),
         (b"DELETE", [HOST], None),
     ):
-        reply = talk.send(verb, headers, body, target=target, principal="ann")
+        reply = harness.send(verb, headers, body, target=target, principal="ann")
         assert reply.status == 404
     unharmed(here)
 
 
 def test_modern_request_reaches_no_session() -> None:
-    here = house()
-    talk, ann = here.talk, here.ann
+    here = setup()
+    harness, ann = here.harness, here.ann
     version = (b"mcp-protocol-version", b"2026-07-28")
     for message in (cancelled("count"), answer(here.question, "decline")):
         for principal in ("ann", "bob"):
-            reply = talk.post(message, version, (b"mcp-session-id", ann.id), principal=principal)
+            reply = harness.post(message, version, (b"mcp-session-id", ann.id), principal=principal)
             assert (reply.status, reply.body) == (202, b"")
-    last = talk.post(cancelled("count"), version, (b"last-event-id", here.counting.last_id))
+    last = harness.post(cancelled("count"), version, (b"last-event-id", here.counting.last_id))
     assert last.status == 202
     unharmed(here)
 
@@ -284,41 +287,42 @@ def test_modern_request_reaches_no_session() -> None:
 
 
 def test_concurrent_posts_with_the_same_id_are_separate() -> None:
-    talk = Talk()
-    visits = [talk.session(version) for version in (B, C, D, D) for _ in range(5)]
+    harness = RouterHarness()
+    clients = [harness.session(version) for version in (B, C, D, D) for _ in range(5)]
     runs = [
-        (visit, visit.call(1, "slow", steps=3, text=f"nonce {n}")) for n, visit in enumerate(visits)
+        (client, client.call(1, "slow", steps=3, text=f"nonce {n}"))
+        for n, client in enumerate(clients)
     ]
-    again = [visit.call(1, "slow", text="never") for visit in visits]
-    alone = [talk.call(1, "slow", steps=3, text=f"alone {n}") for n in range(10)]
+    again = [client.call(1, "slow", text="never") for client in clients]
+    alone = [harness.call(1, "slow", steps=3, text=f"alone {n}") for n in range(10)]
     for reply in again:
         assert (reply.status, reply.message["id"]) == (400, 1)
-    talk.step(4)
+    harness.step(4)
     for n, (_, reply) in enumerate(runs):
         assert reply.message["result"]["content"][0]["text"] == f"nonce {n}"
     for n, reply in enumerate(alone):
         assert reply.message["result"]["content"][0]["text"] == f"alone {n}"
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 @pytest.mark.parametrize("ids", [(1, "1"), ("", " "), (0, "0"), (-1, "-1")])
 def test_ids_of_different_types_are_different(ids: tuple[Any, Any]) -> None:
-    talk = Talk()
-    visit = talk.session()
-    replies = [visit.call(id, "slow", steps=2, text=repr(id)) for id in ids]
-    visit.post(cancelled(ids[1]))
-    talk.step(3)
+    harness = RouterHarness()
+    client = harness.session()
+    replies = [client.call(id, "slow", steps=2, text=repr(id)) for id in ids]
+    client.post(cancelled(ids[1]))
+    harness.step(3)
     assert replies[0].message["result"]["content"][0]["text"] == repr(ids[0])
     assert (replies[1].ended, replies[1].messages) == (True, [])
 
 
 @pytest.mark.parametrize("id", [True, 1.0, [1], {"id": 1}, None])
 def test_cancellation_with_an_invalid_id_does_nothing(id: Any) -> None:
-    talk = Talk()
-    visit = talk.session()
-    reply = visit.call(1, "slow", steps=2, text="x")
-    visit.post(cancelled(id))
-    talk.step(3)
+    harness = RouterHarness()
+    client = harness.session()
+    reply = client.call(1, "slow", steps=2, text="x")
+    client.post(cancelled(id))
+    harness.step(3)
     assert reply.message["result"]["content"][0]["text"] == "x"
 
 
@@ -329,27 +333,27 @@ class Fifty:
     """A call whose handler is in our hands: `emit` tells its progress, `finish` answers."""
 
     def __init__(self, version: str = D, **options: Any) -> None:
-        self.talk = Talk(stubborn(), **options)
-        self.visit = self.talk.session(version)
-        self.reply = self.visit.call(1, "stand", progress=True)
-        self.conversation, event = self.talk.seen[-1]
+        self.harness = RouterHarness(stubborn(), **options)
+        self.client = self.harness.session(version)
+        self.reply = self.client.call(1, "stand", progress=True)
+        self.conversation, event = self.harness.seen[-1]
         assert isinstance(event, RequestReceived)
         self.id = event.id
-        self.told = 0
+        self.emitted = 0
 
     def emit(self, count: int) -> None:
         for _ in range(count):
-            self.told += 1
-            assert self.conversation.conn.send_progress(self.id, self.told, 50)
+            self.emitted += 1
+            assert self.conversation.conn.send_progress(self.id, self.emitted, 50)
             self.conversation.mark_dirty()
-            self.talk.pump()
+            self.harness.pump()
 
     def finish(self) -> None:
-        self.talk.step(2)
-        assert not self.talk.jobs
+        self.harness.step(2)
+        assert not self.harness.jobs
 
     def resume(self, last: bytes) -> Reply:
-        return self.visit.get(last)
+        return self.client.get(last)
 
 
 def stubborn() -> Server:
@@ -358,7 +362,7 @@ def stubborn() -> Server:
     @server.tool
     async def stand() -> str:
         """Stands still for one step."""
-        await _Pause()
+        await Pause()
         return "done"
 
     return server
@@ -391,7 +395,7 @@ def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, 
     """
     run = Fifty(version, reply=reply)
     begins = b"id: %b\nretry: 1000\ndata: \n\n" if version == D else b"%.0b"
-    run.talk.step()
+    run.harness.step()
     run.emit({"before": 1, "during": 25, "after": 50}[when])
     if when == "after":
         run.finish()
@@ -414,45 +418,45 @@ def test_stream_cut_anywhere_resumes_at_the_next_event(version: str, when: str, 
     assert len(heard_by_cut) == len(boundaries(body)) - 1
     if when != "after":
         # What comes from now on goes to the one that came last, and to no other.
-        others = [each for each in run.talk.replies.values() if each is not again]
+        others = [each for each in run.harness.replies.values() if each is not again]
         before = [each.body for each in others]
-        run.emit(50 - run.told)
+        run.emit(50 - run.emitted)
         run.finish()
         assert (progress_in(again)[-1], again.ended) == ("answer", True)
         assert [each.body for each in others] == before
         assert all(each.ended for each in others)
-    assert left_over(run.talk) == {}
+    assert left_over(run.harness) == {}
 
 
 @pytest.mark.parametrize("version", [B, C, D])
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 @pytest.mark.requirement("SHL-18", "SHL-19")
 def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) -> None:
-    """The stream is cut after `told` events, of which `heard` had reached the client.
+    """The stream is cut after `emitted` events, of which `received` had reached the client.
 
     The rest is sent while the client is away, or after it has reconnected.
     """
     whole = [*range(1, 13), "answer"]
-    for told in range(13):
-        for heard in range(0, told + 1, 1 if version == D else 3):
+    for emitted in range(13):
+        for received in range(0, emitted + 1, 1 if version == D else 3):
             for away in (False, True):
                 run = Fifty(version, reply=reply)
-                run.talk.step()
-                run.emit(told)
+                run.harness.step()
+                run.emit(emitted)
                 body = run.reply.body
                 ends = boundaries(body)[1:] if version == D else boundaries(body)
-                if heard >= len(ends) or ends[heard] == 0:
+                if received >= len(ends) or ends[received] == 0:
                     continue  # it knows of no event yet, so there is nothing to resume
-                run.reply.body = body[: ends[heard]]
+                run.reply.body = body[: ends[received]]
                 got = progress_in(run.reply)
-                assert got == whole[:heard]
-                run.talk.close_after(run.reply)
+                assert got == whole[:received]
+                run.harness.close_after(run.reply)
                 if away:
-                    run.emit(12 - told)
+                    run.emit(12 - emitted)
                     run.finish()
                 again = run.resume(run.reply.last_id)
                 if not away:
-                    run.emit(12 - told)
+                    run.emit(12 - emitted)
                     run.finish()
                 assert got + progress_in(again) == whole
                 assert again.ended
@@ -461,25 +465,25 @@ def test_stream_cut_anywhere_delivers_each_event_once(version: str, reply: str) 
 @pytest.mark.parametrize("version", [B, C])
 def test_stream_without_an_event_id_cannot_be_resumed(version: str) -> None:
     run = Fifty(version)
-    run.talk.step()
-    run.talk.close_after(run.reply)
+    run.harness.step()
+    run.harness.close_after(run.reply)
     run.emit(3)
     run.finish()
     assert run.resume(b"2-0").status == 400
-    assert left_over(run.talk) == {}
+    assert left_over(run.harness) == {}
 
 
 # -- Disconnects -----------------------------------------------------------------------------------
 
-CALLS: dict[str, Callable[[Talk, Visit], Reply]] = {
-    "at once": lambda talk, visit: visit.call(1),
-    "slow": lambda talk, visit: visit.call(1, "slow", steps=2),
-    "telling": lambda talk, visit: visit.call(1, "count", progress=True, to=3),
-    "asking": lambda talk, visit: visit.call(1, "ask"),
-    "leaving": lambda talk, visit: visit.call(1, "leave", retry=0.1),
-    "listening": lambda talk, visit: visit.get(),
-    "modern": lambda talk, visit: talk.call(1, "slow", steps=2),
-    "modern, telling": lambda talk, visit: talk.modern(
+CALLS: dict[str, Callable[[RouterHarness, SessionClient], Reply]] = {
+    "at once": lambda harness, client: client.call(1),
+    "slow": lambda harness, client: client.call(1, "slow", steps=2),
+    "telling": lambda harness, client: client.call(1, "count", progress=True, to=3),
+    "asking": lambda harness, client: client.call(1, "ask"),
+    "leaving": lambda harness, client: client.call(1, "leave", retry=0.1),
+    "listening": lambda harness, client: client.get(),
+    "modern": lambda harness, client: harness.call(1, "slow", steps=2),
+    "modern, telling": lambda harness, client: harness.modern(
         request(
             1,
             "tools/call",
@@ -495,12 +499,12 @@ CALLS: dict[str, Callable[[Talk, Visit], Reply]] = {
         ),
         "count",
     ),
-    "beginning": lambda talk, visit: talk.post(initialize()),
-    "HTTP+SSE": lambda talk, visit: talk.get(),
+    "beginning": lambda harness, client: harness.post(initialize()),
+    "HTTP+SSE": lambda harness, client: harness.get(),
 }
 
 
-class Counted(Talk):
+class Counted(RouterHarness):
     """A client that disconnects after `most` actions; `taken` is the number that it has read."""
 
     def __init__(self, most: int, **options: Any) -> None:
@@ -515,8 +519,8 @@ class Counted(Talk):
             return
         reply = self.replies[exchange]
         if self.taken >= self.most:
-            self.site.disconnected(exchange, self.now)
-            assert self.site.actions_to_send(exchange) == []
+            self.router.disconnected(exchange, self.now)
+            assert self.router.actions_to_send(exchange) == []
             reply.ended = True
             return
         before = len(reply.body), reply.status, reply.ended
@@ -525,22 +529,22 @@ class Counted(Talk):
 
 
 def going(call: str, most: int, reply: str) -> Counted:
-    talk = Counted(most, reply=reply)
-    visit = talk.session(elicitation={})
+    harness = Counted(most, reply=reply)
+    client = harness.session(elicitation={})
 
-    original = talk.site.begin
+    original = harness.router.begin
 
     def begin(*args: Any, **more: Any) -> Exchange:
         exchange = original(*args, **more)
-        if talk.about is None:
-            talk.about = exchange
+        if harness.about is None:
+            harness.about = exchange
         return exchange
 
-    talk.site.begin = begin  # type: ignore[method-assign]
-    CALLS[call](talk, visit)
-    talk.wait(16)
-    talk.step(6)
-    return talk
+    harness.router.begin = begin  # type: ignore[method-assign]
+    CALLS[call](harness, client)
+    harness.wait(16)
+    harness.step(6)
+    return harness
 
 
 @pytest.mark.parametrize("reply", REPLIES)
@@ -548,54 +552,56 @@ def going(call: str, most: int, reply: str) -> Counted:
 def test_disconnect_at_any_action_leaves_nothing(call: str, reply: str) -> None:
     most = 0
     while True:
-        talk = going(call, most, reply)
-        assert talk.about is not None
-        assert left_over(talk) == {}
-        if talk.taken < most:
+        harness = going(call, most, reply)
+        assert harness.about is not None
+        assert left_over(harness) == {}
+        if harness.taken < most:
             break
         most += 1
     assert most >= 1
 
 
-def _unread(visit: Visit) -> None:
-    talk = visit.talk
-    deaf = visit.call(1, "count", progress=True, to=1000).exchange
-    talk.step()
-    read = talk.read
-    talk.read = lambda exchange: None if exchange is deaf else read(exchange)  # type: ignore[method-assign]
-    talk.step(1)
-    talk.read = read  # type: ignore[method-assign]
+def _unread(client: SessionClient) -> None:
+    harness = client.harness
+    unread = client.call(1, "count", progress=True, to=1000).exchange
+    harness.step()
+    read = harness.read
+    harness.read = lambda exchange: None if exchange is unread else read(exchange)  # type: ignore[method-assign]
+    harness.step(1)
+    harness.read = read  # type: ignore[method-assign]
 
 
-def _half(visit: Visit) -> None:
-    talk = visit.talk
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, *visit.headers]), talk.now)
-    talk.replies[exchange] = Reply(exchange)
-    talk.site.receive_data(exchange, b'{"jsonrpc":"2.0","id":1,', talk.now)
+def _half(client: SessionClient) -> None:
+    harness = client.harness
+    exchange = harness.router.begin(
+        RequestHead(b"POST", b"/mcp", [*POST, *client.headers]), harness.now
+    )
+    harness.replies[exchange] = Reply(exchange)
+    harness.router.receive_data(exchange, b'{"jsonrpc":"2.0","id":1,', harness.now)
 
 
-def _other_half(talk: Talk) -> None:
-    for exchange in list(talk.replies):
+def _other_half(harness: RouterHarness) -> None:
+    for exchange in list(harness.replies):
         if exchange.reading:
-            talk.site.receive_data(exchange, b'"method":"ping"}', talk.now)
-            talk.site.receive_data(exchange, b"", talk.now)
-    talk.pump()
+            harness.router.receive_data(exchange, b'"method":"ping"}', harness.now)
+            harness.router.receive_data(exchange, b"", harness.now)
+    harness.pump()
 
 
-STATES: dict[str, Callable[[Visit], Any]] = {
-    "undecided": lambda visit: visit.call(1, "slow", steps=1000),
-    "streaming": lambda visit: visit.call(1, "count", progress=True, to=1000),
-    "detached": lambda visit: visit.talk.close_after(
-        visit.call(1, "count", progress=True, to=1000)
+STATES: dict[str, Callable[[SessionClient], Any]] = {
+    "undecided": lambda client: client.call(1, "slow", steps=1000),
+    "streaming": lambda client: client.call(1, "count", progress=True, to=1000),
+    "detached": lambda client: client.harness.close_after(
+        client.call(1, "count", progress=True, to=1000)
     ),
-    "forgotten": lambda visit: visit.talk.close_after(visit.call(1, "slow", steps=1000)),
-    "asking": lambda visit: visit.call(1, "ask"),
-    "released": lambda visit: visit.call(1, "leave", retry=1),
-    "waiting": lambda visit: [visit.call(id, "slow", steps=1000) for id in range(1, 5)],
-    "listening": lambda visit: visit.get(),
+    "forgotten": lambda client: client.harness.close_after(client.call(1, "slow", steps=1000)),
+    "asking": lambda client: client.call(1, "ask"),
+    "released": lambda client: client.call(1, "leave", retry=1),
+    "waiting": lambda client: [client.call(id, "slow", steps=1000) for id in range(1, 5)],
+    "listening": lambda client: client.get(),
     "unread": _unread,
     "half a body": _half,
-    "cancelled": lambda visit: (visit.call(1, "slow", steps=1000), visit.post(cancelled(1))),
+    "cancelled": lambda client: (client.call(1, "slow", steps=1000), client.post(cancelled(1))),
 }
 
 
@@ -603,48 +609,48 @@ STATES: dict[str, Callable[[Visit], Any]] = {
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.requirement("SHL-24")
 def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
-    talk = Talk(example(NARROW), reply=reply)
-    visit = talk.session(elicitation={})
-    other = talk.session(elicitation={})
+    harness = RouterHarness(example(NARROW), reply=reply)
+    client = harness.session(elicitation={})
+    other = harness.session(elicitation={})
     begun = other.call(1, "slow", steps=3, text="of the other")
-    STATES[state](visit)
-    talk.step(2)
-    (session,) = [each for each in talk.endpoint.sessions.values() if each.id == visit.id]
-    assert visit.delete().status == 204
-    _other_half(talk)
-    for late in (visit.call(7), visit.get(), visit.get(b"2-0"), visit.delete()):
+    STATES[state](client)
+    harness.step(2)
+    (session,) = [each for each in harness.endpoint.sessions.values() if each.id == client.id]
+    assert client.delete().status == 204
+    _other_half(harness)
+    for late in (client.call(7), client.get(), client.get(b"2-0"), client.delete()):
         assert late.status == 404
-    assert all(each.ended for each in talk.replies.values() if each is not begun)
+    assert all(each.ended for each in harness.replies.values() if each is not begun)
     assert (session.streams, session.stream_by_request, session.in_use) == ({}, {}, False)
-    talk.step(3)
+    harness.step(3)
     assert begun.message["result"]["content"][0]["text"] == "of the other"
-    assert len(talk.server._listeners) == 1
-    assert left_over(talk) == {}
+    assert len(harness.server._listeners) == 1
+    assert left_over(harness) == {}
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("sharp", [False, True], ids=["shutdown", "close"])
 def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    STATES[state](visit)
-    alone = talk.call(9, "slow", steps=3)
-    talk.step(2)
+    harness = RouterHarness()
+    client = harness.session(elicitation={})
+    STATES[state](client)
+    alone = harness.call(9, "slow", steps=3)
+    harness.step(2)
     if sharp:
-        talk.site.close()
+        harness.router.close()
     else:
-        talk.site.shutdown()
-    talk.pump()
-    _other_half(talk)
-    refused = talk.call(1)
+        harness.router.shutdown()
+    harness.pump()
+    _other_half(harness)
+    refused = harness.call(1)
     assert refused.status == 503
-    talk.step(4)
+    harness.step(4)
     assert alone.ended
     assert (alone.status == 200) is not sharp
     if not sharp:
-        assert visit.post(request("p", "ping")).message["result"] == {}
-        assert visit.call("c").status == 503
-    assert left_over(talk) == {}
+        assert client.post(request("p", "ping")).message["result"] == {}
+        assert client.call("c").status == 503
+    assert left_over(harness) == {}
 
 
 # -- Who does not read -----------------------------------------------------------------------------
@@ -652,48 +658,48 @@ def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
 
 @pytest.mark.parametrize("modern", [False, True])
 def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
-    talk = Talk(limits=HttpLimits(queued=2_000))
-    visit = talk.session()
+    harness = RouterHarness(limits=HttpLimits(queued=2_000))
+    client = harness.session()
     call = CALLS["modern, telling"] if modern else CALLS["telling"]
-    deaf = visit.call("deaf", "count", progress=True, to=10_000)
-    talk.step()
-    read = talk.read
-    talk.read = lambda exchange: None if exchange is deaf.exchange else read(exchange)  # type: ignore[method-assign]
+    unread = client.call("unread", "count", progress=True, to=10_000)
+    harness.step()
+    read = harness.read
+    harness.read = lambda exchange: None if exchange is unread.exchange else read(exchange)  # type: ignore[method-assign]
     for number in range(10):
-        other = talk.call(1, text="x") if modern else visit.call(number, text="x")
+        other = harness.call(1, text="x") if modern else client.call(number, text="x")
         assert other.message["result"]["content"][0]["text"] == "x"
-        telling = call(talk, talk.session())
-        talk.step(5)
+        telling = call(harness, harness.session())
+        harness.step(5)
         assert telling.ended
-    assert deaf.exchange.queued == 0  # it was given up
-    (session,) = [each for each in talk.endpoint.sessions.values() if each.id == visit.id]
+    assert unread.exchange.queued == 0  # it was given up
+    (session,) = [each for each in harness.endpoint.sessions.values() if each.id == client.id]
     assert isinstance(session, Session)
-    assert talk.endpoint.log.bytes < 256 * 1000
-    talk.site.disconnected(deaf.exchange, talk.now)
-    talk.pump()
+    assert harness.endpoint.log.bytes < 256 * 1000
+    harness.router.disconnected(unread.exchange, harness.now)
+    harness.pump()
     # It may resume the retained events.
-    again = visit.get(deaf.last_id)
+    again = client.get(unread.last_id)
     assert again.status == (
-        200 if progress_in(deaf)[-1] >= session.streams[b"2"].last_evicted else 400
+        200 if progress_in(unread)[-1] >= session.streams[b"2"].last_evicted else 400
     )
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 def test_legacy_sse_client_that_does_not_read_loses_the_session() -> None:
-    talk = Talk(limits=HttpLimits(queued=2_000))
-    stream = talk.get()
+    harness = RouterHarness(limits=HttpLimits(queued=2_000))
+    stream = harness.get()
     where = stream.events[0][1]
-    read = talk.read
-    talk.read = lambda exchange: None if exchange is stream.exchange else read(exchange)  # type: ignore[method-assign]
+    read = harness.read
+    harness.read = lambda exchange: None if exchange is stream.exchange else read(exchange)  # type: ignore[method-assign]
     statuses = []
     for number in range(200):
         ping = json.encode(request(number, "ping"))
-        statuses.append(talk.send(b"POST", POST, ping, target=where).status)
+        statuses.append(harness.send(b"POST", POST, ping, target=where).status)
         assert stream.exchange.queued < 2_100
     assert statuses[0] == 202
     assert statuses[-1] == 404
-    assert not talk.endpoint.sessions
-    talk.read = read  # type: ignore[method-assign]
-    talk.read(stream.exchange)
+    assert not harness.endpoint.sessions
+    harness.read = read  # type: ignore[method-assign]
+    harness.read(stream.exchange)
     assert stream.ended
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}

@@ -76,7 +76,7 @@ class Wire:
             entropy=lambda size: next(names).to_bytes(size, "big"),
             param_headers=lambda _: None,
         )
-        self.site = Router({"/mcp": self.endpoint})
+        self.router = Router({"/mcp": self.endpoint})
         self.conn = Connection(Role.CLIENT, client_config(*versions))
         self.client = HttpClient(self.conn, URL)
         self.now = 0.0
@@ -86,21 +86,21 @@ class Wire:
         self.calls: list[HttpCall] = []
         self.bodies: dict[int, bytes] = {}
         self.statuses: dict[int, int] = {}
-        self.asked: list[tuple[Conversation, Any]] = []
-        self.heard: list[Any] = []
+        self.server_events: list[tuple[Conversation, Any]] = []
+        self.client_events: list[Any] = []
         self._left: dict[int, int | None] = {}
         self._live: dict[int, Exchange] = {}
 
     def open(self) -> None:
         self.conn.open(self.now)
         self.pump()
-        assert isinstance(self.heard.pop(), PeerReady)
-        self.heard.clear()
-        self.asked.clear()
+        assert isinstance(self.client_events.pop(), PeerReady)
+        self.client_events.clear()
+        self.server_events.clear()
 
     def pump(self) -> None:
         """Let both go on until neither has anything to do."""
-        for conversation, _ in self.asked[-1:]:
+        for conversation, _ in self.server_events[-1:]:
             conversation.mark_dirty()
         while self._step():
             pass
@@ -113,26 +113,26 @@ class Wire:
             self.calls.append(call)
             self.bodies[key] = b""
             self._left[key] = self.cut(len(self.calls))
-            exchange = self._live[key] = self.site.begin(call.head, self.now, token=key)
+            exchange = self._live[key] = self.router.begin(call.head, self.now, token=key)
             if call.body:
-                self.site.receive_data(exchange, call.body, self.now)
-            self.site.receive_data(exchange, b"", self.now)
+                self.router.receive_data(exchange, call.body, self.now)
+            self.router.receive_data(exchange, b"", self.now)
         for key in self.client.calls_to_drop():
             work = True
             if key in self._live:
-                self.site.disconnected(self._live.pop(key), self.now)
-        while isinstance(found := self.site.next_event(), tuple):
+                self.router.disconnected(self._live.pop(key), self.now)
+        while isinstance(found := self.router.next_event(), tuple):
             work = True
-            self.asked.append(found)
+            self.server_events.append(found)
             self.serve(*found)
             found[0].mark_dirty()
-        for exchange in self.site.ready():
-            for action in self.site.actions_to_send(exchange):
+        for exchange in self.router.ready():
+            for action in self.router.actions_to_send(exchange):
                 work = True
                 self._carry(exchange, action)
         while (event := self.client.next_event()) is not NEED_DATA:
             work = True
-            self.heard.append(event)
+            self.client_events.append(event)
             self.act(event)
         return work
 
@@ -167,7 +167,7 @@ class Wire:
     def breaks(self, key: int) -> None:
         exchange = self._live.pop(key)
         if self.noticed:
-            self.site.disconnected(exchange, self.now)
+            self.router.disconnected(exchange, self.now)
         self.client.response_ended(key, self.now, error="the connection was reset")
 
     def waits(self, seconds: float) -> None:
@@ -175,14 +175,14 @@ class Wire:
         while True:
             dues = [
                 due
-                for due in (self.client.next_deadline(), self.site.next_deadline())
+                for due in (self.client.next_deadline(), self.router.next_deadline())
                 if due is not None
             ]
             if not dues or min(dues) > until:
                 break
             self.now = max(self.now, min(dues))
             self.client.handle_timeout(self.now)
-            self.site.handle_timeout(self.now)
+            self.router.handle_timeout(self.now)
             self.pump()
         self.now = until
 
@@ -195,18 +195,18 @@ class Wire:
         assert isinstance(id, int)
         (conversation,) = [
             where
-            for where, event in self.asked
+            for where, event in self.server_events
             if getattr(event, "id", None) == id and isinstance(event, RequestReceived)
         ]
         return id, conversation.conn
 
     def was_cancelled(self) -> bool:
-        return any(isinstance(event, RequestCancelled) for _, event in self.asked)
+        return any(isinstance(event, RequestCancelled) for _, event in self.server_events)
 
     def what_was_heard(self) -> list[Any]:
         return [
             each.progress if isinstance(each, ProgressReceived) else type(each).__name__
-            for each in self.heard
+            for each in self.client_events
         ]
 
 
@@ -214,7 +214,7 @@ DONE = t.CallToolResult(content=[])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_conversation(version: str) -> None:
+def test_client_and_router_of_each_revision_exchange_messages(version: str) -> None:
     wire = Wire(version)
     wire.open()
     id, server = wire.calls_tool()
@@ -235,7 +235,7 @@ def test_a_conversation(version: str) -> None:
 
 
 @pytest.mark.parametrize("versions", [(), (D, E), (A, E)])
-def test_the_newest_that_both_know(versions: tuple[str, ...]) -> None:
+def test_client_and_router_choose_newest_common_revision(versions: tuple[str, ...]) -> None:
     wire = Wire(*versions)
     wire.open()
     assert wire.conn.peer is not None
@@ -253,7 +253,7 @@ def test_a_call_that_is_given_up(version: str) -> None:
     assert not server.send_result(id, DONE)
     wire.pump()
     wire.waits(60.0)
-    assert wire.heard == []
+    assert wire.client_events == []
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -282,7 +282,7 @@ def test_the_server_asks_in_its_answer() -> None:
     id, server = wire.calls_tool()
     server.send_result(id, t.InputRequiredResult(result_type="input_required", request_state="s"))
     wire.pump()
-    assert isinstance(single(wire.heard), InputRequested)
+    assert isinstance(single(wire.client_events), InputRequested)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -292,17 +292,19 @@ def test_message_of_no_request_arrives_on_the_standalone_stream(version: str) ->
     _, server = wire.calls_tool()
     server.send_notification("notifications/tools/list_changed")
     wire.pump()
-    told = single(wire.heard)
-    assert isinstance(told, NotificationReceived)
-    assert told.related is None
+    event = single(wire.client_events)
+    assert isinstance(event, NotificationReceived)
+    assert event.related is None
     # The stream breaks, and messages sent meanwhile are not lost.
     get = next(call.key for call in wire.calls if call.head.method == b"GET")
     wire.breaks(get)
     server.send_notification("notifications/prompts/list_changed")
     wire.pump()
-    assert len(wire.heard) == 1
+    assert len(wire.client_events) == 1
     wire.waits(2.0)
-    assert [each.method.name for each in wire.heard[1:]] == ["notifications/prompts/list_changed"]
+    assert [each.method.name for each in wire.client_events[1:]] == [
+        "notifications/prompts/list_changed"
+    ]
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -314,13 +316,13 @@ def test_a_session_that_the_server_ends(version: str) -> None:
     wire.endpoint.sessions.clear()
     id = wire.conn.send_request("tools/call", t.CallToolParams(name="t"), token="T")
     wire.pump()
-    conversation, event = wire.asked[-1]
+    conversation, event = wire.server_events[-1]
     assert isinstance(event, RequestReceived)
     assert event.id == id
-    assert isinstance(wire.heard[-1], PeerReady)
+    assert isinstance(wire.client_events[-1], PeerReady)
     conversation.conn.send_result(id, DONE)
     wire.pump()
-    assert isinstance(wire.heard[-1], ResultReceived)
+    assert isinstance(wire.client_events[-1], ResultReceived)
     assert len(wire.endpoint.sessions) == 1
 
 
@@ -371,13 +373,13 @@ def check_cuts(version: str, *, noticed: bool, count: int = COUNT, step: int = 1
     Before there is an event to resume from, only the loss is reported,
     and the request is not sent again.
     """
-    heard, wire, key = fifty(version, count=count)
-    assert heard == whole(count)
+    received, wire, key = fifty(version, count=count)
+    assert received == whole(count)
     body = wire.bodies[key]
     needed = first_event(version, body)
     for cut in range(0, len(body) + 1, step):
-        heard, _, _ = fifty(version, (cut,), count=count, noticed=noticed)
-        assert heard == (["ErrorReceived"] if cut < needed else whole(count)), cut
+        received, _, _ = fifty(version, (cut,), count=count, noticed=noticed)
+        assert received == (["ErrorReceived"] if cut < needed else whole(count)), cut
 
 
 @pytest.mark.requirement("SHL-18", "SHL-8")
@@ -401,19 +403,19 @@ def test_fifty_events_cut_somewhere(version: str, noticed: bool, place: float) -
     _, wire, key = fifty(version)
     body = wire.bodies[key]
     cut = int(place * len(body))
-    heard, _, _ = fifty(version, (cut,), noticed=noticed)
-    assert heard == (["ErrorReceived"] if cut < first_event(version, body) else whole())
+    received, _, _ = fifty(version, (cut,), noticed=noticed)
+    assert received == (["ErrorReceived"] if cut < first_event(version, body) else whole())
 
 
 @pytest.mark.parametrize("chunk", [3, 11])
 @pytest.mark.parametrize("when", ["at once", "one by one"])
 def test_events_cut_while_they_come(when: str, chunk: int) -> None:
-    heard, wire, key = fifty(D, count=9, when=when, chunk=chunk)
-    assert heard == whole(9)
+    received, wire, key = fifty(D, count=9, when=when, chunk=chunk)
+    assert received == whole(9)
     body = wire.bodies[key]
     for cut in range(0, len(body) + 1, 23):
-        heard, _, _ = fifty(D, (cut,), count=9, when=when, chunk=chunk)
-        assert heard == (["ErrorReceived"] if cut < first_event(D, body) else whole(9)), cut
+        received, _, _ = fifty(D, (cut,), count=9, when=when, chunk=chunk)
+        assert received == (["ErrorReceived"] if cut < first_event(D, body) else whole(9)), cut
 
 
 def check_two_cuts(version: str, *steps: int) -> None:
@@ -423,8 +425,8 @@ def check_two_cuts(version: str, *steps: int) -> None:
     needed, total = first_event(version, body), len(body)
     for first in range(needed, total, steps[0]):
         for second in range(0, total - first + 40, steps[1]):
-            heard, _, _ = fifty(version, (first, second), count=9)
-            assert heard == whole(9), (first, second)
+            received, _, _ = fifty(version, (first, second), count=9)
+            assert received == whole(9), (first, second)
 
 
 @pytest.mark.parametrize("version", RESUMABLE)
@@ -446,9 +448,9 @@ def test_the_resumed_stream_is_cut_too_at_many_places(version: str) -> None:
     st.integers(1, 400),
 )
 def test_cut_anywhere_and_often(cuts: list[int], when: str, noticed: bool, chunk: int) -> None:
-    heard, _, _ = fifty(D, (200, *cuts), count=12, when=when, noticed=noticed, chunk=chunk)
-    assert heard == whole(12) or (
-        heard[-1] == "ErrorReceived" and heard[:-1] == whole(12)[: len(heard) - 1]
+    received, _, _ = fifty(D, (200, *cuts), count=12, when=when, noticed=noticed, chunk=chunk)
+    assert received == whole(12) or (
+        received[-1] == "ErrorReceived" and received[:-1] == whole(12)[: len(received) - 1]
     )
 
 
@@ -461,7 +463,7 @@ def test_a_stateless_stream_that_breaks_is_lost_and_its_work_stopped() -> None:
     wire.breaks(wire.calls[-1].key)
     wire.pump()
     assert wire.was_cancelled()
-    progress, failed = wire.heard
+    progress, failed = wire.client_events
     assert isinstance(progress, ProgressReceived)
     assert isinstance(failed, ErrorReceived)
     assert isinstance(failed.error, ConnectionLost)
@@ -476,7 +478,7 @@ def test_a_server_that_lets_its_client_go() -> None:
     id, server = wire.calls_tool()
     server.send_progress(id, 1)
     wire.pump()
-    conversation = wire.asked[-1][0]
+    conversation = wire.server_events[-1][0]
     assert conversation.release(id, 2.5)
     wire.pump()
     server.send_progress(id, 2)

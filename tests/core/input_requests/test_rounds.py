@@ -675,9 +675,9 @@ def test_returned_result_invalid_raises(
 ) -> None:
     peer = client(version, offers(elicitation=ELICITS(url={}, form={})))
     run = inquiry(received(peer=peer))
-    say = run.input_required_result if version == E else run.nested_requests
+    evaluate = run.input_required_result if version == E else run.nested_requests
     with pytest.raises(error, match=words):
-        say(*((NOW, returned) if version == E else (returned, bytes)))
+        evaluate(*((NOW, returned) if version == E else (returned, bytes)))
 
 
 @pytest.mark.requirement("MRTR-3")

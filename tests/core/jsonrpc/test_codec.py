@@ -375,7 +375,12 @@ BAD: list[Any] = [
     ),
     # Request or response
     pytest.param(
-        '{"jsonrpc":"2.0"}', INVALID, NO_ID, "neither", "neither a method", id="nothing said"
+        '{"jsonrpc":"2.0"}',
+        INVALID,
+        NO_ID,
+        "neither",
+        "neither a method",
+        id="no method and no result",
     ),
     pytest.param(
         '{"jsonrpc":"2.0","id":1}', INVALID, 1, "neither", "neither a method", id="an id alone"
@@ -595,13 +600,13 @@ def test_is_batch_false_for_objects_and_text(data: bytes) -> None:
     ],
 )
 @pytest.mark.requirement("RPC-7", "RPC-8", "RPC-13")
-def test_encode_messages(written: bytes, expected: str) -> None:
+def test_encoded_message_equals_json_and_is_decoded(written: bytes, expected: str) -> None:
     assert written.decode() == expected
     decode(written)
 
 
 @pytest.mark.requirement("RPC-11")
-def test_encode_error_object() -> None:
+def test_encode_error_object_omits_absent_data() -> None:
     assert encode(t.ErrorData(code=1, message="m")) == b'{"code":1,"message":"m"}'
     assert (
         encode(t.ErrorData(code=1, message="m", data=None))

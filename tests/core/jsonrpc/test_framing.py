@@ -165,7 +165,7 @@ def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
     assert time.perf_counter() - started < 2  # repeated searches take half a minute
 
 
-def test_line_buffer_repr() -> None:
+def test_line_buffer_repr_shows_buffered_bytes() -> None:
     buffer = LineBuffer(LIMIT)
     assert repr(buffer) == "<LineBuffer 0 of 8 bytes>"
     buffer.feed(b"abc")

@@ -98,7 +98,8 @@ def test_deliver_connection_closed_raises_separate_errors(
 
 
 def test_deliver_ignores_other_events() -> None:
-    deliver(MessageRejected(RemoteProtocolError("x")))
+    pending = deliver_to(MessageRejected(RemoteProtocolError("x")), RecordingRequest())
+    assert (pending.ends, pending.progress_seen) == ([], [])
 
 
 def page(*names: str, cursor: str | None = None) -> ListToolsResult:
@@ -110,12 +111,12 @@ def page(*names: str, cursor: str | None = None) -> ListToolsResult:
 def test_paged_list_continues_until_no_cursor() -> None:
     listing: PagedList[Tool] = PagedList("tools/list", "tools", LIMIT)
     assert repr(listing) == "<PagedList of tools/list, 0 items, not at the end>"
-    asked = []
+    requests = []
     for answer in (page("a", cursor=" x Y\n"), page(cursor=""), page("b", "c")):
         assert listing.has_more
-        asked.append(listing.params)
+        requests.append(listing.params)
         listing.add_page(answer)
-    assert asked == [None, {"cursor": " x Y\n"}, {"cursor": ""}]
+    assert requests == [None, {"cursor": " x Y\n"}, {"cursor": ""}]
     assert not listing.has_more
     assert [tool.name for tool in listing.items] == ["a", "b", "c"]
     assert repr(listing) == "<PagedList of tools/list, 3 items>"

@@ -128,7 +128,7 @@ class Stage:
                 moved = True
 
     def sent_messages(self) -> list[Message]:
-        return [json.loads(said) for said in self.conn.data_to_send().splitlines()]
+        return [json.loads(line) for line in self.conn.data_to_send().splitlines()]
 
     def asks(self, id: Any, method: str, **params: Any) -> None:
         """Send a request of the client."""

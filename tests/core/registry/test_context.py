@@ -80,7 +80,7 @@ class Recorder(Runtime):
     """A runtime that records its calls. `thread`: they come from a worker thread."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.is_full = False
         self.thread = False
 
@@ -88,20 +88,20 @@ class Recorder(Runtime):
         raise AssertionError("nothing fails here")
 
     def pump(self) -> None:
-        self.asked.append("pump")
+        self.calls.append("pump")
 
     def write_blocked(self, id: RequestId) -> bool:
         return self.is_full
 
     async def drain(self, id: RequestId) -> None:
-        self.asked.append("drain")
+        self.calls.append("drain")
 
     @property
     def in_worker_thread(self) -> bool:
         return self.thread
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        self.asked.append("from thread")
+        self.calls.append("from thread")
         self.thread = False
         return run(function())
 
@@ -121,7 +121,7 @@ MODERN = (
 )
 
 
-class Talk:
+class ContextHarness:
     """A request that is not answered, and the context of its handler."""
 
     def __init__(self, meta: str = '"progressToken":"t"', *, logging: bool = True) -> None:
@@ -140,7 +140,7 @@ class Talk:
         service = Service(self.server, self.conn, self.runtime)
         self.context: Context = Context(InputCollector(service, event))
 
-    def said(self) -> list[Any]:
+    def sent(self) -> list[Any]:
         return [json.loads(line)["params"] for line in self.conn.data_to_send().splitlines()]
 
 
@@ -148,77 +148,80 @@ LOGGED = '"io.modelcontextprotocol/logLevel":"warning"'
 
 
 def test_context_progress_sends_then_drains() -> None:
-    talk = Talk()
-    run(talk.context.progress(1, 2, "half"))
-    assert talk.said() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
-    run(talk.context.progress(1))
-    assert talk.said() == []
-    assert talk.runtime.asked == ["pump", "drain", "drain"]
+    harness = ContextHarness()
+    run(harness.context.progress(1, 2, "half"))
+    assert harness.sent() == [{"progressToken": "t", "progress": 1, "total": 2, "message": "half"}]
+    run(harness.context.progress(1))
+    assert harness.sent() == []
+    assert harness.runtime.calls == ["pump", "drain", "drain"]
 
 
 def test_context_log_sends_then_drains() -> None:
-    talk = Talk(LOGGED)
-    run(talk.context.log("error", {"a": [1]}, logger="db"))
-    run(talk.context.log("info", "not heard"))
-    assert talk.said() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
-    assert talk.runtime.asked == ["pump", "drain", "drain"]
+    harness = ContextHarness(LOGGED)
+    run(harness.context.log("error", {"a": [1]}, logger="db"))
+    run(harness.context.log("info", "not sent"))
+    assert harness.sent() == [{"level": "error", "data": {"a": [1]}, "logger": "db"}]
+    assert harness.runtime.calls == ["pump", "drain", "drain"]
 
 
 def test_context_nowait_sends_without_draining() -> None:
-    talk = Talk(f'"progressToken":"t",{LOGGED}')
-    talk.context.progress_nowait(1)
-    talk.context.log_nowait("alert", "x")
-    assert talk.said() == [{"progressToken": "t", "progress": 1}, {"level": "alert", "data": "x"}]
-    assert talk.runtime.asked == ["pump", "pump"]
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
+    harness.context.progress_nowait(1)
+    harness.context.log_nowait("alert", "x")
+    assert harness.sent() == [
+        {"progressToken": "t", "progress": 1},
+        {"level": "alert", "data": "x"},
+    ]
+    assert harness.runtime.calls == ["pump", "pump"]
 
 
 def test_context_nowait_drops_while_the_queue_is_full() -> None:
-    talk = Talk(f'"progressToken":"t",{LOGGED}')
-    talk.runtime.is_full = True
-    talk.context.progress_nowait(1)
-    talk.context.log_nowait("alert", "x")
-    assert talk.said() == []
-    assert talk.runtime.asked == []
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
+    harness.runtime.is_full = True
+    harness.context.progress_nowait(1)
+    harness.context.log_nowait("alert", "x")
+    assert harness.sent() == []
+    assert harness.runtime.calls == []
 
 
 def test_context_nowait_in_a_worker_thread_blocks() -> None:
-    talk = Talk(LOGGED)
-    talk.runtime.is_full = True
-    talk.runtime.thread = True
-    talk.context.log_nowait("alert", "x")
-    assert talk.said() == [{"level": "alert", "data": "x"}]
-    assert talk.runtime.asked == ["from thread", "pump", "drain"]
+    harness = ContextHarness(LOGGED)
+    harness.runtime.is_full = True
+    harness.runtime.thread = True
+    harness.context.log_nowait("alert", "x")
+    assert harness.sent() == [{"level": "alert", "data": "x"}]
+    assert harness.runtime.calls == ["from thread", "pump", "drain"]
 
 
-def test_context_progress_and_log_in_a_worker_thread_raise() -> None:
-    talk = Talk()
-    talk.runtime.thread = True
+def test_context_progress_and_log_in_worker_thread_are_refused() -> None:
+    harness = ContextHarness()
+    harness.runtime.thread = True
     with pytest.raises(RuntimeError, match="_nowait"):
-        _ = talk.context.progress(1)
+        _ = harness.context.progress(1)
     with pytest.raises(RuntimeError, match="_nowait"):
-        _ = talk.context.log("info", "x")
+        _ = harness.context.log("info", "x")
 
 
 @pytest.mark.requirement("LOG-1", "LOG-5")
 def test_context_log_invalid_message_raises() -> None:
-    talk = Talk(LOGGED)
+    harness = ContextHarness(LOGGED)
     with pytest.raises(LocalProtocolError, match="no log level 'loud'; there are debug, info"):
-        _ = talk.context.log("loud", "x")  # type: ignore[arg-type]
+        _ = harness.context.log("loud", "x")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        talk.context.log_nowait("error", object())
+        harness.context.log_nowait("error", object())
     with pytest.raises(LocalProtocolError, match="capability logging, which we did not declare"):
-        _ = Talk(LOGGED, logging=False).context.log("error", "x")
-    assert talk.said() == []
+        _ = ContextHarness(LOGGED, logging=False).context.log("error", "x")
+    assert harness.sent() == []
 
 
 def test_context_sends_nothing_for_a_cancelled_request() -> None:
-    talk = Talk(f'"progressToken":"t",{LOGGED}')
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
     cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
-    talk.conn.receive_data(cancel, 0.0)
-    talk.conn.next_event()
-    run(talk.context.progress(1))
-    run(talk.context.log("error", "x"))
-    assert talk.said() == []
+    harness.conn.receive_data(cancel, 0.0)
+    harness.conn.next_event()
+    run(harness.context.progress(1))
+    run(harness.context.log("error", "x"))
+    assert harness.sent() == []
 
 
 def test_context_runtime_without_waiting_raises() -> None:
@@ -374,24 +377,24 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
 def test_context_input_methods_send_params_and_return_the_result(
     version: str, ask: Any, method: str, params: Any, modern: Any, answer: Any, value: Any
 ) -> None:
-    told: list[Any] = []
+    returned: list[Any] = []
     asking = Server("s")
 
     @asking.tool
     async def tool(context: Context) -> None:
         """Request input."""
-        told.append(await ask(context))
+        returned.append(await ask(context))
 
     stage = Stage(asking, version)
-    (said,) = stage.calls("tool")
+    (sent,) = stage.calls("tool")
     if stage.stateful:
-        assert (said["method"], said.get("params")) == (method, params)
-        stage.answers(said, answer)
+        assert (sent["method"], sent.get("params")) == (method, params)
+        stage.answers(sent, answer)
     else:
-        ((key, question),) = said["result"]["inputRequests"].items()
+        ((key, question),) = sent["result"]["inputRequests"].items()
         assert (question["method"], question.get("params")) == (method, modern or params)
-        stage.again("tool", said["result"], {key: answer})
-    assert told == [value]
+        stage.again("tool", sent["result"], {key: answer})
+    assert returned == [value]
 
 
 @pytest.mark.parametrize(
@@ -425,17 +428,17 @@ def test_context_sample_tool_choice_is_sent_or_refused(choice: Any, sent: Any) -
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_context_input_response_in_each_run(version: str) -> None:
+def test_context_input_response_is_read_in_each_run(version: str) -> None:
     asking = Server("s")
     form = Form(Seats)
-    told: list[Any] = []
+    returned: list[Any] = []
 
     @asking.tool
     def tool(context: Context) -> t.InputRequiredResult | None:
         """Request input."""
-        told.append((context.input_response("form", form), context.request_state))
-        told.append(context.input_response("form", t.ElicitResult))
-        if len(told) < 5:
+        returned.append((context.input_response("form", form), context.request_state))
+        returned.append(context.input_response("form", t.ElicitResult))
+        if len(returned) < 5:
             return t.InputRequiredResult(
                 input_requests={"form": form.question("?")}, request_state="mine"
             )
@@ -445,7 +448,7 @@ def test_context_input_response_in_each_run(version: str) -> None:
     stage.whole_call("tool", YES, TWO)
     accepted = t.ElicitResult(action="accept", content={"count": 2})
     wrong = t.ElicitResult(action="accept")  # the handler may request it again
-    assert told == [
+    assert returned == [
         (None, None),
         None,
         (None, "mine"),

@@ -168,13 +168,13 @@ FIELDS: list[tuple[Any, Any, dict[str, Any], Any, Any]] = [
 @pytest.mark.parametrize(
     ("annotation", "default", "schema", "text", "value"), FIELDS, ids=lambda row: str(row)[:40]
 )
-def test_form_field_schema_and_value(
+def test_form_field_has_schema_and_reads_value(
     annotation: Any, default: Any, schema: dict[str, Any], text: Any, value: Any
 ) -> None:
     form: Form[Any] = Form(with_field(annotation, default))
     required = {"required": ["f"]} if default is ... else {}
-    said = msgspec.json.decode(msgspec.json.encode(form.schema))
-    assert said == {"type": "object", "properties": {"f": schema}, **required}
+    decoded = msgspec.json.decode(msgspec.json.encode(form.schema))
+    assert decoded == {"type": "object", "properties": {"f": schema}, **required}
     answer = form.read(accepted(f=text))
     assert isinstance(answer, AcceptedElicitation)
     assert (answer.action, answer.data.f, type(answer.data.f)) == ("accept", value, type(value))
@@ -235,7 +235,7 @@ class Pair(NamedTuple):
     a: int
 
 
-def test_form_of_each_object_type() -> None:
+def test_form_is_made_of_each_object_type() -> None:
     record = Form(Record)
     assert record.schema["properties"].keys() == {"firstName"}
     assert record.read(accepted(firstName="Ada")) == AcceptedElicitation(Record("Ada"))

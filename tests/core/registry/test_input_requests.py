@@ -59,11 +59,11 @@ def build() -> Server:
     @server.tool
     async def both(context: Context) -> str | t.InputRequiredResult:
         """Elicit seats, and return an input request."""
-        asked = await context.elicit("How many?", Seats)
+        requests = await context.elicit("How many?", Seats)
         if context.input_response("roots", t.ListRootsResult) is None:
             return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
         again = await context.elicit("How many?", Seats)
-        return f"{asked.action} {again.action}"
+        return f"{requests.action} {again.action}"
 
     @server.tool
     async def careful(context: Context) -> str:
@@ -128,34 +128,34 @@ def stage(version: str, offers: Any = OFFERS, **options: Any) -> Stage:
 def test_elicit_returns_the_action_and_content(
     version: str, tool: str, answer: Any, text: str
 ) -> None:
-    talk = stage(version)
-    assert text_of(talk.whole_call(tool, answer)) == text
-    assert talk.service.idle
+    harness = stage(version)
+    assert text_of(harness.whole_call(tool, answer)) == text
+    assert harness.service.idle
 
 
 def test_elicit_stateful_client_waits_for_the_response() -> None:
-    talk = stage(D)
-    (question,) = talk.calls("book")
+    harness = stage(D)
+    (question,) = harness.calls("book")
     assert question["params"] == {"message": "How many?", "requestedSchema": SEATS.schema}
-    ((job, _),) = talk.running
+    ((job, _),) = harness.running
     (under_way,) = job.input_collector.active_requests
     assert repr(under_way) == "<_SingleRequest for tools/call, 1 asked>"
     assert repr(job.input_collector).startswith("<InputCollector for tools/call: <ServerRoundTrips")
-    talk.receive(result("another", {}))
-    assert talk.sent_messages() == []
-    assert text_of(talk.answers(question, TWO)[0]).startswith("Seats(")
+    harness.receive(result("another", {}))
+    assert harness.sent_messages() == []
+    assert text_of(harness.answers(question, TWO)[0]).startswith("Seats(")
     assert job.input_collector.active_requests == []
 
 
 def test_input_collector_without_input_draws_no_key() -> None:
-    talk = stage(E)
-    asking = InputCollector(talk.service, None)  # type: ignore[arg-type]
+    harness = stage(E)
+    asking = InputCollector(harness.service, None)  # type: ignore[arg-type]
     assert not asking.unanswered
-    assert not talk.server.has_keys
+    assert not harness.server.has_keys
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected_error"),
     [
         (
             result,
@@ -170,25 +170,27 @@ def test_input_collector_without_input_draws_no_key() -> None:
     ],
 )
 @pytest.mark.parametrize("tool", ["book", "by_hand"])
-def test_nested_request_error_or_invalid_result_raises(answer: Any, told: Any, tool: str) -> None:
-    talk = stage(D)
-    (question,) = talk.calls(tool)
+def test_nested_request_error_or_invalid_result_raises(
+    answer: Any, expected_error: Any, tool: str
+) -> None:
+    harness = stage(D)
+    (question,) = harness.calls(tool)
     if answer is error:
-        talk.receive(error(question["id"], -1, "not today"))
-        assert talk.sent_messages()[0]["error"] == told
+        harness.receive(error(question["id"], -1, "not today"))
+        assert harness.sent_messages()[0]["error"] == expected_error
     elif tool == "book":
-        talk.receive(result(question["id"], {"action": "accept"}))
-        assert talk.sent_messages()[0]["error"] == told
+        harness.receive(result(question["id"], {"action": "accept"}))
+        assert harness.sent_messages()[0]["error"] == expected_error
     else:  # a handler that returns input requests checks the responses itself
-        (again,) = talk.answers(question, {"action": "accept"})
+        (again,) = harness.answers(question, {"action": "accept"})
         assert again["method"] == "elicitation/create"
-    assert talk.runtime.reports == []
+    assert harness.runtime.reports == []
 
 
 def test_nested_request_undecodable_result_is_an_internal_error() -> None:
-    talk = stage(D)
-    (question,) = talk.calls("book")
-    (answer,) = talk.answers(question, {"action": "perhaps"})
+    harness = stage(D)
+    (question,) = harness.calls("book")
+    (answer,) = harness.answers(question, {"action": "perhaps"})
     assert answer["error"]["code"] == -32603
     assert "the result of elicitation/create is invalid" in answer["error"]["message"]
 
@@ -196,29 +198,29 @@ def test_nested_request_undecodable_result_is_an_internal_error() -> None:
 @every_revision
 @pytest.mark.requirement("MRTR-5")
 def test_input_request_undeclared_capability_raises(version: str) -> None:
-    talk = stage(version, {})
+    harness = stage(version, {})
     assert 'without: this needs a client that declares {"roots":{}}' in text_of(
-        talk.whole_call("careful")
+        harness.whole_call("careful")
     )
     for tool in "book", "by_hand":
-        (answer,) = talk.calls(tool)
+        (answer,) = harness.calls(tool)
         assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
         assert answer["error"]["code"] == (-32021 if version == E else -32601)
-    assert talk.runtime.reports == []
+    assert harness.runtime.reports == []
 
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_nested_request_carries_the_trace_context(version: str) -> None:
-    talk = stage(version)
+    harness = stage(version)
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
-    (question,) = talk.calls("careful", _meta={**trace, "other": 1})
+    (question,) = harness.calls("careful", _meta={**trace, "other": 1})
     assert question["params"] == {"_meta": trace}
 
 
 def test_meta_of_undecodable_meta_raises() -> None:
-    talk = stage(D)
-    talk.asks(1, "tools/call", name="careful")
-    ((job, _),) = talk.running
+    harness = stage(D)
+    harness.asks(1, "tools/call", name="careful")
+    ((job, _),) = harness.running
     ask: RequestReceived = job.request
     assert meta_of(ask) == {}
     ask.raw = b'{"_meta":{"a":"\xff"}}'
@@ -230,73 +232,73 @@ def test_meta_of_undecodable_meta_raises() -> None:
 
 
 def test_nested_request_is_cancelled_with_its_request() -> None:
-    talk = stage(D)
-    (question,) = talk.calls("book")
-    ((job, steps),) = talk.running
+    harness = stage(D)
+    (question,) = harness.calls("book")
+    ((job, steps),) = harness.running
     stopped: list[None] = []
     job.stop = lambda: stopped.append(None)
-    (told,) = talk.cancels()
-    assert (told["method"], told["params"]["requestId"]) == (
+    (cancellation,) = harness.cancels()
+    assert (cancellation["method"], cancellation["params"]["requestId"]) == (
         "notifications/cancelled",
         question["id"],
     )
     assert stopped == [None]
-    assert talk.running == []  # shielded from the cancellation, and ended all the same
-    assert talk.answers(question, TWO) == []
-    assert talk.service.idle
+    assert harness.running == []  # shielded from the cancellation, and ended all the same
+    assert harness.answers(question, TWO) == []
+    assert harness.service.idle
     assert steps.gi_frame is None
 
 
 def test_elicit_after_the_response_raises() -> None:
-    talk = stage(D)
-    talk.asks(1, "tools/call", name="book")
-    assert talk.sent_messages()
-    ((job, steps),) = talk.running
+    harness = stage(D)
+    harness.asks(1, "tools/call", name="book")
+    assert harness.sent_messages()
+    ((job, steps),) = harness.running
     job.done(t.CallToolResult(content=[]))  # a background task still waits
-    cancel, answer = talk.sent_messages()
+    cancel, answer = harness.sent_messages()
     assert (cancel["method"], answer["id"]) == ("notifications/cancelled", 1)
     with pytest.raises(LocalProtocolError, match="the request is over"):
         steps.send(None)
-    talk.running.clear()
+    harness.running.clear()
 
 
 def test_elicit_cancelled_by_the_handler_cancels_the_nested_request() -> None:
-    talk = stage(D)
-    (question,) = talk.calls("book")
-    ((job, steps),) = talk.running
+    harness = stage(D)
+    (question,) = harness.calls("book")
+    ((job, steps),) = harness.running
     with pytest.raises(ZeroDivisionError):
         steps.throw(ZeroDivisionError())  # for example a timeout of the handler itself
-    (cancel,) = talk.sent_messages()
+    (cancel,) = harness.sent_messages()
     assert cancel["params"] == {
         "requestId": question["id"],
         "reason": "the answer is not needed any more",
     }
     job.failed(ZeroDivisionError())
-    talk.running.clear()
+    harness.running.clear()
 
 
 def test_elicit_connection_closes_first() -> None:
-    talk = stage(D)
-    talk.calls("book")
-    talk.conn.receive_data(b"", 0.0)
-    talk.run_jobs()
-    (answer,) = talk.sent_messages()  # the client has closed only its own direction
+    harness = stage(D)
+    harness.calls("book")
+    harness.conn.receive_data(b"", 0.0)
+    harness.run_jobs()
+    (answer,) = harness.sent_messages()  # the client has closed only its own direction
     assert answer["error"] == {
         "code": -32603,
         "message": "the connection closed while the client was asked for input",
     }
-    assert talk.runtime.reports == []
-    assert talk.service.idle
+    assert harness.runtime.reports == []
+    assert harness.service.idle
 
 
 def test_elicit_during_shutdown_raises() -> None:
-    talk = stage(D)
-    talk.asks(1, "tools/call", name="both")
-    (question,) = talk.sent_messages()
-    talk.conn.shutdown()
-    (answer,) = talk.answers(question, TWO)  # a response to an earlier request is still accepted
+    harness = stage(D)
+    harness.asks(1, "tools/call", name="both")
+    (question,) = harness.sent_messages()
+    harness.conn.shutdown()
+    (answer,) = harness.answers(question, TWO)  # a response to an earlier request is still accepted
     assert answer["error"] == {"code": -32000, "message": "the server is being shut down"}
-    assert talk.runtime.reports == []
+    assert harness.runtime.reports == []
 
 
 # -- Returned `InputRequiredResult` ----------------------------------------------------------------
@@ -304,60 +306,60 @@ def test_elicit_during_shutdown_raises() -> None:
 
 @pytest.mark.requirement("MRTR-3")
 def test_returned_state_without_input_requests_makes_the_client_repeat() -> None:
-    talk = stage(E)
-    (first,) = talk.calls("later")
+    harness = stage(E)
+    (first,) = harness.calls("later")
     assert first["result"].keys() == {"resultType", "requestState", "_meta"}
-    second = talk.again("later", first["result"], {})
-    assert text_of(talk.again("later", second["result"], {})) == "xx"
+    second = harness.again("later", first["result"], {})
+    assert text_of(harness.again("later", second["result"], {})) == "xx"
 
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_returned_state_stateful_client_runs_the_handler_after_a_pause(version: str) -> None:
-    talk = stage(version)
-    talk.asks(1, "tools/call", name="later")
-    talk.run_jobs()
-    talk.run_jobs()
-    (answer,) = talk.sent_messages()
+    harness = stage(version)
+    harness.asks(1, "tools/call", name="later")
+    harness.run_jobs()
+    harness.run_jobs()
+    (answer,) = harness.sent_messages()
     assert text_of(answer) == "xx"
-    assert talk.runtime.slept == [0.1, 0.2]
+    assert harness.runtime.slept == [0.1, 0.2]
 
 
 @with_forms
 def test_elicit_and_returned_input_requests_are_each_sent_once(version: str) -> None:
     """The handler elicits the same text twice, which counts as two input requests in each run."""
-    talk = stage(version)
+    harness = stage(version)
     answers = [TWO, {"roots": []}, {"action": "decline"}]
-    assert text_of(talk.whole_call("both", *answers)) == "accept decline"
+    assert text_of(harness.whole_call("both", *answers)) == "accept decline"
 
 
 def test_returned_input_requests_are_sent_together() -> None:
-    talk = stage(D)
-    seats, roots = talk.calls("several")
+    harness = stage(D)
+    seats, roots = harness.calls("several")
     assert (seats["method"], roots["method"]) == ("elicitation/create", "roots/list")
-    assert talk.answers(roots, {"roots": []}) == []
-    (answer,) = talk.answers(seats, TWO)
+    assert harness.answers(roots, {"roots": []}) == []
+    (answer,) = harness.answers(seats, TWO)
     assert text_of(answer) == "accept []"
 
 
 def test_returned_input_requests_one_error_cancels_the_others() -> None:
-    talk = stage(D)
-    seats, roots = talk.calls("several")
-    talk.receive(error(roots["id"], -32603, "no roots today"))
-    cancel, answer = talk.sent_messages()
+    harness = stage(D)
+    seats, roots = harness.calls("several")
+    harness.receive(error(roots["id"], -32603, "no roots today"))
+    cancel, answer = harness.sent_messages()
     assert cancel["params"]["requestId"] == seats["id"]
     assert answer["error"]["message"] == "the client refused roots/list: no roots today"
 
 
 @every_revision
 def test_returned_input_requests_fail_after_ten_rounds(version: str) -> None:
-    talk = stage(version)
+    harness = stage(version)
 
-    @talk.server.tool
+    @harness.server.tool
     def endless() -> t.InputRequiredResult:
         """Request input without end."""
         return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
 
-    message = Stage(talk.server, version).whole_call("endless", *[{"roots": []}] * 10)
+    message = Stage(harness.server, version).whole_call("endless", *[{"roots": []}] * 10)
     assert message["error"] == {
         "code": -32603,
         "message": "tools/call still needs input after 10 rounds",
@@ -366,17 +368,17 @@ def test_returned_input_requests_fail_after_ten_rounds(version: str) -> None:
 
 @every_revision
 def test_input_request_in_a_custom_method_raises(version: str) -> None:
-    talk = stage(version)
+    harness = stage(version)
 
-    @talk.server.method("acme/ask")
+    @harness.server.method("acme/ask")
     async def ask(context: Context) -> None:
         await context.elicit("How many?", Seats)
 
-    @talk.server.method("acme/by_hand")
+    @harness.server.method("acme/by_hand")
     def by_hand() -> t.InputRequiredResult:
         return t.InputRequiredResult(request_state="s")
 
-    other = Stage(talk.server, version)
+    other = Stage(harness.server, version)
     other.asks(1, "acme/ask")
     other.asks(2, "acme/by_hand")
     assert [message["error"]["code"] for message in other.sent_messages()] == [-32603, -32603]
@@ -391,17 +393,17 @@ def test_input_request_in_a_custom_method_raises(version: str) -> None:
 
 @pytest.mark.requirement("ELIC-16", "ERR-3")
 def test_url_elicitation_required_is_error_32042_in_2025_11_25() -> None:
-    talk = stage(D)
-    (answer,) = talk.calls("visit")
+    harness = stage(D)
+    (answer,) = harness.calls("visit")
     page = {
         "message": "Please log in.",
         "mode": "url",
         "url": "https://example.com/login",
         "elicitationId": "visit-1",
     }
-    told = {"code": -32042, "message": "Please log in.", "data": {"elicitations": [page]}}
-    assert answer["error"] == told
-    assert talk.runtime.reports == []
+    error = {"code": -32042, "message": "Please log in.", "data": {"elicitations": [page]}}
+    assert answer["error"] == error
+    assert harness.runtime.reports == []
 
 
 @pytest.mark.requirement("ELIC-17", "ELIC-23")
@@ -414,38 +416,35 @@ def test_url_elicitation_required_is_error_32042_in_2025_11_25() -> None:
     ],
 )
 def test_url_elicitation_required_is_an_input_request_in_2026_07_28(action: str, text: str) -> None:
-    talk = stage(E)
-    (answer,) = talk.calls("visit")
+    harness = stage(E)
+    (answer,) = harness.calls("visit")
     page = {"message": "Please log in.", "mode": "url", "url": "https://example.com/login"}
     ((key, question),) = answer["result"]["inputRequests"].items()
     assert (key, question) == (
         f"visit {page['url']}",
         {"method": "elicitation/create", "params": page},
     )
-    again = talk.again("visit", answer["result"], {key: {"action": action}})
+    again = harness.again("visit", answer["result"], {key: {"action": action}})
     assert (text_of(again), again["result"]["isError"]) == (text, True)
-    assert talk.runtime.reports == []
+    assert harness.runtime.reports == []
 
 
 @pytest.mark.parametrize(("version", "code"), [(A, -32601), (C, -32601), (D, -32601), (E, -32021)])
 def test_url_elicitation_required_undeclared_capability_is_an_error(
     version: str, code: int
 ) -> None:
-    talk = stage(version, {"elicitation": {}})
-    (answer,) = talk.calls("visit")
+    harness = stage(version, {"elicitation": {}})
+    (answer,) = harness.calls("visit")
     assert answer["error"]["code"] == code
-    assert (
-        answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
-        or version == A
-    )
+    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
 
 
 @pytest.mark.parametrize("version", [D, E])
 def test_url_elicitation_required_invalid_url_is_an_internal_error(version: str) -> None:
-    talk = stage(version)
-    (answer,) = talk.calls("nowhere")
+    harness = stage(version)
+    (answer,) = harness.calls("nowhere")
     assert text_of(answer) == "The tool failed with an internal error (reference R)."
-    assert [str(exc) for exc in talk.runtime.reports] == [
+    assert [str(exc) for exc in harness.runtime.reports] == [
         "elicitation/create: url is no http or https URL: it is neither https nor http"
     ]
 
@@ -453,30 +452,30 @@ def test_url_elicitation_required_invalid_url_is_an_internal_error(version: str)
 @pytest.mark.requirement("ELIC-13", "ELIC-14")
 @pytest.mark.parametrize("version", [D, E])
 def test_elicit_url_sends_the_url_and_the_id(version: str) -> None:
-    talk = stage(version)
-    (asked,) = talk.calls("page")
+    harness = stage(version)
+    (requests,) = harness.calls("page")
     if version == D:
-        assert asked["params"]["elicitationId"] == "visit-1"
+        assert requests["params"]["elicitationId"] == "visit-1"
     else:
-        ((_, question),) = asked["result"]["inputRequests"].items()
+        ((_, question),) = requests["result"]["inputRequests"].items()
         assert question["params"].keys() == {"mode", "message", "url"}
     assert text_of(stage(version).whole_call("page", {"action": "accept"})) == "accept"
 
 
 def test_elicit_in_a_worker_thread_raises() -> None:
-    talk = stage(D)
-    talk.runtime.thread = True
-    (answer,) = talk.calls("page")
+    harness = stage(D)
+    harness.runtime.thread = True
+    (answer,) = harness.calls("page")
     assert text_of(answer) == "The tool failed with an internal error (reference R)."
-    (reported,) = talk.runtime.reports
+    (reported,) = harness.runtime.reports
     assert "a plain def cannot await an answer" in str(reported)
 
 
 # -- requestState ----------------------------------------------------------------------------------
 
 
-def required(talk: Stage) -> Any:
-    (answer,) = talk.calls("book")
+def required(harness: Stage) -> Any:
+    (answer,) = harness.calls("book")
     return answer["result"]
 
 
@@ -493,33 +492,33 @@ def required(talk: Stage) -> Any:
     ],
 )
 def test_request_state_forged_is_rejected(spoil: Any, words: str) -> None:
-    talk = stage(E)
-    state = spoil(required(talk)["requestState"])
-    (answer,) = talk.calls("book", requestState=state)
-    told = "requestState is not valid for this request; make the request again without it"
-    assert answer["error"] == {"code": -32602, "message": told}
-    (warning,) = talk.runtime.warnings
+    harness = stage(E)
+    state = spoil(required(harness)["requestState"])
+    (answer,) = harness.calls("book", requestState=state)
+    message = "requestState is not valid for this request; make the request again without it"
+    assert answer["error"] == {"code": -32602, "message": message}
+    (warning,) = harness.runtime.warnings
     assert words in warning
 
 
 def test_request_state_before_any_was_issued_is_rejected() -> None:
-    talk = stage(E)
-    (answer,) = talk.calls("book", requestState="made up")
+    harness = stage(E)
+    (answer,) = harness.calls("book", requestState="made up")
     assert answer["error"]["code"] == -32602
-    assert talk.runtime.warnings == [
+    assert harness.runtime.warnings == [
         "tools/call: requestState refused: this process has issued none"
     ]
-    assert not talk.server.has_keys
+    assert not harness.server.has_keys
 
 
 @pytest.mark.requirement("MRTR-14")
 def test_request_state_expires_after_ten_minutes() -> None:
-    talk = stage(E)
-    result = required(talk)
-    talk.runtime.time = NOW + 600
-    assert talk.again("book", result, {})["error"]["code"] == -32602
-    talk.runtime.time = NOW + 599
-    assert "result" in talk.again("book", result, {})
+    harness = stage(E)
+    result = required(harness)
+    harness.runtime.time = NOW + 600
+    assert harness.again("book", result, {})["error"]["code"] == -32602
+    harness.runtime.time = NOW + 599
+    assert "result" in harness.again("book", result, {})
 
 
 @pytest.mark.requirement("MRTR-14")
@@ -551,6 +550,6 @@ def test_request_state_of_another_process_with_the_same_keys_is_accepted() -> No
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_request_state_stateful_client_ignores_it(version: str) -> None:
-    talk = stage(version)
-    (question,) = talk.calls("careful", requestState="made up", inputResponses={})
+    harness = stage(version)
+    (question,) = harness.calls("careful", requestState="made up", inputResponses={})
     assert question["method"] == "roots/list"

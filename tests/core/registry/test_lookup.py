@@ -104,5 +104,5 @@ def test_lookup_without_completions_is_method_not_found() -> None:
         }
 
 
-def test_lookup_repr() -> None:
+def test_lookup_repr_names_its_pages() -> None:
     assert repr(make()._lookup) == "<RequestLookup from <ListPages of 's', 0 encoded>>"

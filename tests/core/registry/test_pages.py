@@ -163,7 +163,9 @@ SERVER = full(3, 2)
         (lambda server: [server.remove_prompt(f"n{n}") for n in (2, 3, 4)], [[]]),
     ],
 )
-def test_cursor_after_a_change_of_the_list(change: Any, rest: list[list[str]] | None) -> None:
+def test_cursor_after_change_of_list_continues_or_is_unknown(
+    change: Any, rest: list[list[str]] | None
+) -> None:
     server = full(5, 2)
     first, cursor = page(server, "prompts/list", None)
     assert first == ["n0", "n1"]

@@ -220,7 +220,7 @@ def test_server_with_a_connection_from_bytes_to_bytes(version: str) -> None:
     server = full()
     connection = Connection(Role.SERVER, server.config())
 
-    def say(message: dict[str, Any]) -> list[Any]:
+    def exchange(message: dict[str, Any]) -> list[Any]:
         connection.receive_data(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n", 0.0)
         while isinstance(event := connection.next_event(), RequestReceived) or hasattr(
             event, "peer"
@@ -236,17 +236,17 @@ def test_server_with_a_connection_from_bytes_to_bytes(version: str) -> None:
         "capabilities": {},
         "clientInfo": {"name": "c", "version": "0"},
     }
-    (welcome,) = say({"id": 1, "method": "initialize", "params": hello})
+    (welcome,) = exchange({"id": 1, "method": "initialize", "params": hello})
     assert welcome["result"]["capabilities"] == {
         "tools": {"listChanged": True},
         "resources": {"subscribe": True, "listChanged": True},
         "prompts": {"listChanged": True},
         "logging": {},
     }
-    assert say({"method": "notifications/initialized"}) == []
-    (listed,) = say({"id": 2, "method": "tools/list"})
+    assert exchange({"method": "notifications/initialized"}) == []
+    (listed,) = exchange({"id": 2, "method": "tools/list"})
     assert [tool["name"] for tool in listed["result"]["tools"]] == ["zeta", "alpha"]
-    (called,) = say({"id": 3, "method": "tools/call", "params": {"name": "alpha"}})
+    (called,) = exchange({"id": 3, "method": "tools/call", "params": {"name": "alpha"}})
     assert called["result"] == {"content": [{"type": "text", "text": "a"}]}
 
 
@@ -270,8 +270,8 @@ def test_registry_import_loads_no_runtime() -> None:
 def test_server_extension_without_a_valid_identifier_raises() -> None:
     with pytest.raises(ValueError, match="not an extension identifier"):
         Server("s", extensions={"bad": {}})
-    told = Server("s", extensions={"com.example/thing": {"a": 1}}).config().capabilities
-    assert told.extensions == told.experimental == {"com.example/thing": {"a": 1}}
+    declared = Server("s", extensions={"com.example/thing": {"a": 1}}).config().capabilities
+    assert declared.extensions == declared.experimental == {"com.example/thing": {"a": 1}}
 
 
 def test_server_key_ring_is_declared_or_drawn_once() -> None:

@@ -101,5 +101,7 @@ def test_undeclared_capability_removes_its_requests(
         (("resources", "subscribe"), {"resources": {"subscribe": {}}}),
     ],
 )
-def test_missing_capability_as_json_object(path: tuple[str, ...], value: dict[str, Any]) -> None:
+def test_missing_capability_becomes_json_object(
+    path: tuple[str, ...], value: dict[str, Any]
+) -> None:
     assert capability_object(path) == value

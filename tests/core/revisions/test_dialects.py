@@ -46,7 +46,7 @@ def test_dialects_are_exactly_the_five_revisions() -> None:
     assert LATEST == E
 
 
-def test_dialect_repr() -> None:
+def test_dialect_repr_shows_revision() -> None:
     assert repr(DIALECTS[B]) == "<Dialect 2025-03-26>"
 
 

@@ -191,7 +191,7 @@ def test_method_row_decodes_params_and_result() -> None:
         row.read_params(b"{}")
 
 
-def test_method_row_for_custom_method() -> None:
+def test_method_row_is_made_for_custom_method() -> None:
     class Params(Struct):
         a: int
 
@@ -202,7 +202,7 @@ def test_method_row_for_custom_method() -> None:
         row.name = "x"  # type: ignore[misc]
 
 
-def test_method_row_repr() -> None:
+def test_method_row_repr_shows_name() -> None:
     rows = DIALECTS[D].receives[SERVER]
     assert repr(rows["initialize"]) == "<request initialize [2024-11-05, 2026-07-28)>"
     assert (

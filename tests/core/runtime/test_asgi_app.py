@@ -13,7 +13,7 @@ from mcp_core.http import HttpOptions, RequestHead
 from mcp_core.http.server._asgi import MOUNT_POINT
 from mcp_core.registry import Server
 from mcp_core.runtime import AsgiApplication
-from tests.core.http.site import HOST
+from tests.core.http.router_harness import HOST
 from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class App(AsgiApplication):
         self.living.append(task)
         task.go()
 
-    def _log(self, level: int, text: str, *told: object, exc_info: BaseException) -> None:
+    def _log(self, level: int, text: str, *arguments: object, exc_info: BaseException) -> None:
         assert level == logging.ERROR
-        self.reported.append((text % told, exc_info))
+        self.reported.append((text % arguments, exc_info))
 
     # -- The ASGI server's part --------------------------------------------------------------------
 
@@ -180,11 +180,11 @@ def test_lifespan_start_cancelled_is_retried() -> None:
 
 def test_application_serves_endpoint_at_mount_point_and_path() -> None:
     app = App()
-    site = app._router(bytes, lambda: 0.0, "token")
-    (endpoint,) = site.endpoints
+    router = app._router(bytes, lambda: 0.0, "token")
+    (endpoint,) = router.endpoints
     assert endpoint.token == "token"
     found = [
-        site.actions_to_send(site.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
+        router.actions_to_send(router.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
         for path in (MOUNT_POINT.encode(), b"/mcp", b"/no", b"/")
     ]
     assert [head.status for head in found] == [405, 405, 404, 404]  # type: ignore[union-attr]

@@ -9,8 +9,8 @@ import pytest
 
 from mcp_core.http import AsgiHttpExchange
 from mcp_core.runtime import AsgiRequest
+from tests.core.http.router_harness import HOST, RouterHarness
 from tests.core.http.server.test_asgi import body, calling, scope
-from tests.core.http.site import HOST, Talk
 from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 GONE = {"type": "http.disconnect"}
 
 
-class WakingTalk(Talk):
-    """A site that wakes the requests that have output."""
+class WakingHarness(RouterHarness):
+    """A harness that wakes the requests that have output."""
 
     def read(self, exchange: Exchange) -> None:
         exchange.token.wake()
@@ -33,8 +33,8 @@ class WakingTalk(Talk):
             self.step()
 
 
-class Served:
-    """One request to the site of `talk`, and its ASGI server.
+class ServedRequest:
+    """One request to the router of `harness`, and its ASGI server.
 
     `to_receive` are the messages that `receive` will give, `sent` those that `send` got.
     `receiving` is the second task, which runs while a response is streamed.
@@ -43,8 +43,8 @@ class Served:
     new_event = FakeEvent
 
     def __init__(self, **about: Any) -> None:
-        self.talk = WakingTalk()
-        self.router = self.talk.site
+        self.harness = WakingHarness()
+        self.router = self.harness.router
         self.to_receive: list[Any] = []
         self.sent: list[dict[str, Any]] = []
         self.refuses: BaseException | None = None
@@ -58,10 +58,10 @@ class Served:
     # -- The driver's part -------------------------------------------------------------------------
 
     def clock(self) -> float:
-        return self.talk.now
+        return self.harness.now
 
     def pump(self) -> None:
-        self.talk.pump()
+        self.harness.pump()
 
     def output_sent(self, exchange: Exchange) -> None:
         self.taken_count += 1
@@ -121,9 +121,9 @@ class Served:
         return self.go(self.receiving)
 
 
-def called(tool: str) -> Served:
+def called(tool: str) -> ServedRequest:
     headers, data = calling(tool)
-    served = Served(method="POST", headers=headers)
+    served = ServedRequest(method="POST", headers=headers)
     served.to_receive.append(body(data))
     return served
 
@@ -141,7 +141,7 @@ def test_request_complete_after_body_starts_no_task() -> None:
 
 
 def test_request_rejected_by_head_receives_no_body() -> None:
-    served = Served(method="PUT", headers=[HOST])
+    served = ServedRequest(method="PUT", headers=[HOST])
     served.to_receive.append(AssertionError("nobody asks"))
     assert served.go() is None
     assert served.sent[0]["status"] == 405
@@ -149,7 +149,7 @@ def test_request_rejected_by_head_receives_no_body() -> None:
 
 def test_request_body_in_pieces_is_received() -> None:
     headers, data = calling("echo")
-    served = Served(method="POST", headers=headers)
+    served = ServedRequest(method="POST", headers=headers)
     served.to_receive.append(body(data[:20], more=True))
     assert served.go() == "receive"
     served.to_receive.append(body(data[20:]))
@@ -160,11 +160,11 @@ def test_request_body_in_pieces_is_received() -> None:
 def test_request_answered_before_its_body_is_complete_receives_no_more() -> None:
     """Otherwise the response would wait for a client that sends nothing."""
     headers, data = calling("echo")
-    served = Served(method="POST", headers=headers)
+    served = ServedRequest(method="POST", headers=headers)
     served.to_receive.append(body(data[:20], more=True))
     assert served.go() == "receive"
     assert not served.interrupted
-    served.talk.wait(301)
+    served.harness.wait(301)
     assert served.interrupted == [True]
     served.request.wake()  # once is enough
     assert served.interrupted == [True]
@@ -179,7 +179,7 @@ def test_response_streaming_receives_in_second_task() -> None:
     served = called("slow")
     assert served.go() == "event"
     assert served.go_receiving() == "receive"
-    served.talk.finish()
+    served.harness.finish()
     assert served.go() is None
     assert served.sent[0]["status"] == 200
     assert served.receiving is not None
@@ -197,8 +197,8 @@ def test_client_disconnecting_during_stream_cancels_handler(failure: OSError | N
     assert served.receiving.result is (True if failure is None else None)
     assert served.go() is None  # the exception of the second task is raised by `run_beside`
     assert served.task.failure is None
-    served.talk.pump()
-    assert served.talk.stopped == set(served.talk.jobs)
+    served.harness.pump()
+    assert served.harness.stopped == set(served.harness.jobs)
 
 
 def test_client_disconnecting_during_send_gets_no_more_messages() -> None:
@@ -206,7 +206,7 @@ def test_client_disconnecting_during_send_gets_no_more_messages() -> None:
     served = called("slow")
     served.go()
     served.go_receiving()
-    served.talk.finish()
+    served.harness.finish()
     served.task.go()
     assert served.task.waits == "send"
     served.to_receive.append(GONE)
@@ -216,7 +216,7 @@ def test_client_disconnecting_during_send_gets_no_more_messages() -> None:
 
 
 def test_client_disconnecting_before_body_gets_no_response() -> None:
-    served = Served(method="POST", headers=calling("echo")[0])
+    served = ServedRequest(method="POST", headers=calling("echo")[0])
     served.to_receive.append(GONE)
     assert served.go() is None
     assert served.sent == []
@@ -229,7 +229,7 @@ def test_send_raising_oserror_counts_as_disconnect(tool: str) -> None:
     served.go()
     if tool == "slow":
         served.go_receiving()
-        served.talk.finish()
+        served.harness.finish()
         served.go()
     assert (served.task.waits, served.task.failure) == (None, None)
     assert served.sent == []
@@ -242,7 +242,7 @@ def test_send_raising_other_error_ends_request_with_it(swallows: bool) -> None:
     served.go()
     served.go_receiving()
     served.refuses = ZeroDivisionError()
-    served.talk.finish()
+    served.harness.finish()
     served.go()
     assert served.task.waits is None
     assert served.task.failure is (None if swallows else served.refuses)
@@ -253,8 +253,8 @@ def test_request_cancelled_cancels_handler() -> None:
     served.go()
     served.task.go(Cancelled())
     assert isinstance(served.task.failure, Cancelled)
-    served.talk.pump()
-    assert served.talk.stopped == set(served.talk.jobs)
+    served.harness.pump()
+    assert served.harness.stopped == set(served.harness.jobs)
 
 
 def test_receive_while_paused_waits_for_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:

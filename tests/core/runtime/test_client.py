@@ -34,10 +34,10 @@ from tests.core.helpers import (
     A,
     B,
     C,
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     error,
     notification,
     result,
@@ -87,9 +87,9 @@ class Played(AbstractClient):
     def __init__(self, version: str, **options: Any) -> None:
         self.now = 1000.0
         self.reports: list[tuple[str, BaseException]] = []
-        told: ClientConfigOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
-        super().__init__(client_config(told), told, lambda: self.now, Sleep)
-        self.talk = Talk(self._conn)
+        config: ClientConfigOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
+        super().__init__(client_config(config), config, lambda: self.now, Sleep)
+        self.harness = ConnectionHarness(self._conn)
         self.work: list[Job] = []  # what a driver would run in tasks
 
     async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
@@ -120,60 +120,60 @@ class Played(AbstractClient):
         return slept
 
     def _pump(self) -> None:
-        for event in self.talk.events():
+        for event in self.harness.events():
             self._handle_event(event)
 
     def _log_error(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
 
-    def hears(self, *messages: Message) -> None:
-        for event in self.talk.receive(*messages):
+    def receive_messages(self, *messages: Message) -> None:
+        for event in self.harness.receive(*messages):
             self._handle_event(event)
 
     def open(self, offers: Message) -> None:
         self._open()
         version = self._conn.config.versions[0]
-        asked = single(self.talk.take_sent())
+        sent = single(self.harness.take_sent())
         opened: Message = {"capabilities": offers}
         if DIALECTS[version].stateful:
             opened |= {"protocolVersion": version, "serverInfo": {"name": "s", "version": "1"}}
         else:
             opened |= {"supportedVersions": [version], "resultType": "complete"}
-        self.hears(result(asked["id"], opened))
+        self.receive_messages(result(sent["id"], opened))
 
 
 def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
     client = Played(version, **options)
     client.open(offers)
-    client.talk.take_sent()
+    client.harness.take_sent()
     return client
 
 
-def told(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
+def run_call(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
     """Respond to the requests of `call` in this order. Return its result and the requests.
 
     An exception stands for an error response.
     """
-    asked: list[Message] = []
+    sent: list[Message] = []
     left = list(answers)
     try:
         while True:
             call.send(None)
-            request = single(client.talk.take_sent())
-            asked.append(request)
+            request = single(client.harness.take_sent())
+            sent.append(request)
             answer = left.pop(0)
-            client.hears(
+            client.receive_messages(
                 answer | {"id": request["id"]}
                 if "error" in answer
                 else result(request["id"], answer)
             )
     except StopIteration as end:
-        assert (left, client.talk.take_sent()) == ([], [])
-        return end.value, asked
+        assert (left, client.harness.take_sent()) == ([], [])
+        return end.value, sent
 
 
 def value(client: Played, call: Call, *answers: Any) -> Any:
-    return told(client, call, *answers)[0]
+    return run_call(client, call, *answers)[0]
 
 
 def params(request: Message) -> Any:
@@ -256,8 +256,8 @@ def test_call_sends_request_and_returns_result(
     gives: Any,
 ) -> None:
     client = opened(version)
-    found, [asked] = told(client, call(client), answer)
-    assert (asked["method"], params(asked), found) == (method, sent, gives)
+    found, [request_sent] = run_call(client, call(client), answer)
+    assert (request_sent["method"], params(request_sent), found) == (method, sent, gives)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -270,17 +270,17 @@ def test_ping_uses_method_of_revision(version: str) -> None:
             {"supportedVersions": [E], "capabilities": {}, "ttlMs": 60_000},
         )
     for _ in range(2):  # also the second time
-        _, [asked] = told(client, client.ping(), answer)
-        assert asked["method"] == method
+        _, [sent] = run_call(client, client.ping(), answer)
+        assert sent["method"] == method
 
 
 def test_call_options_are_sent_with_request() -> None:
     client = opened(D)
     assert client.peer.dialect.version == D
-    assert repr(client) == f"<Played of {client.talk.conn!r}>"
+    assert repr(client) == f"<Played of {client.harness.conn!r}>"
     options: CallOptions = {"progress": lambda *_: None, "meta": {"com.example/word": "x"}}
-    _, [asked] = told(client, client.call_tool("t", **options), CONTENT)
-    assert asked["params"]["_meta"] == {"com.example/word": "x", "progressToken": asked["id"]}
+    _, [sent] = run_call(client, client.call_tool("t", **options), CONTENT)
+    assert sent["params"]["_meta"] == {"com.example/word": "x", "progressToken": sent["id"]}
 
 
 def test_call_that_cannot_be_sent_raises() -> None:
@@ -290,11 +290,11 @@ def test_call_that_cannot_be_sent_raises() -> None:
     with pytest.raises(ValueError, match="timeout is a number of seconds"):
         value(client, client.list_tools(timeout=-1))
     client._conn.close()
-    for event in client.talk.events():
+    for event in client.harness.events():
         client._handle_event(event)
     with pytest.raises(ConnectionLost, match="the client was closed"):
         value(client, client.ping())
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 def test_call_ended_early_cancels_request() -> None:
@@ -304,15 +304,15 @@ def test_call_ended_early_cancels_request() -> None:
     )
     client._end_call(waiter)  # before anything was asked
     waiter.begin()
-    asked = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     client._end_call(waiter)
-    cancelled = single(client.talk.take_sent())
+    cancelled = single(client.harness.take_sent())
     assert (cancelled["method"], cancelled["params"]["requestId"]) == (
         "notifications/cancelled",
-        asked["id"],
+        sent["id"],
     )
     client._end_call(waiter)
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 # -- Lists -----------------------------------------------------------------------------------------
@@ -362,10 +362,10 @@ def test_list_several_pages_returns_all_items(
         {member: [], "nextCursor": ""},
         {member: [item]},
     ]
-    found, asked = told(client, call(client), *pages)
+    found, sent = run_call(client, call(client), *pages)
     assert [each.name for each in found] == ["a", "a"]
-    assert [request["method"] for request in asked] == [method] * 3
-    assert [params(request) for request in asked] == [{}, {"cursor": "x y"}, {"cursor": ""}]
+    assert [request["method"] for request in sent] == [method] * 3
+    assert [params(request) for request in sent] == [{}, {"cursor": "x y"}, {"cursor": ""}]
 
 
 @pytest.mark.requirement("CACHE-9")
@@ -379,9 +379,9 @@ def test_list_unknown_cursor_restarts_once(version: str) -> None:
         page("c", cursor="3"),
         page("d"),
     ]
-    found, asked = told(client, client.list_tools(), *answers)
+    found, sent = run_call(client, client.list_tools(), *answers)
     assert names(found) == "c d"
-    assert [params(request).get("cursor") for request in asked] == [None, "1", "2", None, "3"]
+    assert [params(request).get("cursor") for request in sent] == [None, "1", "2", None, "3"]
     with pytest.raises(PeerError, match="what cursor"):
         value(
             client,
@@ -406,7 +406,7 @@ def test_list_other_error_raises(answers: list[Message]) -> None:
     client = opened(D)
     with pytest.raises((PeerError, RemoteProtocolError)):
         value(client, client.list_tools(), *answers)
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 # -- Cache -----------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def test_cached_result_fresh_sends_nothing(call: Callable[[Played], Call], answe
     client.now += LONG / 1000 - 0.001
     assert value(client, call(client)) == first
     client.now += 0.001
-    assert client.talk.take_sent() == []  # time alone asks nothing
+    assert client.harness.take_sent() == []  # time alone asks nothing
     assert value(client, call(client), answer) == first
 
 
@@ -454,8 +454,8 @@ def test_cached_pages_expire_one_by_one() -> None:
     client = opened(E)
     value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
     client.now += 1
-    found, asked = told(client, client.list_tools(), page("c", ttl=LONG))
-    assert [params(request) for request in asked] == [{"cursor": "1"}]
+    found, sent = run_call(client, client.list_tools(), page("c", ttl=LONG))
+    assert [params(request) for request in sent] == [{"cursor": "1"}]
     assert names(found) == "a c"
     assert names(value(client, client.list_tools())) == "a c"
 
@@ -467,14 +467,14 @@ def test_cached_pages_with_bad_cursor_are_discarded(wrong: Message) -> None:
     value(client, client.list_tools(), page("a", cursor="1", ttl=LONG), page("b", ttl=1))
     client.now += 1
     if wrong is NO_CURSOR:
-        found, asked = told(client, client.list_tools(), wrong, page("c", ttl=LONG))
-        assert [params(request) for request in asked] == [{"cursor": "1"}, {}]
+        found, sent = run_call(client, client.list_tools(), wrong, page("c", ttl=LONG))
+        assert [params(request) for request in sent] == [{"cursor": "1"}, {}]
         assert names(found) == "c"
     else:
         with pytest.raises((PeerError, RemoteProtocolError)):
             value(client, client.list_tools(), wrong)
-        found, asked = told(client, client.list_tools(), page("c", ttl=LONG))
-        assert [params(request) for request in asked] == [{}]
+        found, sent = run_call(client, client.list_tools(), page("c", ttl=LONG))
+        assert [params(request) for request in sent] == [{}]
     assert names(value(client, client.list_tools())) == "c"
 
 
@@ -485,19 +485,19 @@ def test_cached_list_after_change_is_requested_again(when: str) -> None:
     changed = notification("notifications/tools/list_changed")
     call = client.list_tools()
     call.send(None)
-    asked = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     if when == "before the answer":
-        client.hears(changed)
+        client.receive_messages(changed)
     if when == "between two pages":
-        client.hears(result(asked["id"], page("o", cursor="1", ttl=LONG)))
-        asked = single(client.talk.take_sent())
-        client.hears(changed)
-    client.hears(result(asked["id"], page("a", ttl=LONG)))
+        client.receive_messages(result(sent["id"], page("o", cursor="1", ttl=LONG)))
+        sent = single(client.harness.take_sent())
+        client.receive_messages(changed)
+    client.receive_messages(result(sent["id"], page("a", ttl=LONG)))
     value(client, call)
     if when == "afterwards":
-        client.hears(changed)
+        client.receive_messages(changed)
     assert names(value(client, client.list_tools(), page("b", ttl=LONG))) == "b"
-    client.hears(notification("notifications/prompts/list_changed"))
+    client.receive_messages(notification("notifications/prompts/list_changed"))
     assert names(value(client, client.list_tools())) == "b"
 
 
@@ -506,7 +506,7 @@ def test_cached_resource_after_update_is_requested_again() -> None:
     answer = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG}
     value(client, client.read_resource("a:b"), answer)
     value(client, client.read_resource("a:b"))
-    client.hears(notification("notifications/resources/updated", {"uri": "a:b/c"}))
+    client.receive_messages(notification("notifications/resources/updated", {"uri": "a:b/c"}))
     value(client, client.read_resource("a:b"), answer)
 
 
@@ -535,7 +535,7 @@ def test_cache_disabled_sends_every_request(version: str) -> None:
     client = opened(version, cache=version in STATEFUL)
     for _ in range(2):
         value(client, client.list_tools(), page("a", ttl=LONG))
-    client.hears(notification("notifications/tools/list_changed"))
+    client.receive_messages(notification("notifications/tools/list_changed"))
     with pytest.raises(PeerError):
         value(client, client.list_tools(), error(0))
 
@@ -571,7 +571,7 @@ def test_tool_result_is_checked_against_listed_output_schema(version: str) -> No
     with pytest.raises(RemoteProtocolError, match="has an outputSchema and no structuredContent"):
         value(client, client.call_tool("w"), CONTENT)
     value(client, client.request("tools/call", {"name": "w"}), DOES_NOT)  # as it came
-    client.hears(notification("notifications/tools/list_changed"))
+    client.receive_messages(notification("notifications/tools/list_changed"))
     value(client, client.call_tool("w"), DOES_NOT)
 
 
@@ -615,14 +615,14 @@ def test_complete_sends_reference_and_arguments(version: str, ref: Any, sent: Me
     client = opened(version)
     call = client.complete(ref, "city", "Os", arguments={"country": "NO"}, timeout=5)
     answer = {"completion": {"values": ["Oslo"], "total": 7, "hasMore": True}}
-    found, [asked] = told(client, call, answer)
+    found, [request_sent] = run_call(client, call, answer)
     assert found == t.Completion(["Oslo"], total=7, has_more=True)
     if version in (A, B):
-        sent = {key: told for key, told in sent.items() if key != "title"}
+        sent = {key: value for key, value in sent.items() if key != "title"}
     expected: Message = {"ref": sent, "argument": {"name": "city", "value": "Os"}}
     if version not in (A, B):
         expected["context"] = {"arguments": {"country": "NO"}}
-    assert (asked["method"], params(asked)) == ("completion/complete", expected)
+    assert (request_sent["method"], params(request_sent)) == ("completion/complete", expected)
 
 
 def test_complete_without_arguments_sends_no_context() -> None:
@@ -630,8 +630,8 @@ def test_complete_without_arguments_sends_no_context() -> None:
     nothing: dict[str, str] = {}
     for arguments in (None, nothing):
         call = client.complete("p", "a", "", arguments=arguments)
-        _, [asked] = told(client, call, {"completion": {"values": []}})
-        assert "context" not in asked["params"]
+        _, [sent] = run_call(client, call, {"completion": {"values": []}})
+        assert "context" not in sent["params"]
 
 
 @pytest.mark.parametrize(("version", "asks"), [(A, True), (B, False), (E, False)])
@@ -655,32 +655,36 @@ def message(level: str = "info", **more: Any) -> Message:
 @pytest.mark.requirement("LOG-2")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_on_log_gets_log_messages(version: str) -> None:
-    heard: list[t.LoggingMessageParams] = []
-    client = opened(version, on_log=heard.append)
-    client.hears(
+    received: list[t.LoggingMessageParams] = []
+    client = opened(version, on_log=received.append)
+    client.receive_messages(
         message("emergency", logger="l"), message("no level"), notification("notifications/nobody")
     )
-    assert heard == [t.LoggingMessageParams(level="emergency", data={"a": 1}, logger="l")]
+    assert received == [t.LoggingMessageParams(level="emergency", data={"a": 1}, logger="l")]
     silent = opened(version)
-    silent.hears(message())
+    silent.receive_messages(message())
     assert silent.reports == []
 
 
 def test_on_log_before_open_gets_log_messages() -> None:
-    heard: list[t.LoggingMessageParams] = []
-    client = Played(D, on_log=heard.append)
+    received: list[t.LoggingMessageParams] = []
+    client = Played(D, on_log=received.append)
     client._open()
-    client.hears(message("debug"))
-    assert [params.level for params in heard] == ["debug"]
+    client.receive_messages(message("debug"))
+    assert [params.level for params in received] == ["debug"]
 
 
 def test_on_elicitation_complete_is_called() -> None:
-    heard: list[t.ElicitationCompleteParams] = []
-    client = opened(D, on_elicitation_complete=heard.append)
-    client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
-    assert [params.elicitation_id for params in heard] == ["page-1"]
+    received: list[t.ElicitationCompleteParams] = []
+    client = opened(D, on_elicitation_complete=received.append)
+    client.receive_messages(
+        notification("notifications/elicitation/complete", {"elicitationId": "page-1"})
+    )
+    assert [params.elicitation_id for params in received] == ["page-1"]
     client = opened(D)
-    client.hears(notification("notifications/elicitation/complete", {"elicitationId": "page-1"}))
+    client.receive_messages(
+        notification("notifications/elicitation/complete", {"elicitationId": "page-1"})
+    )
     assert client.reports == []
 
 
@@ -693,8 +697,8 @@ def test_on_log_raising_is_reported_only() -> None:
     client = opened(D, on_log=fail)
     call = client.call_tool("t")
     call.send(None)
-    asked = single(client.talk.take_sent())
-    client.hears(message(), message(), result(asked["id"], CONTENT))
+    sent = single(client.harness.take_sent())
+    client.receive_messages(message(), message(), result(sent["id"], CONTENT))
     assert client.reports == [("on_log failed", raised)] * 2
     assert value(client, call).text == "x"
 
@@ -705,12 +709,14 @@ def test_on_log_raising_base_exception_propagates() -> None:
 
     client = opened(D, on_log=fail)
     with pytest.raises(KeyboardInterrupt):
-        client.hears(message())
+        client.receive_messages(message())
 
 
-def levels_said(client: Played) -> list[Message]:
+def levels_sent(client: Played) -> list[Message]:
     """Return the log levels that were sent as requests of their own."""
-    return [said for said in client.talk.take_sent() if said["method"] == "logging/setLevel"]
+    return [
+        message for message in client.harness.take_sent() if message["method"] == "logging/setLevel"
+    ]
 
 
 @pytest.mark.requirement("LOG-3")
@@ -731,15 +737,15 @@ def test_log_level_is_sent_as_revision_defines(
 ) -> None:
     client = Played(version, **options)
     client.open(OFFERS)
-    said = levels_said(client)
+    sent = levels_sent(client)
     call = client.call_tool("t")
     call.send(None)
-    meta = single(client.talk.take_sent())["params"].get("_meta", {})
+    meta = single(client.harness.take_sent())["params"].get("_meta", {})
     if version in STATEFUL:
-        assert [each["params"] for each in said] == ([{"level": level}] if level else [])
+        assert [each["params"] for each in sent] == ([{"level": level}] if level else [])
         assert LEVEL not in meta
     else:
-        assert said == []
+        assert sent == []
         assert meta.get(LEVEL) == level
     call.close()
 
@@ -748,9 +754,9 @@ def test_log_level_is_sent_as_revision_defines(
 def test_log_level_without_logging_capability_is_not_sent(version: str) -> None:
     client = Played(version, on_log=print, log_level="debug")
     client.open({"tools": {}})
-    assert levels_said(client) == []
-    _, [asked] = told(client, client.call_tool("t"), CONTENT)
-    assert LEVEL not in asked["params"].get("_meta", {})
+    assert levels_sent(client) == []
+    _, [sent] = run_call(client, client.call_tool("t"), CONTENT)
+    assert LEVEL not in sent["params"].get("_meta", {})
     with pytest.raises(LocalProtocolError, match="capability logging"):
         value(client, client.set_log_level("debug"))
 
@@ -759,23 +765,25 @@ def test_log_level_without_logging_capability_is_not_sent(version: str) -> None:
 @pytest.mark.parametrize("version", STATEFUL)
 def test_set_log_level_in_old_revisions_sends_request(version: str) -> None:
     client = opened(version, log_level="info")
-    found, [asked] = told(client, client.set_log_level("error", timeout=3), {})
+    found, [sent] = run_call(client, client.set_log_level("error", timeout=3), {})
     assert found is None
-    assert (asked["method"], params(asked)) == ("logging/setLevel", {"level": "error"})
+    assert (sent["method"], params(sent)) == ("logging/setLevel", {"level": "error"})
     with pytest.raises(PeerError):
         value(client, client.set_log_level("debug"), error(0))
 
 
 def test_set_log_level_in_2026_is_sent_with_next_request() -> None:
     client = opened(E, log_level="info")
-    assert told(client, client.set_log_level("error")) == (None, [])
-    _, [asked] = told(client, client.call_tool("t"), CONTENT)
-    assert asked["params"]["_meta"][LEVEL] == "error"
-    _, [asked] = told(client, client.list_tools(meta={LEVEL: "debug", "com.example/x": 1}), page())
-    assert asked["params"]["_meta"][LEVEL] == "debug"  # of this request alone
-    assert asked["params"]["_meta"]["com.example/x"] == 1
-    _, [asked] = told(client, client.ping(), {"supportedVersions": [E], "capabilities": {}})
-    assert asked["params"]["_meta"][LEVEL] == "error"
+    assert run_call(client, client.set_log_level("error")) == (None, [])
+    _, [sent] = run_call(client, client.call_tool("t"), CONTENT)
+    assert sent["params"]["_meta"][LEVEL] == "error"
+    _, [sent] = run_call(
+        client, client.list_tools(meta={LEVEL: "debug", "com.example/x": 1}), page()
+    )
+    assert sent["params"]["_meta"][LEVEL] == "debug"  # of this request alone
+    assert sent["params"]["_meta"]["com.example/x"] == 1
+    _, [sent] = run_call(client, client.ping(), {"supportedVersions": [E], "capabilities": {}})
+    assert sent["params"]["_meta"][LEVEL] == "error"
 
 
 @pytest.mark.parametrize("level", ["loud", "INFO", "", 3, ["info"]])
@@ -786,7 +794,7 @@ def test_set_log_level_unknown_raises(level: Any) -> None:
     client = opened(D)
     with pytest.raises(ValueError, match="there are debug, info"):
         value(client, client.set_log_level(level))
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize(
@@ -796,14 +804,14 @@ def test_set_log_level_unknown_raises(level: Any) -> None:
 def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> None:
     client = Played(D, log_level="debug")
     client.open(OFFERS)
-    [said] = levels_said(client)
+    [sent] = levels_sent(client)
     if answer is None:
         client._conn.close()
-        client.hears()
+        client.receive_messages()
     elif "error" in answer:
-        client.hears(error(said["id"]))
+        client.receive_messages(error(sent["id"]))
     else:
-        client.hears(result(said["id"], answer))
+        client.receive_messages(result(sent["id"], answer))
     assert [(problem, type(exc)) for problem, exc in client.reports] == (
         [("the server rejected the log level", reported)] if reported else []
     )
@@ -816,11 +824,11 @@ def test_open_with_known_peer_sends_no_probe() -> None:
     first = opened(E, {"tools": {}, "logging": {}})
     second = Played(E, known_peer=first.peer, log_level="debug")
     second._open()
-    for event in second.talk.events():
+    for event in second.harness.events():
         second._handle_event(event)
-    assert second.talk.take_sent() == []
-    _, [asked] = told(second, second.call_tool("t"), CONTENT)
-    assert asked["params"]["_meta"][LEVEL] == "debug"
+    assert second.harness.take_sent() == []
+    _, [sent] = run_call(second, second.call_tool("t"), CONTENT)
+    assert sent["params"]["_meta"][LEVEL] == "debug"
 
 
 def test_versions_without_probe_after_failed_probe() -> None:
@@ -828,7 +836,7 @@ def test_versions_without_probe_after_failed_probe() -> None:
     client = Played(D, **options)
     client._open()
     client._conn.receive_data(b"", 0.0)
-    for event in client.talk.events():
+    for event in client.harness.events():
         client._handle_event(event)
     assert client.versions_without_probe == [D, C]
 
@@ -864,21 +872,23 @@ def test_call_headers_are_sent() -> None:
 def test_call_with_headers_bypasses_cache() -> None:
     client = with_headers(E)
     value(client, client.list_tools(), page("a", ttl=LONG))
-    assert len(told(client, client.list_tools(headers={"X-A": "1"}), page("b", ttl=LONG))[1]) == 1
+    assert (
+        len(run_call(client, client.list_tools(headers={"X-A": "1"}), page("b", ttl=LONG))[1]) == 1
+    )
     assert names(value(client, client.list_tools())) == "a"
 
 
 def test_call_headers_without_http_raise() -> None:
     client = opened(E)
     with pytest.raises(LocalProtocolError, match="sends no headers"):
-        told(client, client.ping(headers={"X-A": "1"}))
-    told(client, client.ping(headers={}), {"supportedVersions": [E], "capabilities": {}})
+        run_call(client, client.ping(headers={"X-A": "1"}))
+    run_call(client, client.ping(headers={}), {"supportedVersions": [E], "capabilities": {}})
 
 
 def test_call_header_invalid_raises() -> None:
     client = with_headers(E)
     with pytest.raises(ValueError, match="Mcp-Name is set by the protocol"):
-        told(client, client.ping(headers={"Mcp-Name": "1"}))
+        run_call(client, client.ping(headers={"Mcp-Name": "1"}))
 
 
 @pytest.mark.requirement("HDR-14")
@@ -891,11 +901,11 @@ def test_header_mismatch_lists_tools_and_retries(cache: bool) -> None:
         page("t", ttl=LONG),
         {"content": []},
     )
-    found, asked = told(client, client.call_tool("t", {"a": 1}), *answers)
+    found, sent = run_call(client, client.call_tool("t", {"a": 1}), *answers)
     assert isinstance(found, t.CallToolResult)
-    assert [each["method"] for each in asked] == ["tools/call", "tools/list", "tools/call"]
-    assert params(asked[0]) == params(asked[2])
-    assert asked[0]["id"] != asked[2]["id"]
+    assert [each["method"] for each in sent] == ["tools/call", "tools/list", "tools/call"]
+    assert params(sent[0]) == params(sent[2])
+    assert sent[0]["id"] != sent[2]["id"]
 
 
 @pytest.mark.parametrize(
@@ -912,7 +922,7 @@ def test_tool_call_other_error_is_not_retried(
     client = opened(version)
     client._conn.check_headers = check_headers if headers else None
     with pytest.raises(PeerError, match="no"):
-        told(client, client.call_tool("t"), *answers)
+        run_call(client, client.call_tool("t"), *answers)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -922,14 +932,14 @@ def test_new_session_gets_log_level(version: str, changed: bool) -> None:
     if changed:
         value(client, client.set_log_level("debug"), {})
     client._conn.reinitialize(client.now)
-    handshake = single(client.talk.take_sent())
+    handshake = single(client.harness.take_sent())
     offers = {
         "protocolVersion": version,
         "capabilities": OFFERS,
         "serverInfo": {"name": "s", "version": "1"},
     }
-    client.hears(result(handshake["id"], offers))
-    _, level = client.talk.take_sent()
+    client.receive_messages(result(handshake["id"], offers))
+    _, level = client.harness.take_sent()
     assert (level["method"], level["params"]) == (
         "logging/setLevel",
         {"level": "debug" if changed else "error"},
@@ -945,8 +955,8 @@ def test_new_session_forgets_output_schemas() -> None:
         "capabilities": OFFERS,
         "serverInfo": {"name": "s", "version": "1"},
     }
-    client.hears(result(single(client.talk.take_sent())["id"], offers))
-    client.talk.take_sent()
+    client.receive_messages(result(single(client.harness.take_sent())["id"], offers))
+    client.harness.take_sent()
     # What it gives is not held against what the tool of the same name gave before.
     other = value(
         client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}}

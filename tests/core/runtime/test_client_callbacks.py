@@ -19,9 +19,9 @@ from tests.core.helpers import (
     STATEFUL,
     A,
     B,
+    ConnectionHarness,
     D,
     Message,
-    Talk,
     client_config,
     opened,
     request,
@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 def give(value: Any, *, later: bool = False) -> Any:
     """Make a callback that returns `value`, or raises it; with `later` it is awaited."""
 
-    def said() -> Any:
+    def answer() -> Any:
         if isinstance(value, BaseException):
             raise value
         return value
 
-    async def later_said() -> Any:
-        return said()
+    async def awaited_answer() -> Any:
+        return answer()
 
-    return lambda *_: later_said() if later else said()
+    return lambda *_: awaited_answer() if later else answer()
 
 
-def asked(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
+def response_of(question: t.InputRequest, value: Any, *, later: bool = False) -> Any:
     """Return the response of a callback that returns `value`."""
     callback = give(value, later=later)
     callbacks = ClientCallbacks(
@@ -113,22 +113,22 @@ ANSWERS: list[tuple[t.InputRequest, Any, Any]] = [
 def test_callback_value_becomes_response(
     question: t.InputRequest, given: Any, answer: Any, later: bool
 ) -> None:
-    assert asked(question, given, later=later) == answer
+    assert response_of(question, given, later=later) == answer
 
 
 def test_callback_gets_params() -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
 
-    def hear(*args: Any) -> Any:
-        heard.append(args)
+    def record(*args: Any) -> Any:
+        received.append(args)
         return None if args else []
 
-    callbacks = ClientCallbacks({"on_elicit": hear, "on_sample": hear, "on_roots": hear})
+    callbacks = ClientCallbacks({"on_elicit": record, "on_sample": record, "on_roots": record})
     result_of(callbacks.respond(NAME))
     with pytest.raises(McpError):
         result_of(callbacks.respond(MODEL))
     result_of(callbacks.respond(ROOTS))
-    assert heard == [(NAME.params,), (MODEL.params,), ()]
+    assert received == [(NAME.params,), (MODEL.params,), ()]
 
 
 def test_roots_list_is_read_at_each_request() -> None:
@@ -162,7 +162,7 @@ def test_callback_value_invalid_raises(
     question: t.InputRequest, given: Any, error: type[Exception], words: str, later: bool
 ) -> None:
     with pytest.raises(error, match=words):
-        asked(question, given, later=later)
+        response_of(question, given, later=later)
 
 
 @pytest.mark.requirement("MRTR-16", "SAMP-13")
@@ -209,20 +209,20 @@ def test_respond_in_retry_converts_refusal(
     ],
 )
 def test_answer_form_value_becomes_response(given: Any, answer: Any, later: bool) -> None:
-    heard: list[tuple[str, FormSchema]] = []
+    received: list[tuple[str, FormSchema]] = []
 
     async def fill_later(message: str, form: FormSchema) -> Any:
-        heard.append((message, form))
+        received.append((message, form))
         return given
 
     def fill(message: str, form: FormSchema) -> Any:
-        heard.append((message, form))
+        received.append((message, form))
         return given
 
     callbacks = ClientCallbacks({"on_elicit": answer_form(fill_later if later else fill)})
     found: Any = result_of(callbacks.respond(WITH_DEFAULTS))
     assert (found.action if isinstance(answer, str) else found.content) == answer
-    [(message, asked_for)] = heard
+    [(message, asked_for)] = received
     assert message == "m"
     assert list(asked_for.properties) == ["name", "size", "news", "tags"]
     assert asked_for.properties["size"] == t.StringSchema(enum=["S", "M"], default="M")
@@ -310,28 +310,28 @@ SAMPLE = request("s", "sampling/createMessage", {"messages": [CONTENT], "maxToke
 LIST_ROOTS = request("s", "roots/list")
 
 
-class Asked:
+class CallbackHarness:
     """A client of a stateful server: the test. `held` lists the calls of `pause_timeouts`."""
 
     def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
         callback = give(value, later=True)
-        told: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
-        self.callbacks = ClientCallbacks(told)
-        config = client_config(version, capabilities=callback_capabilities(told))
-        self.talk: Talk = opened(Role.CLIENT, version, config)
+        given: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
+        self.callbacks = ClientCallbacks(given)
+        config = client_config(version, capabilities=callback_capabilities(given))
+        self.harness: ConnectionHarness = opened(Role.CLIENT, version, config)
         self.work: list[CallbackJob] = []
-        self.held: list[int] = []
+        self.pauses: list[int] = []
         self.reports: list[tuple[str, BaseException]] = []
         self.requests = ServerInitiatedRequests(
-            self.talk.conn,
+            self.harness.conn,
             self.callbacks,
             self.work.append,
-            self.held.append,
+            self.pauses.append,
             lambda *report: self.reports.append(report),
         )
 
-    def hears(self, *messages: Message) -> None:
-        for event in self.talk.receive(*messages):
+    def receive_messages(self, *messages: Message) -> None:
+        for event in self.harness.receive(*messages):
             if isinstance(event, RequestReceived):
                 self.requests.handle_request(event)
 
@@ -346,9 +346,9 @@ class Asked:
         self.work.clear()
 
     def answer(self, message: Message) -> Message:
-        self.hears(message)
+        self.receive_messages(message)
         self.works()
-        return single(self.talk.take_sent())
+        return single(self.harness.take_sent())
 
 
 REQUESTS: list[tuple[Message, Any, Message]] = [
@@ -368,16 +368,16 @@ REQUESTS: list[tuple[Message, Any, Message]] = [
 def test_server_request_gets_response(
     version: str, asks: Message, given: Any, answer: Message
 ) -> None:
-    asked = Asked(version, given)
+    harness = CallbackHarness(version, given)
     if asks is ELICIT and version in (A, B):
-        assert asked.talk.error_response_to(asks)["error"]["code"] == -32601
+        assert harness.harness.error_response_to(asks)["error"]["code"] == -32601
         return
-    asked.hears(asks)
-    assert repr(asked.requests) == f"<ServerInitiatedRequests: 1 on {asked.talk.conn!r}>"
-    assert (asked.talk.take_sent(), asked.held) == ([], [1])
-    asked.works()
-    assert single(asked.talk.take_sent()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
-    assert (asked.held, asked.reports, asked.talk.conn.in_flight) == ([1, -1], [], 0)
+    harness.receive_messages(asks)
+    assert repr(harness.requests) == f"<ServerInitiatedRequests: 1 on {harness.harness.conn!r}>"
+    assert (harness.harness.take_sent(), harness.pauses) == ([], [1])
+    harness.works()
+    assert single(harness.harness.take_sent()) == {"jsonrpc": "2.0", "id": "s", "result": answer}
+    assert (harness.pauses, harness.reports, harness.harness.conn.in_flight) == ([1, -1], [], 0)
 
 
 @pytest.mark.requirement("SAMP-12", "ROOT-5")
@@ -393,9 +393,9 @@ def test_server_request_gets_response(
 def test_server_request_refused_gets_error_of_callback(
     asks: Message, given: Any, error: Message
 ) -> None:
-    asked = Asked(D, given)
-    assert asked.answer(asks) == {"jsonrpc": "2.0", "id": "s", "error": error}
-    assert asked.reports == []
+    harness = CallbackHarness(D, given)
+    assert harness.answer(asks) == {"jsonrpc": "2.0", "id": "s", "error": error}
+    assert harness.reports == []
 
 
 UNSAYABLE = t.CreateMessageResult(role="assistant", content=t.TextContent("\ud800"), model="m")
@@ -417,19 +417,19 @@ UNSAYABLE = t.CreateMessageResult(role="assistant", content=t.TextContent("\ud80
 def test_server_request_callback_failing_is_logged_as_internal_error(
     asks: Message, given: Any, reported: type[Exception]
 ) -> None:
-    asked = Asked(D, given)
-    assert asked.answer(asks)["error"] == {"code": -32603, "message": "Internal error"}
-    [(problem, error)] = asked.reports
+    harness = CallbackHarness(D, given)
+    assert harness.answer(asks)["error"] == {"code": -32603, "message": "Internal error"}
+    [(problem, error)] = harness.reports
     assert problem == f"{asks['method']} could not be answered"
     assert isinstance(error, reported)
-    assert (asked.held, asked.talk.conn.in_flight) == ([1, -1], 0)
+    assert (harness.pauses, harness.harness.conn.in_flight) == ([1, -1], 0)
 
 
 def test_server_request_response_unknown_to_revision_is_internal_error() -> None:
     use = t.ToolUseContent("1", "t", {})
-    asked = Asked(A, replace(SAID, content=use))
-    assert asked.answer(SAMPLE)["error"]["code"] == -32603
-    assert isinstance(asked.reports[0][1], LocalProtocolError)
+    harness = CallbackHarness(A, replace(SAID, content=use))
+    assert harness.answer(SAMPLE)["error"]["code"] == -32603
+    assert isinstance(harness.reports[0][1], LocalProtocolError)
 
 
 @pytest.mark.requirement("SAMP-5", "SAMP-11", "ELIC-3", "ELIC-5")
@@ -444,37 +444,47 @@ def test_server_request_response_unknown_to_revision_is_internal_error() -> None
 )
 def test_server_request_undeclared_is_rejected(changes: Message, code: int, words: str) -> None:
     asks = ELICIT if {"mode", "requestedSchema"} & changes.keys() else SAMPLE
-    asked = Asked(D, AssertionError())
-    error = asked.answer(asks | {"params": asks["params"] | changes})["error"]
+    harness = CallbackHarness(D, AssertionError())
+    error = harness.answer(asks | {"params": asks["params"] | changes})["error"]
     assert error["code"] == code
     assert words in error["message"]
-    assert (asked.work, asked.held, asked.reports, asked.talk.conn.in_flight) == ([], [], [], 0)
+    assert (harness.work, harness.pauses, harness.reports, harness.harness.conn.in_flight) == (
+        [],
+        [],
+        [],
+        0,
+    )
 
 
 @pytest.mark.requirement("SAMP-7", "SAMP-11")
 def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
-    asked = Asked(D, SAID, sampling=t.SamplingCapability(tools={}))
-    gave, said = t.ToolResultContent("1", []), t.TextContent("x")
+    harness = CallbackHarness(D, SAID, sampling=t.SamplingCapability(tools={}))
+    results, words = t.ToolResultContent("1", []), t.TextContent("x")
     use = t.ToolUseContent("1", "t", {})
-    wrong = (dialogue(said, use, [gave, said]), dialogue(said, use), dialogue(said, use, said))
+    wrong = (
+        dialogue(words, use, [results, words]),
+        dialogue(words, use),
+        dialogue(words, use, words),
+    )
     for question in wrong:
         params = {"messages": to_builtins(question.params.messages), "maxTokens": 1}
         assert (
-            asked.answer(request("s", "sampling/createMessage", params))["error"]["code"] == -32602
+            harness.answer(request("s", "sampling/createMessage", params))["error"]["code"]
+            == -32602
         )
-    right = dialogue(said, use, gave)
+    right = dialogue(words, use, results)
     params = {
         "messages": to_builtins(right.params.messages),
         "maxTokens": 1,
         "tools": [to_builtins(TOOL)],
     }
-    assert "result" in asked.answer(request("s", "sampling/createMessage", params))
+    assert "result" in harness.answer(request("s", "sampling/createMessage", params))
 
 
 def test_server_requests_too_large_in_all_are_rejected_as_busy() -> None:
     """A user takes long to answer, while the server may send any number of large requests."""
-    client = Asked(value=SAID)
-    limit = client.talk.conn.config.limits.message
+    client = CallbackHarness(value=SAID)
+    limit = client.harness.conn.config.limits.message
     text = {"role": "user", "content": {"type": "text", "text": "x" * (limit // 2)}}
     large = {"messages": [text], "maxTokens": 1}
     small = {"messages": [], "maxTokens": 1}
@@ -482,46 +492,51 @@ def test_server_requests_too_large_in_all_are_rejected_as_busy() -> None:
     def ask(id: int, params: Message) -> Message:
         return request(id, "sampling/createMessage", params)
 
-    client.hears(ask(1, large), ask(2, large), ask(3, small))
+    client.receive_messages(ask(1, large), ask(2, large), ask(3, small))
     assert len(client.work) == 2
-    [rejected] = client.talk.take_sent()
+    [rejected] = client.harness.take_sent()
     assert (rejected["id"], rejected["error"]["code"]) == (2, -32000)
     assert rejected["error"]["message"] == "too many large requests at once; ask again later"
     client.works()
-    assert [sent["id"] for sent in client.talk.take_sent()] == [1, 3]
+    assert [sent["id"] for sent in client.harness.take_sent()] == [1, 3]
     assert client.requests._size == 0
-    client.hears(ask(4, large))
+    client.receive_messages(ask(4, large))
     assert len(client.work) == 1
     client.works()
 
 
 def test_server_request_cancelled_stops_callback() -> None:
-    asked = Asked(D, {"name": "Alice"})
-    asked.hears(ELICIT)
-    (job,) = asked.work
+    harness = CallbackHarness(D, {"name": "Alice"})
+    harness.receive_messages(ELICIT)
+    (job,) = harness.work
     stopped: list[str] = []
     job.stop = lambda: stopped.append("s")
-    asked.requests.cancel("t")
-    asked.requests.cancel("s")
+    harness.requests.cancel("t")
+    harness.requests.cancel("s")
     assert stopped == ["s"]
-    asked.talk.receive(
+    harness.harness.receive(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}}
     )
     job.dropped()
-    assert (asked.talk.take_sent(), asked.held, asked.talk.conn.in_flight, asked.reports) == (
+    assert (
+        harness.harness.take_sent(),
+        harness.pauses,
+        harness.harness.conn.in_flight,
+        harness.reports,
+    ) == (
         [],
         [1, -1],
         0,
         [],
     )
-    asked.requests.cancel("s")
+    harness.requests.cancel("s")
 
 
 def test_server_request_callback_cancelled_gets_error() -> None:
-    asked = Asked(D, {"name": "Alice"})
-    asked.hears(ELICIT)
-    asked.work[0].dropped()
-    assert single(asked.talk.take_sent())["error"] == {
+    harness = CallbackHarness(D, {"name": "Alice"})
+    harness.receive_messages(ELICIT)
+    harness.work[0].dropped()
+    assert single(harness.harness.take_sent())["error"] == {
         "code": -32603,
         "message": "the callback was cancelled",
     }

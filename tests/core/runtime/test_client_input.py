@@ -65,32 +65,32 @@ MANY = asks() | {"inputRequests": {str(number): ASK_ROOTS for number in range(25
 
 
 def answering(version: str = E, **options: Any) -> Played:
-    told: Any = {
+    defaults: Any = {
         "on_elicit": lambda params: {"name": "Alice"},
         "on_sample": lambda params: SAID,
         "on_roots": ["file:///home"],
     }
-    return opened(version, **{**told, **options})
+    return opened(version, **{**defaults, **options})
 
 
 def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
-    """Do the same as `told`, and run the jobs after each response."""
-    asked: list[Message] = []
+    """Do the same as `run_call`, and run the jobs after each response."""
+    request_sent: list[Message] = []
     left = list(answers)
     try:
         while True:
             call.send(None)
             client.works()
-            for sent in client.talk.take_sent():
-                asked.append(sent)
+            for sent in client.harness.take_sent():
+                request_sent.append(sent)
                 answer = left.pop(0)
                 known = (
                     answer | {"id": sent["id"]} if "error" in answer else result(sent["id"], answer)
                 )
-                client.hears(known)
+                client.receive_messages(known)
     except StopIteration as end:
-        assert (left, client.talk.take_sent()) == ([], [])
-        return end.value, asked
+        assert (left, client.harness.take_sent()) == ([], [])
+        return end.value, request_sent
 
 
 # -- Input requests in results ---------------------------------------------------------------------
@@ -121,11 +121,11 @@ def test_call_asked_for_input_is_retried_with_responses(
 ) -> None:
     client = answering(cache=cache)
     rounds = (asks("s 1", who=ASK_NAME, where=ASK_ROOTS), asks(what=ASK_MODEL), answer)
-    _, asked = worked(client, call(client), *rounds)
-    assert [each["method"] for each in asked] == [asked[0]["method"]] * 3
-    assert len({each["id"] for each in asked}) == 3
+    _, sent = worked(client, call(client), *rounds)
+    assert [each["method"] for each in sent] == [sent[0]["method"]] * 3
+    assert len({each["id"] for each in sent}) == 3
     answers = {"who": ALICE, "where": {"roots": [{"uri": "file:///home"}]}}
-    assert [params(each) for each in asked] == [
+    assert [params(each) for each in sent] == [
         first,
         first | {"inputResponses": answers, "requestState": "s 1"},
         first | {"inputResponses": {"what": MODEL_SAID}},
@@ -135,24 +135,26 @@ def test_call_asked_for_input_is_retried_with_responses(
 @pytest.mark.requirement("MRTR-17")
 def test_retry_repeats_params_meta_and_progress() -> None:
     client = answering(on_log=print, log_level="error")
-    heard: list[float] = []
+    received: list[float] = []
     call = client.call_tool(
-        "t", progress=lambda done, *_: heard.append(done), meta={"com.example/x": 1}
+        "t", progress=lambda done, *_: received.append(done), meta={"com.example/x": 1}
     )
     call.send(None)
-    first = single(client.talk.take_sent())
-    client.hears(result(first["id"], asks("s", who=ASK_NAME)))
+    first = single(client.harness.take_sent())
+    client.receive_messages(result(first["id"], asks("s", who=ASK_NAME)))
     client.works()
-    again = single(client.talk.take_sent())
+    again = single(client.harness.take_sent())
     for each in first, again:
         meta = each["params"]["_meta"]
         assert meta["progressToken"] == each["id"]
         assert meta["com.example/x"] == 1
         assert meta["io.modelcontextprotocol/logLevel"] == "error"
     progress = {"progressToken": again["id"], "progress": 0.5}
-    client.hears(notification("notifications/progress", progress), result(again["id"], CONTENT))
+    client.receive_messages(
+        notification("notifications/progress", progress), result(again["id"], CONTENT)
+    )
     assert value(client, call).text == "x"
-    assert heard == [0.5]
+    assert received == [0.5]
 
 
 @pytest.mark.requirement("MRTR-11")
@@ -161,15 +163,16 @@ def test_concurrent_calls_keep_their_request_state() -> None:
     calls = [client.call_tool("a"), client.call_tool("b")]
     for call in calls:
         call.send(None)
-    asked = {each["params"]["name"]: each["id"] for each in client.talk.take_sent()}
-    client.hears(result(asked["a"], asks("sa", who=ASK_NAME)))
+    sent = {each["params"]["name"]: each["id"] for each in client.harness.take_sent()}
+    client.receive_messages(result(sent["a"], asks("sa", who=ASK_NAME)))
     third = client.call_tool("c")
     third.send(None)
-    assert set(params(single(client.talk.take_sent()))) == {"name"}
-    client.hears(result(asked["b"], asks("sb")))
+    assert set(params(single(client.harness.take_sent()))) == {"name"}
+    client.receive_messages(result(sent["b"], asks("sb")))
     assert client.works() == [0.1]
     states = {
-        each["params"]["name"]: params(each).get("requestState") for each in client.talk.take_sent()
+        each["params"]["name"]: params(each).get("requestState")
+        for each in client.harness.take_sent()
     }
     assert states == {"a": "sa", "b": "sb"}
     for call in (*calls, third):
@@ -183,12 +186,12 @@ def test_state_without_requests_is_retried_after_pause() -> None:
     slept: list[float] = []
     for _ in range(3):
         call.send(None)
-        client.hears(result(single(client.talk.take_sent())["id"], asks("later")))
-        assert client.talk.take_sent() == []
+        client.receive_messages(result(single(client.harness.take_sent())["id"], asks("later")))
+        assert client.harness.take_sent() == []
         slept += client.works()
     assert slept == [0.1, 0.2, 0.4]
     call.send(None)
-    client.hears(result(single(client.talk.take_sent())["id"], CONTENT))
+    client.receive_messages(result(single(client.harness.take_sent())["id"], CONTENT))
     assert value(client, call).text == "x"
 
 
@@ -225,7 +228,7 @@ def test_input_request_undeclared_raises(options: Any, answer: Message, words: s
     call = client.call_tool("t")
     with pytest.raises(RemoteProtocolError, match=words):
         worked(client, call, answer)
-    assert (client.work, client.reports, client.talk.take_sent()) == ([], [], [])
+    assert (client.work, client.reports, client.harness.take_sent()) == ([], [], [])
 
 
 def test_request_without_input_support_asked_for_input_raises() -> None:
@@ -263,23 +266,23 @@ def test_callback_failing_ends_call_with_its_exception(
     client = answering(**options)
     with pytest.raises(raised):
         worked(client, client.call_tool("t"), asks("s", it=question, where=ASK_ROOTS))
-    assert (client.talk.take_sent(), client.reports) == ([], [])
+    assert (client.harness.take_sent(), client.reports) == ([], [])
     assert worked(client, client.call_tool("t"), CONTENT)[0].text == "x"
 
 
 @pytest.mark.requirement("MRTR-16")
 @pytest.mark.parametrize(
-    ("on_elicit", "said"),
+    ("on_elicit", "response"),
     [
         (lambda params: None, {"action": "cancel"}),
         (refused, {"action": "cancel"}),
         (lambda params: t.ElicitResult(action="decline"), {"action": "decline"}),
     ],
 )
-def test_elicitation_declined_is_sent_as_response(on_elicit: Any, said: Message) -> None:
+def test_elicitation_declined_is_sent_as_response(on_elicit: Any, response: Message) -> None:
     client = answering(on_elicit=on_elicit)
-    _, asked = worked(client, client.call_tool("t"), asks(who=ASK_NAME), CONTENT)
-    assert params(asked[1])["inputResponses"] == {"who": said}
+    _, sent = worked(client, client.call_tool("t"), asks(who=ASK_NAME), CONTENT)
+    assert params(sent[1])["inputResponses"] == {"who": response}
 
 
 @pytest.mark.requirement("CACHE-4")
@@ -287,10 +290,10 @@ def test_result_after_input_is_not_cached() -> None:
     client = answering()
     answer = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": LONG}
     for _ in range(2):
-        _, asked = worked(client, client.read_resource("a:b"), asks("s", who=ASK_NAME), answer)
-        assert len(asked) == 2
-    _, asked = worked(client, client.read_resource("a:b"), answer)
-    assert len(asked) == 1
+        _, sent = worked(client, client.read_resource("a:b"), asks("s", who=ASK_NAME), answer)
+        assert len(sent) == 2
+    _, sent = worked(client, client.read_resource("a:b"), answer)
+    assert len(sent) == 1
     assert worked(client, client.read_resource("a:b"))[1] == []
 
 
@@ -300,7 +303,7 @@ def test_timeout_is_paused_during_callback() -> None:
     start = client.now
     assert waiter.deadline == start + 60
     client.now += 10
-    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME)))
+    client.receive_messages(result(single(client.harness.take_sent())["id"], asks(who=ASK_NAME)))
     assert (waiter.deadline, waiter.pause_count) == (start + 300, 1)
     client.now += 200
     client.works()
@@ -319,7 +322,9 @@ def waiting(client: Played) -> Any:
 def test_call_ended_early_stops_callbacks(how: str) -> None:
     client = answering()
     waiter = waiting(client)
-    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME, where=ASK_ROOTS)))
+    client.receive_messages(
+        result(single(client.harness.take_sent())["id"], asks(who=ASK_NAME, where=ASK_ROOTS))
+    )
     stopped: list[int] = []
     for number, each in enumerate(client.work):
         each.stop = lambda number=number: stopped.append(number)  # type: ignore[misc]
@@ -329,18 +334,18 @@ def test_call_ended_early_stops_callbacks(how: str) -> None:
         with pytest.raises(CallTimeout, match="max_timeout"):
             waiter.result()
     client.works()
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize("why", [None, ConnectionLost("the connection broke")])
 def test_connection_closed_ends_call_during_callback(why: Any) -> None:
     client = answering()
     waiter = waiting(client)
-    client.hears(result(single(client.talk.take_sent())["id"], asks(who=ASK_NAME)))
+    client.receive_messages(result(single(client.harness.take_sent())["id"], asks(who=ASK_NAME)))
     stopped: list[bool] = []
     client.work[0].stop = lambda: stopped.append(True)
     client._conn.close(why)
-    client.hears()
+    client.receive_messages()
     with pytest.raises(ConnectionLost, match="the client was closed" if why is None else "broke"):
         waiter.result()
     assert stopped == [True]
@@ -356,7 +361,7 @@ def test_timeouts_of_all_calls_are_paused_during_server_request(version: str) ->
     first = waiting(client)
     client.now += 10
     start = client.now
-    client.hears(request("s1", "roots/list"), request("s2", "roots/list"))
+    client.receive_messages(request("s1", "roots/list"), request("s2", "roots/list"))
     second = waiting(client)  # it may be that the server does one thing after the other
     client.now += 200
     assert [first.deadline, second.deadline] == [start + 290, start + 300]
@@ -373,10 +378,12 @@ def test_timeouts_of_all_calls_are_paused_during_server_request(version: str) ->
 
 def test_pause_counts_call_of_several_requests_once() -> None:
     client = answering(D)
-    client.hears(request("s1", "roots/list"))
+    client.receive_messages(request("s1", "roots/list"))
     waiter: Any = ByHand(client._send, client._clock, client._pages("tools/list", "tools", {}), {})
     waiter.begin()
-    client.hears(result(single(client.talk.take_sent())["id"], {"tools": [], "nextCursor": "1"}))
+    client.receive_messages(
+        result(single(client.harness.take_sent())["id"], {"tools": [], "nextCursor": "1"})
+    )
     assert waiter.pause_count == 1
     client.works()
     assert waiter.pause_count == 0
@@ -385,31 +392,31 @@ def test_pause_counts_call_of_several_requests_once() -> None:
 
 def test_client_responds_to_server_request_and_cancellation() -> None:
     client = answering(D)
-    client.hears(request("s1", "roots/list"), request("s2", "roots/list"))
+    client.receive_messages(request("s1", "roots/list"), request("s2", "roots/list"))
     stopped: list[str] = []
     client.work[1].stop = lambda: stopped.append("s2")
-    client.hears(cancelled("s2"), cancelled("s3"))
+    client.receive_messages(cancelled("s2"), cancelled("s3"))
     assert stopped == ["s2"]
     client.works()
-    assert client.talk.take_sent() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
+    assert client.harness.take_sent() == [result("s1", {"roots": [{"uri": "file:///home"}]})]
 
 
 def test_connection_closed_stops_callbacks_of_server_requests() -> None:
     client = answering(D)
-    client.hears(request("s1", "roots/list"))
+    client.receive_messages(request("s1", "roots/list"))
     stopped: list[bool] = []
     client.work[0].stop = lambda: stopped.append(True)
     client._conn.close()
-    client.hears()
+    client.receive_messages()
     assert stopped == [True]
     client.works()
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 def test_server_request_in_2026_is_rejected() -> None:
     client = answering(E)
-    client.hears(request("s1", "roots/list"))
-    assert (client.work, client.talk.take_sent()) == ([], [])
+    client.receive_messages(request("s1", "roots/list"))
+    assert (client.work, client.harness.take_sent()) == ([], [])
 
 
 # -- Changes of roots ------------------------------------------------------------------------------
@@ -421,9 +428,9 @@ def test_roots_changed_notifies_stateful_server(version: str) -> None:
     client = answering(version)
     client.roots_changed()
     changed = notification("notifications/roots/list_changed")
-    assert client.talk.take_sent() == ([changed] if version in STATEFUL else [])
+    assert client.harness.take_sent() == ([changed] if version in STATEFUL else [])
     client._conn.close()
-    client.hears()
+    client.receive_messages()
     with pytest.raises(ConnectionLost):
         client.roots_changed()
 

@@ -76,13 +76,13 @@ class Task:
 
 
 class Http:
-    """The `HttpClient`: what the test wants done, and in `told` how it was called."""
+    """The `HttpClient`: what the test wants done, and in `calls` how it was called."""
 
     def __init__(self) -> None:
         self.make: list[HttpCall] = []
         self.drop: list[int] = []
         self.events: list[Any] = []
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
         self.deadline: float | None = None
         self.refuses = 0
         self.paused: set[int] = set()
@@ -105,7 +105,7 @@ class Http:
         return self.deadline
 
     def handle_timeout(self, now: float) -> None:
-        self.told.append(("time", now))
+        self.calls.append(("time", now))
 
     def sign(self, call: HttpCall) -> RequestHead:
         return call.head
@@ -115,19 +115,19 @@ class Http:
         return self.refuses >= 0
 
     def pause_timeout(self, key: int, now: float | None) -> None:
-        self.told.append(("hold", now))
+        self.calls.append(("hold", now))
 
     def response_started(self, key: int, head: Head, now: float) -> None:
-        self.told.append((key, head.status))
+        self.calls.append((key, head.status))
 
     def response_data(self, key: int, data: bytes, now: float) -> None:
-        self.told.append((key, data))
+        self.calls.append((key, data))
 
     def response_ended(self, key: int, now: float, *, error: str | None = None) -> None:
-        self.told.append((key, error))
+        self.calls.append((key, error))
 
     def denied(self, key: int, error: Exception, now: float) -> None:
-        self.told.append((key, error))
+        self.calls.append((key, error))
 
 
 class Play:
@@ -197,7 +197,7 @@ class Play:
         task = self.call(0)
         line = self.connected_line(task)
         self.answered(task, line)
-        self.http.told.clear()
+        self.http.calls.clear()
         return line
 
 
@@ -224,7 +224,7 @@ def test_second_request_reuses_connection() -> None:
     assert play.runner.protocol == "HTTP/1.1"
     assert line.sent == [(RequestHead(b"POST", b"http://there", []), b"{}")]
     play.answered(task, line)
-    assert play.http.told == [(1, 200), (1, b"{}"), (1, None)]
+    assert play.http.calls == [(1, 200), (1, b"{}"), (1, None)]
     assert task.waits is None
     assert repr(task.job) == "<HttpRequestJob 1, over>"
     assert play.runner.idle
@@ -298,7 +298,7 @@ def test_event_handler_may_start_request() -> None:
 def test_dial_failing_ends_request() -> None:
     play = Play()
     play.call(1).go(error=ConnectFailed("nobody is there"))
-    assert play.http.told == [(1, "nobody is there")]
+    assert play.http.calls == [(1, "nobody is there")]
 
 
 def test_request_invalid_in_http_ends_with_error() -> None:
@@ -308,25 +308,25 @@ def test_request_invalid_in_http_ends_with_error() -> None:
     task.go(error=ValueError("no header"))
     assert task.waits == "close line 0"
     task.go()
-    assert play.http.told == [(1, "no header")]
+    assert play.http.calls == [(1, "no header")]
     assert line.closed
 
 
 @pytest.mark.parametrize(
-    ("heard", "said"),
+    ("received", "error"),
     [
         (True, "it broke"),
         (False, "it broke; is it an HTTP server, with TLS or without as the URL says?"),
     ],
 )
-def test_connection_lost_ends_request(heard: bool, said: str) -> None:
+def test_connection_lost_ends_request(received: bool, error: str) -> None:
     play = Play()
     task = play.call(1)
-    play.connected_line(task).received = heard
+    play.connected_line(task).received = received
     task.go(error=ConnectionLost("it broke"))
     assert task.waits == "close line 0"
     task.go()
-    assert play.http.told == [(1, said)]
+    assert play.http.calls == [(1, error)]
 
 
 def test_idle_connection_lost_retries_request() -> None:
@@ -338,12 +338,12 @@ def test_idle_connection_lost_retries_request() -> None:
     task.go()
     line = play.connected_line(task)
     play.answered(task, line)
-    assert play.http.told[-1] == (1, None)
+    assert play.http.calls[-1] == (1, None)
     act = play.call(2, idempotent=False)
     assert act.waits == "run line 1"
     act.go(error=ConnectionLost("it broke"))
     act.go()
-    assert play.http.told[-1] == (2, "it broke")
+    assert play.http.calls[-1] == (2, "it broke")
 
 
 def test_idle_connection_closed_by_server_is_not_used() -> None:
@@ -361,7 +361,7 @@ def test_connection_not_reusable_is_closed() -> None:
     play.answered(task, play.connected_line(task), whole=False)
     assert task.waits == "close line 0"
     task.go()
-    assert play.http.told[-1] == (1, None)
+    assert play.http.calls[-1] == (1, None)
 
 
 def test_request_cancelled_closes_connection() -> None:
@@ -372,11 +372,11 @@ def test_request_cancelled_closes_connection() -> None:
     play.pump()
     assert task.waits == "close line 0"
     task.go(error=Cancelled())
-    assert play.http.told == [(1, "the request was cancelled")]
+    assert play.http.calls == [(1, "the request was cancelled")]
     assert line.closed
     play.http.drop = [1]
     play.pump()
-    assert len(play.http.told) == 1
+    assert len(play.http.calls) == 1
 
 
 def test_stop_cancels_all_requests() -> None:
@@ -392,7 +392,7 @@ def test_job_cancelled_before_start_ends_request() -> None:
     play.start_job = lambda job: (job.stop(), job.dropped())  # type: ignore[assignment, func-returns-value]
     play.http.make.append(HttpCall(1, HEAD))
     play.pump()
-    assert play.http.told == [(1, "the request was cancelled")]
+    assert play.http.calls == [(1, "the request was cancelled")]
 
 
 def test_unexpected_exception_ends_request_and_is_raised() -> None:
@@ -401,7 +401,7 @@ def test_unexpected_exception_ends_request_and_is_raised() -> None:
     play.connected_line(task)
     task.go(error=ZeroDivisionError())
     task.go()
-    assert play.http.told == [(1, "internal error of the client")]
+    assert play.http.calls == [(1, "internal error of the client")]
 
 
 # -- Waiting for a connection ----------------------------------------------------------------------
@@ -470,7 +470,7 @@ def test_shared_connection_wakes_all_waiting_requests() -> None:
     fourth.go()
     assert fourth.waits == "run line 1"
     play.answered(first, line)
-    assert play.http.told[-1] == (1, None)
+    assert play.http.calls[-1] == (1, None)
 
 
 def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
@@ -523,7 +523,7 @@ def test_idle_connection_expired_is_discarded() -> None:
     assert play.discarded == []
     play.runner.handle_timeout(8.0)
     assert play.discarded == [line]
-    assert play.http.told == [("time", 7.9), ("time", 8.0)]
+    assert play.http.calls == [("time", 7.9), ("time", 8.0)]
 
 
 # -- Authorization ---------------------------------------------------------------------------------
@@ -555,13 +555,13 @@ def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
     if at_once:
         play.answered(task, line, DENIED)
     else:
-        with pytest.raises(Exception, match=r"^$") as refused:
+        with pytest.raises(Exception, match=r"^$") as refused:  # a private signal to its driver
             line.take(DENIED[:1])
         task.go(error=refused.value)
         assert task.waits == "close line 0"
         task.go()
     assert task.waits == "challenged mine"
-    assert play.http.told == [("hold", None)]
+    assert play.http.calls == [("hold", None)]
     play.now = 3.0
     task.go()
     assert task.waits == "ready"
@@ -571,7 +571,7 @@ def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
         play.answered(task, line)
     else:
         play.answered(task, play.connected_line(task))
-    assert play.http.told == [("hold", None), ("hold", 3.0), (1, 200), (1, b"{}"), (1, None)]
+    assert play.http.calls == [("hold", None), ("hold", 3.0), (1, 200), (1, b"{}"), (1, None)]
 
 
 def test_request_denied_ends_with_auth_error() -> None:
@@ -579,7 +579,7 @@ def test_request_denied_ends_with_auth_error() -> None:
     task = play.call(1, attempt="mine")
     no = AuthRequired("log in")
     task.go(error=no)
-    assert play.http.told == [(1, no)]
+    assert play.http.calls == [(1, no)]
 
 
 def test_request_during_shutdown_starts_no_login() -> None:

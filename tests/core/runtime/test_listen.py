@@ -15,7 +15,7 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from tests.core.helpers import D, E, Message, error, notification, result, single
-from tests.core.runtime.test_client import LONG, Played, opened, params, told, value
+from tests.core.runtime.test_client import LONG, Played, opened, params, run_call, value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -74,12 +74,12 @@ def listening(version: str = E, **wishes: Any) -> tuple[Played, Any, Changes]:
     client = opened(version, ALL_OFFERS)
     block = client.listen(**(wishes or {"tools": True, "uris": ["x:1"]}))
     entering = Waits(block.__aenter__())
-    for asked in client.talk.take_sent():
+    for sent in client.harness.take_sent():
         if version == E:
-            assert asked["method"] == "subscriptions/listen"
-            client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
+            assert sent["method"] == "subscriptions/listen"
+            client.receive_messages(acknowledged(sent["id"], **sent["params"]["notifications"]))
         else:
-            client.hears(result(asked["id"]))
+            client.receive_messages(result(sent["id"]))
     return client, block, entering.value if entering.done else entering.wakes()
 
 
@@ -88,26 +88,26 @@ def test_subscription_gives_changes_until_block_ends(version: str) -> None:
     client, block, changes = listening(version)
     assert changes.honoured == (TOOLS, ONE)
     id = 2 if version == E else None
-    client.hears(tools_changed(id))
+    client.receive_messages(tools_changed(id))
     assert Waits(changes.__anext__()).value == TOOLS
     waits = Waits(changes.__anext__())
     assert not waits.done
-    client.hears(updated("x:1", id))
+    client.receive_messages(updated("x:1", id))
     assert waits.wakes() == ONE
     assert Waits(block.__aexit__(None, None, None)).done
-    said = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     if version == E:
-        assert (said["method"], said["params"]["requestId"]) == ("notifications/cancelled", id)
+        assert (sent["method"], sent["params"]["requestId"]) == ("notifications/cancelled", id)
     else:
-        assert (said["method"], said["params"]) == ("resources/unsubscribe", {"uri": "x:1"})
-        client.hears(result(said["id"]))
-    client.hears(tools_changed(id))
+        assert (sent["method"], sent["params"]) == ("resources/unsubscribe", {"uri": "x:1"})
+        client.receive_messages(result(sent["id"]))
+    client.receive_messages(tools_changed(id))
     with pytest.raises(StopAsyncIteration):
         Waits(changes.__anext__())
 
 
 @pytest.mark.parametrize(
-    ("wishes", "asked"),
+    ("wishes", "request_sent"),
     [
         ({"tools": True}, {"toolsListChanged": True}),
         (
@@ -125,11 +125,14 @@ def test_subscription_gives_changes_until_block_ends(version: str) -> None:
         ),
     ],
 )
-def test_listen_arguments_become_filter(wishes: Any, asked: Message) -> None:
+def test_listen_arguments_become_filter(wishes: Any, request_sent: Message) -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(**wishes).__aenter__())
-    sent = single(client.talk.take_sent())
-    assert (sent["method"], params(sent)) == ("subscriptions/listen", {"notifications": asked})
+    sent = single(client.harness.take_sent())
+    assert (sent["method"], params(sent)) == (
+        "subscriptions/listen",
+        {"notifications": request_sent},
+    )
     entering.is_cancelled()
 
 
@@ -152,10 +155,12 @@ def test_listen_arguments_invalid_raise(wishes: Any, raised: type[Exception], wo
 def test_subscription_refused_raises(version: str) -> None:
     client = opened(version, ALL_OFFERS)
     entering = Waits(client.listen(uris=["x:1"]).__aenter__())
-    client.hears(error(single(client.talk.take_sent())["id"], -32602, "no such thing"))
+    client.receive_messages(
+        error(single(client.harness.take_sent())["id"], -32602, "no such thing")
+    )
     with pytest.raises(PeerError, match="no such thing"):
         entering.wakes()
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize(("version", "cancels"), [(D, []), (E, ["notifications/cancelled"])])
@@ -163,10 +168,10 @@ def test_subscription_honouring_nothing_raises(version: str, cancels: list[str])
     client = opened(version, {"tools": {}})
     entering = Waits(client.listen(tools=True).__aenter__()) if version == E else None
     if entering is not None:
-        client.hears(acknowledged(single(client.talk.take_sent())["id"]))
+        client.receive_messages(acknowledged(single(client.harness.take_sent())["id"]))
     with pytest.raises(LocalProtocolError, match="announces no changes"):
         entering.wakes() if entering is not None else Waits(client.listen(tools=True).__aenter__())
-    assert [said["method"] for said in client.talk.take_sent()] == cancels
+    assert [message["method"] for message in client.harness.take_sent()] == cancels
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -174,26 +179,26 @@ def test_subscription_cancelled_during_opening_is_closed(version: str) -> None:
     client = opened(version, ALL_OFFERS)
     entering = Waits(client.listen(tools=True, uris=["x:1"]).__aenter__())
     assert not entering.done
-    sent = single(client.talk.take_sent())
+    sent = single(client.harness.take_sent())
     entering.is_cancelled()
     if version == E:
-        assert single(client.talk.take_sent())["params"]["requestId"] == sent["id"]
+        assert single(client.harness.take_sent())["params"]["requestId"] == sent["id"]
     else:
-        client.hears(result(sent["id"]))
-        undone = single(client.talk.take_sent())
+        client.receive_messages(result(sent["id"]))
+        undone = single(client.harness.take_sent())
         assert undone["method"] == "resources/unsubscribe"
-        client.hears(result(undone["id"]))
+        client.receive_messages(result(undone["id"]))
     assert "0 watches" in repr(client._subscriptions)
 
 
 def test_change_before_acknowledgement_does_not_open_subscription() -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(tools=True).__aenter__())
-    sent = single(client.talk.take_sent())
-    client.hears(tools_changed(sent["id"]))
+    sent = single(client.harness.take_sent())
+    client.receive_messages(tools_changed(sent["id"]))
     entering.wakes()
     assert not entering.done
-    client.hears(acknowledged(sent["id"], toolsListChanged=True))
+    client.receive_messages(acknowledged(sent["id"], toolsListChanged=True))
     assert Waits(entering.wakes().__anext__()).value == TOOLS
 
 
@@ -206,7 +211,7 @@ def test_listen_uri_not_encodable_raises() -> None:
     modern = opened(E, ALL_OFFERS)
     with pytest.raises(LocalProtocolError, match="surrogates"):
         value(modern, modern.read_resource("x:\ud800"))
-    assert (client.talk.take_sent(), modern.talk.take_sent()) == ([], [])
+    assert (client.harness.take_sent(), modern.harness.take_sent()) == ([], [])
 
 
 def test_subscription_entered_twice_raises() -> None:
@@ -223,12 +228,12 @@ def test_subscription_entered_twice_raises() -> None:
 def test_next_change_cancelled_loses_no_change() -> None:
     client, _, changes = listening()
     waits = Waits(changes.__anext__())
-    client.hears(tools_changed(2))  # it is woken, and before it runs
+    client.receive_messages(tools_changed(2))  # it is woken, and before it runs
     waits.is_cancelled()
     assert Waits(changes.__anext__()).value == TOOLS
     waits = Waits(changes.__anext__())
     waits.is_cancelled()
-    client.hears(updated("x:1", 2))
+    client.receive_messages(updated("x:1", 2))
     assert Waits(changes.__anext__()).value == ONE
     assert repr(changes) == "<Changes of <ClientSubscription to 2 of 2, open, 0 changed>>"
 
@@ -237,20 +242,20 @@ def test_two_loops_share_changes() -> None:
     client, _, changes = listening()
     assert aiter(changes) is changes
     first, second = Waits(changes.__anext__()), Waits(changes.__anext__())
-    client.hears(tools_changed(2))
+    client.receive_messages(tools_changed(2))
     assert (first.wakes(), second.wakes()) == (TOOLS, None)
     assert not second.done
-    client.hears(updated("x:1", 2))
+    client.receive_messages(updated("x:1", 2))
     assert second.wakes() == ONE
 
 
 def test_several_subscriptions_at_once() -> None:
     client, _, first = listening(tools=True)
     entering = Waits(client.listen(uris=["x:1"]).__aenter__())
-    sent = single(client.talk.take_sent())
-    client.hears(acknowledged(sent["id"], resourceSubscriptions=["x:1"]))
+    sent = single(client.harness.take_sent())
+    client.receive_messages(acknowledged(sent["id"], resourceSubscriptions=["x:1"]))
     second = entering.wakes()
-    client.hears(updated("x:1", sent["id"]), tools_changed(2))
+    client.receive_messages(updated("x:1", sent["id"]), tools_changed(2))
     assert Waits(first.__anext__()).value == TOOLS
     assert Waits(second.__anext__()).value == ONE
 
@@ -259,11 +264,11 @@ def test_several_subscriptions_at_once() -> None:
 def test_server_ending_subscription_ends_loop() -> None:
     client, block, changes = listening()
     waits = Waits(changes.__anext__())
-    client.hears(result(2, {"resultType": "complete", "_meta": {ID: 2}}))
+    client.receive_messages(result(2, {"resultType": "complete", "_meta": {ID: 2}}))
     with pytest.raises(StopAsyncIteration):
         waits.wakes()
     Waits(block.__aexit__(None, None, None))
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.requirement("SUB-13")
@@ -271,9 +276,9 @@ def test_server_ending_subscription_ends_loop() -> None:
 def test_connection_closed_raises_in_loop(version: str) -> None:
     client, block, changes = listening(version)
     waits = Waits(changes.__anext__())
-    client.hears(tools_changed(2 if version == E else None))
+    client.receive_messages(tools_changed(2 if version == E else None))
     client._conn.close(ConnectionLost("the connection broke"))
-    client.hears()
+    client.receive_messages()
     assert waits.wakes() == TOOLS
     with pytest.raises(ConnectionLost, match="the connection broke"):
         Waits(changes.__anext__())
@@ -285,7 +290,7 @@ def test_connection_closed_raises_in_loop(version: str) -> None:
 def test_server_ending_subscription_with_error_raises_in_loop() -> None:
     client, _, changes = listening()
     waits = Waits(changes.__anext__())
-    client.hears(error(2, -32000, "too much to do"))
+    client.receive_messages(error(2, -32000, "too much to do"))
     with pytest.raises(PeerError, match="too much to do"):
         waits.wakes()
 
@@ -296,21 +301,23 @@ def test_listed_changes_invalidate_cache() -> None:
     contents: Message = {"contents": [], "ttlMs": LONG}
     tools: Message = {"tools": [], "ttlMs": LONG}
 
-    def read_all(**asked: int) -> None:
+    def read_all(**sent: int) -> None:
         for name, call, answer in (
             ("one", client.read_resource("x:1"), contents),
             ("two", client.read_resource("x:2"), contents),
             ("tools", client.list_tools(), tools),
         ):
-            assert len(told(client, call, *[answer] * asked.get(name, 0))[1]) == asked.get(name, 0)
+            assert len(run_call(client, call, *[answer] * sent.get(name, 0))[1]) == sent.get(
+                name, 0
+            )
 
     read_all(one=1, two=1, tools=1)
     read_all()
-    client.hears(updated("x:1", 2))
+    client.receive_messages(updated("x:1", 2))
     read_all(one=1)
-    client.hears(updated("x:1/part", 2))  # which may be a part of any
+    client.receive_messages(updated("x:1/part", 2))  # which may be a part of any
     read_all(one=1, two=1)
-    client.hears(tools_changed(2))
+    client.receive_messages(tools_changed(2))
     read_all(tools=1)
 
 
@@ -338,7 +345,7 @@ def loses(client: Played, error: McpTrioError) -> None:
     """End the request of the subscription without a response of the server."""
     (id,) = client._conn._outgoing.table
     client._conn.receive_failure(id, error, client.now)
-    client.hears()
+    client.receive_messages()
 
 
 def busy() -> RemoteProtocolError:
@@ -351,19 +358,19 @@ def test_lost_subscription_is_reopened(make: Callable[[], McpTrioError]) -> None
     waits = Waits(changes.__anext__())
     loses(client, make())
     assert waits.wakes() is None
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
     assert client.works() == [1.0]
-    asked = single(client.talk.take_sent())
-    assert asked["method"] == "subscriptions/listen"
-    client.hears(tools_changed(2))  # of the stream that was lost
+    sent = single(client.harness.take_sent())
+    assert sent["method"] == "subscriptions/listen"
+    client.receive_messages(tools_changed(2))  # of the stream that was lost
     assert waits.wakes() is None
-    client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
+    client.receive_messages(acknowledged(sent["id"], **sent["params"]["notifications"]))
     # Any change may have been missed.
     assert (waits.wakes(), Waits(changes.__anext__()).value) == (TOOLS, ONE)
-    client.hears(tools_changed(asked["id"]))
+    client.receive_messages(tools_changed(sent["id"]))
     assert Waits(changes.__anext__()).value == TOOLS
     Waits(block.__aexit__(None, None, None))
-    assert single(client.talk.take_sent())["params"]["requestId"] == asked["id"]
+    assert single(client.harness.take_sent())["params"]["requestId"] == sent["id"]
 
 
 def test_lost_subscription_after_max_attempts_raises() -> None:
@@ -373,7 +380,7 @@ def test_lost_subscription_after_max_attempts_raises() -> None:
     for _ in range(5):
         loses(client, ConnectionLost("no way"))
         slept += client.works()
-        assert single(client.talk.take_sent())["method"] == "subscriptions/listen"
+        assert single(client.harness.take_sent())["method"] == "subscriptions/listen"
     assert slept == [1, 2, 4, 8, 16]
     loses(client, ConnectionLost("no way"))
     assert client.works() == []
@@ -386,8 +393,8 @@ def test_reopened_subscription_resets_attempts() -> None:
     for _ in range(12):
         loses(client, ConnectionLost("now and then"))
         assert client.works() == [1]
-        asked = single(client.talk.take_sent())
-        client.hears(acknowledged(asked["id"], **asked["params"]["notifications"]))
+        sent = single(client.harness.take_sent())
+        client.receive_messages(acknowledged(sent["id"], **sent["params"]["notifications"]))
 
 
 @pytest.mark.parametrize("error", [PeerError(-1, "no"), RemoteProtocolError("no")])
@@ -402,7 +409,7 @@ def test_subscription_ending_with_other_error_is_not_reopened(error: McpTrioErro
 def test_subscription_lost_before_open_is_not_reopened() -> None:
     client = opened(E, ALL_OFFERS)
     entering = Waits(client.listen(tools=True).__aenter__())
-    client.talk.take_sent()
+    client.harness.take_sent()
     loses(client, ConnectionLost("the stream broke"))
     with pytest.raises(ConnectionLost, match="the stream broke"):
         entering.wakes()
@@ -414,14 +421,14 @@ def test_subscription_closed_before_reopening_stays_closed() -> None:
     loses(client, ConnectionLost("the stream broke"))
     Waits(block.__aexit__(None, None, None))
     assert client.works() == [1.0]
-    assert client.talk.take_sent() == []
+    assert client.harness.take_sent() == []
 
 
 def test_connection_closed_before_reopening_raises() -> None:
     client, _, changes = listening()
     loses(client, ConnectionLost("the stream broke"))
     client._conn.close(ConnectionLost("all is over"))
-    client.hears()
+    client.receive_messages()
     assert client.works() == [1.0]
     with pytest.raises(ConnectionLost, match="all is over"):
         Waits(changes.__anext__())
@@ -431,7 +438,7 @@ def test_reopened_subscription_not_honoured_raises() -> None:
     client, _, changes = listening()
     loses(client, ConnectionLost("the stream broke"))
     client.works()
-    client.hears(acknowledged(single(client.talk.take_sent())["id"]))
+    client.receive_messages(acknowledged(single(client.harness.take_sent())["id"]))
     with pytest.raises(LocalProtocolError, match="announces no changes"):
         Waits(changes.__anext__())
 
@@ -439,21 +446,21 @@ def test_reopened_subscription_not_honoured_raises() -> None:
 def test_new_session_reopens_subscriptions() -> None:
     client, block, changes = listening(D)
     client._conn.reinitialize(client.now)
-    handshake = single(client.talk.take_sent())
+    handshake = single(client.harness.take_sent())
     assert handshake["method"] == "initialize"
     offers = {
         "protocolVersion": D,
         "capabilities": ALL_OFFERS,
         "serverInfo": {"name": "s", "version": "2"},
     }
-    client.hears(result(handshake["id"], offers))
-    initialized, subscribe = client.talk.take_sent()
+    client.receive_messages(result(handshake["id"], offers))
+    initialized, subscribe = client.harness.take_sent()
     assert initialized["method"] == "notifications/initialized"
     assert (subscribe["method"], subscribe["params"]) == ("resources/subscribe", {"uri": "x:1"})
-    client.hears(result(subscribe["id"]))
+    client.receive_messages(result(subscribe["id"]))
     assert changes.honoured == (TOOLS, ONE)
     assert (Waits(changes.__anext__()).value, Waits(changes.__anext__()).value) == (TOOLS, ONE)
-    client.hears(tools_changed())
+    client.receive_messages(tools_changed())
     assert Waits(changes.__anext__()).value == TOOLS
     Waits(block.__aexit__(None, None, None))
-    assert single(client.talk.take_sent())["method"] == "resources/unsubscribe"
+    assert single(client.harness.take_sent())["method"] == "resources/unsubscribe"

@@ -63,7 +63,7 @@ def build() -> Server:
     return server
 
 
-class Asked(Conversation):
+class AnsweringConversation(Conversation):
     """A conversation whose jobs run one after the other."""
 
     def __init__(self, server: Server) -> None:
@@ -80,7 +80,7 @@ class Asked(Conversation):
             except BaseException as exc:  # noqa: BLE001 - as a runtime does
                 job.failed(exc)
             job.dropped()
-        (answer,) = self.said()
+        (answer,) = self.sent()
         return answer.get("result", answer.get("error"))
 
 
@@ -103,7 +103,7 @@ def test_middleware_sees_every_kind_of_request(
     method: str, params: dict[str, Any], member: str
 ) -> None:
     server = build()
-    without = Asked(server).ask(method, **params)
+    without = AnsweringConversation(server).ask(method, **params)
     seen: list[Any] = []
 
     @server.middleware
@@ -113,12 +113,12 @@ def test_middleware_sees_every_kind_of_request(
         seen.append(result)
         return result
 
-    talk = Asked(server)
-    assert talk.ask(method, **params) == without
+    harness = AnsweringConversation(server)
+    assert harness.ask(method, **params) == without
     assert member in without
-    assert talk.jobs == 1
-    (asked, kind), result = seen
-    assert asked == method
+    assert harness.jobs == 1
+    (called, kind), result = seen
+    assert called == method
     assert issubclass(kind, RequestParams)
     assert result is not None
 
@@ -137,7 +137,7 @@ def test_middleware_declared_first_is_outermost() -> None:
 
     layer("outer")
     layer("inner")
-    Asked(server).ask("tools/call", name="plain")
+    AnsweringConversation(server).ask("tools/call", name="plain")
     assert order == ["outer in", "inner in", "inner out", "outer out"]
 
 
@@ -149,7 +149,10 @@ def test_middleware_state_reaches_handler() -> None:
         context.state["left"] = "a note"
         return await proceed()
 
-    assert Asked(server).ask("tools/call", name="later")["content"][0]["text"] == "a note"
+    assert (
+        AnsweringConversation(server).ask("tools/call", name="later")["content"][0]["text"]
+        == "a note"
+    )
 
 
 def test_request_rejected_by_middleware_learns_nothing() -> None:
@@ -159,10 +162,10 @@ def test_request_rejected_by_middleware_learns_nothing() -> None:
     async def refuse(context: Context, proceed: Proceed) -> object:
         raise McpError(7, "not for you")
 
-    talk = Asked(server)
+    harness = AnsweringConversation(server)
     for name in ("plain", "nobody"):
-        assert talk.ask("tools/call", name=name) == {"code": 7, "message": "not for you"}
-    assert talk.reports == []
+        assert harness.ask("tools/call", name=name) == {"code": 7, "message": "not for you"}
+    assert harness.reports == []
 
 
 def test_middleware_may_replace_exception_of_handler() -> None:
@@ -179,15 +182,15 @@ def test_middleware_may_replace_exception_of_handler() -> None:
                 return CallToolResult(content=[TextContent("soothed")])
             raise
 
-    talk = Asked(server)
-    assert talk.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
-    assert talk.ask("tools/call", name="failing")["content"][0]["text"] == "for the model"
-    assert talk.ask("tools/call", name="nobody") == {
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="broken")["content"][0]["text"] == "soothed"
+    assert harness.ask("tools/call", name="failing")["content"][0]["text"] == "for the model"
+    assert harness.ask("tools/call", name="nobody") == {
         "code": -32602,
         "message": "Unknown tool: nobody",
     }
     assert seen == [ZeroDivisionError, ToolError, McpError]
-    assert talk.reports == []
+    assert harness.reports == []
 
 
 def test_middleware_may_replace_result_or_retry() -> None:
@@ -209,7 +212,10 @@ def test_middleware_may_replace_result_or_retry() -> None:
         except ConnectionError:
             return await proceed()
 
-    assert Asked(server).ask("tools/call", name="flaky")["content"][0]["text"] == "at last"
+    assert (
+        AnsweringConversation(server).ask("tools/call", name="flaky")["content"][0]["text"]
+        == "at last"
+    )
     assert tries == [0, 1]
 
 
@@ -220,12 +226,12 @@ def test_middleware_raising_is_internal_error() -> None:
     async def broken(context: Context, proceed: Proceed) -> object:
         raise ZeroDivisionError("secret")
 
-    talk = Asked(server)
-    assert talk.ask("tools/call", name="plain") == {
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="plain") == {
         "code": -32603,
         "message": "Internal error (reference R1)",
     }
-    assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
+    assert [type(exc) for _, exc in harness.reports] == [ZeroDivisionError]
 
 
 def test_middleware_raising_after_handler_is_error_of_tool() -> None:
@@ -236,7 +242,7 @@ def test_middleware_raising_after_handler_is_error_of_tool() -> None:
         await proceed()
         raise ToolError("changed my mind")
 
-    result = Asked(server).ask("tools/call", name="plain")
+    result = AnsweringConversation(server).ask("tools/call", name="plain")
     assert (result["isError"], result["content"][0]["text"]) == (True, "changed my mind")
 
 
@@ -247,9 +253,9 @@ def test_middleware_returning_none_is_internal_error() -> None:
     async def forgetful(context: Context, proceed: Proceed) -> None:
         await proceed()
 
-    talk = Asked(server)
-    assert talk.ask("tools/call", name="plain")["code"] == -32603
-    assert [type(exc) for _, exc in talk.reports] == [TypeError]
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="plain")["code"] == -32603
+    assert [type(exc) for _, exc in harness.reports] == [TypeError]
 
 
 class Instance:
@@ -280,8 +286,8 @@ def test_thread_raising_stop_iteration_is_runtime_error() -> None:
         """Raise it."""
         raise StopIteration("a secret")
 
-    asked = Asked(server)
-    assert asked.ask("tools/call", name="stop", arguments={})["isError"] is True
-    ((_, error),) = asked.reports
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="stop", arguments={})["isError"] is True
+    ((_, error),) = harness.reports
     assert isinstance(error, RuntimeError)
     assert isinstance(error.__cause__, StopIteration)

@@ -32,7 +32,7 @@ def test_runtime_references_are_unique() -> None:
     assert Random().reference() == "00010203"
 
 
-def test_runtime_defaults() -> None:
+def test_runtime_without_overrides_runs_at_once() -> None:
     bare, seen = Bare(), []
     bare.pump()
     bare.call_soon(lambda: seen.append("soon"))
@@ -43,7 +43,7 @@ def test_runtime_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "deed"),
     [
         (lambda bare: bare.drain(1), "wait"),
         (lambda bare: bare.send_nested(None), "wait for answers"),
@@ -53,8 +53,8 @@ def test_runtime_defaults() -> None:
         (lambda bare: bare.entropy(1), "draw random bytes"),
     ],
 )
-def test_runtime_missing_method_raises(ask: Callable[[Any], object], said: str) -> None:
-    with pytest.raises(TypeError, match=f"^this runtime does not {said}$"):
+def test_runtime_missing_method_raises(ask: Callable[[Any], object], deed: str) -> None:
+    with pytest.raises(TypeError, match=f"^this runtime does not {deed}$"):
         ask(Bare())
 
 

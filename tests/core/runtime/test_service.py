@@ -78,7 +78,7 @@ def build() -> Server:
         SystemExit(1),
         KeyboardInterrupt(),
         RecursionError(),
-        ToolError("told"),
+        ToolError("a reason"),
         McpError(7, "mine"),
         McpError(7, "mine", object()),
         ResourceNotFound("gone"),
@@ -120,11 +120,11 @@ class Conversation:
     def call(self, name: str, id: int = 1) -> list[RequestJob]:
         return self.feed(CALL % (id, name.encode()))
 
-    def said(self) -> list[Any]:
+    def sent(self) -> list[Any]:
         return [msgspec.json.decode(line) for line in self.conn.data_to_send().splitlines()]
 
     def text(self) -> tuple[str, bool]:
-        (message,) = self.said()
+        (message,) = self.sent()
         result = message["result"]
         return result["content"][0]["text"], result.get("isError", False)
 
@@ -139,61 +139,61 @@ def run(awaitable: Any) -> Any:
 
 
 def test_plain_function_runs_without_job() -> None:
-    talk = Conversation()
-    assert talk.call("plain") == []
-    assert talk.text() == ("plain", False)
+    harness = Conversation()
+    assert harness.call("plain") == []
+    assert harness.text() == ("plain", False)
 
 
 def test_context_parameter_is_filled_in() -> None:
-    talk = Conversation()
-    talk.call("who", 5)
-    assert talk.text() == ("5 the value", False)
+    harness = Conversation()
+    harness.call("who", 5)
+    assert harness.text() == ("5 the value", False)
 
 
 def test_async_function_is_job() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later", 3)
+    harness = Conversation()
+    (job,) = harness.call("later", 3)
     assert repr(job) == "<RequestJob tools/call id=3>"
-    assert repr(talk.service) == f"<Service of {talk.server!r}, 1 jobs>"
+    assert repr(harness.service) == f"<Service of {harness.server!r}, 1 jobs>"
     job.done(run(job.run()))
     job.dropped()
-    assert talk.service.idle
-    assert talk.text() == ("later 3", False)
+    assert harness.service.idle
+    assert harness.text() == ("later 3", False)
 
 
 def test_thread_function_is_job() -> None:
-    talk = Conversation()
-    (job,) = talk.call("blocking")
+    harness = Conversation()
+    (job,) = harness.call("blocking")
     job.done(run(job.run()))
-    assert talk.text() == ("blocking", False)
+    assert harness.text() == ("blocking", False)
 
 
 def test_job_cancelled_by_client_sends_nothing() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later", 3)
+    harness = Conversation()
+    (job,) = harness.call("later", 3)
     stopped: list[str] = []
     job.stop = lambda: stopped.append("stopped")
-    assert talk.feed(CANCEL % 3) == []
+    assert harness.feed(CANCEL % 3) == []
     assert stopped == ["stopped"]
     job.dropped()
-    assert talk.said() == []
-    assert talk.service.idle
+    assert harness.sent() == []
+    assert harness.service.idle
 
 
 def test_cancellation_after_result_is_ignored() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later", 3)
-    assert talk.feed(CANCEL % 3) == []  # no task runs it yet: stopping it does nothing
+    harness = Conversation()
+    (job,) = harness.call("later", 3)
+    assert harness.feed(CANCEL % 3) == []  # no task runs it yet: stopping it does nothing
     job.done(CallToolResult(content=[]))
-    assert talk.said() == []
-    assert talk.feed(CANCEL % 3) == []
+    assert harness.sent() == []
+    assert harness.feed(CANCEL % 3) == []
 
 
 def test_job_stopped_by_server_sends_error() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later")
+    harness = Conversation()
+    (job,) = harness.call("later")
     job.dropped()
-    (message,) = talk.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "the request was cancelled"}
 
 
@@ -208,55 +208,55 @@ def test_job_stopped_by_server_sends_error() -> None:
     ],
 )
 def test_handler_raising_is_logged_under_reference(tool: str, text: str) -> None:
-    talk = Conversation()
-    talk.call(tool)
-    assert talk.text() == (text, True)
-    assert [reference for reference, _ in talk.reports] == ["R1"]
-    talk.call("plain", 2)
-    assert talk.text() == ("plain", False)
+    harness = Conversation()
+    harness.call(tool)
+    assert harness.text() == (text, True)
+    assert [reference for reference, _ in harness.reports] == ["R1"]
+    harness.call("plain", 2)
+    assert harness.text() == ("plain", False)
 
 
 def test_error_raised_for_peer_is_not_logged() -> None:
-    talk = Conversation()
-    talk.call("ToolError")
-    assert talk.text() == ("told", True)
-    talk.call("McpError", 2)
-    (message,) = talk.said()
+    harness = Conversation()
+    harness.call("ToolError")
+    assert harness.text() == ("a reason", True)
+    harness.call("McpError", 2)
+    (message,) = harness.sent()
     assert message["error"] == {"code": 7, "message": "mine"}
-    assert talk.reports == []
+    assert harness.reports == []
 
 
 def test_error_data_not_encodable_is_internal_error() -> None:
-    talk = Conversation()
-    talk.call("McpErrorData")
-    (message,) = talk.said()
+    harness = Conversation()
+    harness.call("McpErrorData")
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
-    assert len(talk.reports) == 1
+    assert len(harness.reports) == 1
 
 
 def test_job_failed_sends_tool_error() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later")
+    harness = Conversation()
+    (job,) = harness.call("later")
     job.failed(ZeroDivisionError())
-    assert talk.text() == ("The tool failed with an internal error (reference R1).", True)
+    assert harness.text() == ("The tool failed with an internal error (reference R1).", True)
 
 
 def test_job_dropped_during_shutdown_is_busy() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later")
-    talk.conn.shutdown()
+    harness = Conversation()
+    (job,) = harness.call("later")
+    harness.conn.shutdown()
     job.dropped()
-    (message,) = talk.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": 429, "message": "the server is being shut down"}
 
 
 def test_job_result_not_encodable_is_internal_error() -> None:
-    talk = Conversation()
-    (job,) = talk.call("later")
+    harness = Conversation()
+    (job,) = harness.call("later")
     job.done(object())
-    (message,) = talk.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
-    assert [type(exc) for _, exc in talk.reports] == [TypeError]
+    assert [type(exc) for _, exc in harness.reports] == [TypeError]
 
 
 def test_exception_whose_str_raises_is_internal_error() -> None:
@@ -264,23 +264,23 @@ def test_exception_whose_str_raises_is_internal_error() -> None:
         def __str__(self) -> str:
             raise ZeroDivisionError
 
-    talk = Conversation()
-    (job,) = talk.call("later")
+    harness = Conversation()
+    (job,) = harness.call("later")
     job.failed(Mute())
-    (message,) = talk.said()
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
-    assert [type(exc) for _, exc in talk.reports] == [ZeroDivisionError]
+    assert [type(exc) for _, exc in harness.reports] == [ZeroDivisionError]
 
 
 def test_connection_closed_detaches_service_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = Conversation()
+    harness = Conversation()
     detached: list[object] = []
-    monkeypatch.setattr(talk.server, "detach", detached.append)
-    talk.conn.close()
-    talk.feed(b"")
-    assert detached == [talk.service]
-    talk.service.close()
-    assert detached == [talk.service]
+    monkeypatch.setattr(harness.server, "detach", detached.append)
+    harness.conn.close()
+    harness.feed(b"")
+    assert detached == [harness.service]
+    harness.service.close()
+    assert detached == [harness.service]
 
 
 def test_cancellation_of_unknown_request_is_ignored() -> None:
@@ -288,39 +288,39 @@ def test_cancellation_of_unknown_request_is_ignored() -> None:
 
 
 def test_unknown_tool_is_invalid_params() -> None:
-    talk = Conversation()
-    talk.call("nobody")
-    (message,) = talk.said()
+    harness = Conversation()
+    harness.call("nobody")
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32602, "message": "Unknown tool: nobody"}
 
 
 def test_registry_raising_is_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = Conversation()
+    harness = Conversation()
 
     def broken(request: RequestReceived) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(talk.server, "answer", broken)
-    talk.call("plain")
-    (message,) = talk.said()
+    monkeypatch.setattr(harness.server, "answer", broken)
+    harness.call("plain")
+    (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
 
 
 def test_runtime_with_report_only_numbers_references() -> None:
     class Bare(Runtime):
         def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-            talk.reports.append((reference, exc))
+            harness.reports.append((reference, exc))
 
-    talk = Conversation()
-    talk.service = Service(talk.server, talk.conn, Bare())
-    talk.call("ValueError")
-    assert talk.text() == ("The tool failed with an internal error (reference 1).", True)
-    (job,) = talk.call("blocking", 2)
+    harness = Conversation()
+    harness.service = Service(harness.server, harness.conn, Bare())
+    harness.call("ValueError")
+    assert harness.text() == ("The tool failed with an internal error (reference 1).", True)
+    (job,) = harness.call("blocking", 2)
     with pytest.raises(TypeError, match="does not start threads") as caught:
         run(job.run())
     job.failed(caught.value)
-    assert talk.text() == ("The tool failed with an internal error (reference 2).", True)
-    assert [type(exc) for _, exc in talk.reports] == [ValueError, TypeError]
+    assert harness.text() == ("The tool failed with an internal error (reference 2).", True)
+    assert [type(exc) for _, exc in harness.reports] == [ValueError, TypeError]
 
 
 # -- Input (see also test_server_input_requests.py) ----------------------------------------------
@@ -356,7 +356,7 @@ def asking(*, middleware: Any = None) -> Server:
         return "asked"
 
     @server.prompt
-    async def told(context: Context) -> str:
+    async def prompt_with_roots(context: Context) -> str:
         """Ask, in a prompt."""
         return str(len(await context.roots()))
 
@@ -383,7 +383,7 @@ def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
 @pytest.mark.parametrize(
     ("method", "params", "member"),
     [
-        ("prompts/get", {"name": "told"}, "messages"),
+        ("prompts/get", {"name": "prompt_with_roots"}, "messages"),
         ("resources/read", {"uri": "roots:all"}, "contents"),
     ],
 )
@@ -514,7 +514,7 @@ def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
 
 def test_stop_cancels_jobs_that_wait_for_input() -> None:
     stage = Stage(asking(), D)
-    stage.asks(1, "prompts/get", name="told")
+    stage.asks(1, "prompts/get", name="prompt_with_roots")
     assert stage.sent_messages()
     ((job, steps),) = stage.running
     stopped: list[None] = []
@@ -554,13 +554,13 @@ def visiting() -> Server:
 @pytest.mark.parametrize("tool", ["page", "first"])
 def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
     server = visiting()
-    asked, other = Stage(server, D), Stage(server, D)
-    assert asked.calls(tool, arguments={"name": "v1"})
+    requests, other = Stage(server, D), Stage(server, D)
+    assert requests.calls(tool, arguments={"name": "v1"})
     for _ in range(2):
         server.elicitation_complete("v1")
     server.elicitation_complete("v2")
-    (told,) = asked.sent_messages()
-    assert (told["method"], told["params"]) == (
+    (sent,) = requests.sent_messages()
+    assert (sent["method"], sent["params"]) == (
         "notifications/elicitation/complete",
         {"elicitationId": "v1"},
     )

@@ -60,7 +60,7 @@ class Consumer:
         self.dialect = DIALECTS[version]
         self.peer = Peer(self.dialect, capabilities)
         self.listenings = ClientSubscriptions()
-        self.asked: list[tuple[str, Any, PendingRequest]] = []
+        self.requests: list[tuple[str, Any, PendingRequest]] = []
         self._ids = 0
 
     def opens(self, *wanted: Change) -> ClientSubscription:
@@ -75,15 +75,15 @@ class Consumer:
             method, params, token = request
             self._ids += 1
             token.id = self._ids
-            self.asked.append((method, params, token))
+            self.requests.append((method, params, token))
             new.append((method, json.loads(self.dialect.encode(params))))
         return new
 
     def receives(self, method: str, params: Message | None = None, id: Any = None) -> None:
         row = self.dialect.receives[Role.CLIENT][method]
         params = {**(params or {}), **({"_meta": {ID: id}} if id is not None else {})}
-        told = row.read_params(json.dumps(params).encode())
-        self.listenings.handle_event(NotificationReceived(row, told, self.peer))
+        value = row.read_params(json.dumps(params).encode())
+        self.listenings.handle_event(NotificationReceived(row, value, self.peer))
 
     def acknowledged(self, id: Any, *honoured: Change) -> None:
         self.receives(
@@ -94,7 +94,7 @@ class Consumer:
 
     def answered(self, result: Any = None, error: BaseException | None = None) -> None:
         """Answer the oldest request, then send what is queued."""
-        _, _, token = self.asked.pop(0)
+        _, _, token = self.requests.pop(0)
         token.end(result, error)
 
     def lost(self, error: McpTrioError | None = None) -> None:
@@ -543,11 +543,11 @@ def test_shared_resource_is_subscribed_once() -> None:
     consumer = Consumer(D)
     first = consumer.opens(ONE)
     second = consumer.opens(ONE, TWO)
-    assert [method for method, _, _ in consumer.asked] == ["resources/subscribe"] * 2
+    assert [method for method, _, _ in consumer.requests] == ["resources/subscribe"] * 2
     consumer.answered()
     consumer.answered()
     third = consumer.opens(ONE)
-    assert (consumer.asked, first.honoured, third.honoured) == ([], (ONE,), (ONE,))
+    assert (consumer.requests, first.honoured, third.honoured) == ([], (ONE,), (ONE,))
     assert (second.settled, third.settled) == (True, True)
     for subscription, leaves in (
         (first, []),
@@ -567,7 +567,7 @@ def test_resource_has_one_request_in_flight() -> None:
     assert consumer.send_queued() == unsubscribes("x:1")
     second = consumer.opens(ONE)
     assert not second.settled
-    assert len(consumer.asked) == 1
+    assert len(consumer.requests) == 1
     consumer.answered(error=PeerError(-32603, "sorry"))
     assert consumer.send_queued() == subscribes("x:1")
     consumer.answered()
@@ -591,7 +591,7 @@ def test_update_reaches_matching_subscriptions_only() -> None:
 def test_progress_of_subscribe_request_is_ignored() -> None:
     consumer = Consumer(D)
     subscription = consumer.opens(ONE)
-    _, _, token = single(consumer.asked)
+    _, _, token = single(consumer.requests)
     token.on_progress(ProgressReceived(1, 0.5, None, None, token))
     assert not subscription.settled
 
@@ -642,7 +642,9 @@ class Wire:
         params = self.dialect.receives[Role.SERVER][method].read_params(data)
         try:
             if method == LISTEN:
-                self.tells(self.server_table.listen(id, self.dialect, params.notifications))
+                self.send_to_client(
+                    self.server_table.listen(id, self.dialect, params.notifications)
+                )
                 return
             if method == "resources/subscribe":
                 self.server_table.subscribe(self.dialect, params.uri)
@@ -654,7 +656,7 @@ class Wire:
         else:
             self.to_client.append((token, None, "", b""))
 
-    def tells(self, notice: ChangeNotification) -> None:
+    def send_to_client(self, notice: ChangeNotification) -> None:
         data = notice.dialect.encode(notice.params)
         self.to_client.append((None, None, notice.method, data))
 
@@ -677,7 +679,7 @@ class Wire:
             elif self.to_client:
                 self.receives()
             elif (notice := self.server_table.next_notification()) is not None:
-                self.tells(notice)
+                self.send_to_client(notice)
             else:
                 return
 
@@ -744,8 +746,8 @@ moves = st.one_of(
     st.tuples(st.just("close"), st.integers(0, 3)),
     st.tuples(st.just("publish"), st.sampled_from((TOOLS, ONE, TWO))),
     st.tuples(st.just("serve"), st.integers(0, 3)),
-    st.tuples(st.just("tell"), st.none()),
-    st.tuples(st.just("hear"), st.none()),
+    st.tuples(st.just("publish_next"), st.none()),
+    st.tuples(st.just("deliver_next"), st.none()),
     st.tuples(st.just("look"), st.integers(0, 3)),
 )
 
@@ -778,11 +780,11 @@ class Play:
         if self.wire.to_server:
             self.wire.serves(place % len(self.wire.to_server) if self.overtaking else 0)
 
-    def tell(self, _: None) -> None:
+    def publish_next(self, _: None) -> None:
         if (notice := self.wire.server_table.next_notification()) is not None:
-            self.wire.tells(notice)
+            self.wire.send_to_client(notice)
 
-    def hear(self, _: None) -> None:
+    def deliver_next(self, _: None) -> None:
         if self.wire.to_client:
             self.wire.receives()
 

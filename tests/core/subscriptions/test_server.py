@@ -106,7 +106,7 @@ def test_change_has_notification_in_every_revision(change: Change, method: str) 
     assert all(method in dialect.receives[Role.CLIENT] for dialect in DIALECTS.values())
 
 
-def test_change_repr_and_equality() -> None:
+def test_change_is_compared_by_value_and_shows_it() -> None:
     assert [repr(TOOLS), repr(ONE)] == ["Change(list='tools')", "Change(uri='x:1')"]
     assert (Change(uri="x:1") == ONE, hash(Change(uri="x:1")) == hash(ONE)) == (True, True)
 
@@ -315,7 +315,7 @@ def test_listen_requests_get_changes_separately() -> None:
     assert take_all(table) == [(1, TOOLS), ("1", TOOLS), (1, ONE)]
 
 
-def test_session_and_listen_request_share_connection() -> None:
+def test_session_and_listen_request_are_served_on_one_connection() -> None:
     table = subscription_table(D)
     listen(table, 7, TOOLS)
     assert repr(table) == "<SubscriptionTable of a session and 1 streams, 0 URIs, 0 waiting>"
@@ -493,7 +493,7 @@ acts = st.one_of(
     st.tuples(st.just("listen"), st.sampled_from(IDS[1:]), some_changes),
     st.tuples(st.just("cancel"), st.sampled_from(IDS[1:])),
     st.tuples(st.just("publish"), st.sampled_from(CHANGES)),
-    st.tuples(st.just("tell"), st.sets(st.sampled_from(IDS))),
+    st.tuples(st.just("notify"), st.sets(st.sampled_from(IDS))),
     st.tuples(st.just("end")),
 )
 
@@ -538,7 +538,7 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(
             interested = {(id, details[0]) for id, those in wanted.items() if details[0] in those}
             assert table.publish(details[0]) is bool(interested)
             owed |= interested
-        elif act == "tell":
+        elif act == "notify":
             notice = table.next_notification(details[0].__contains__)
             if notice is None:
                 assert not any(id in details[0] for id, _ in owed)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 META = "io.modelcontextprotocol"
 
@@ -45,7 +45,7 @@ META = "io.modelcontextprotocol"
     ],
 )
 def test_base_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 @pytest.mark.requirement("CAP-9")
@@ -57,11 +57,11 @@ def test_capabilities_present_member_is_support() -> None:
     assert not read.tools.list_changed
     assert read.logging == {}
     assert read.prompts is None
-    says(read, '{"tools":{},"logging":{}}')
+    assert_json(read, '{"tools":{},"logging":{}}')
 
 
 def test_capabilities_keep_open_members() -> None:
-    says(
+    assert_json(
         t.ClientCapabilities(
             roots=t.RootsCapability(list_changed=True),
             sampling=t.SamplingCapability(context={}, tools={"more": 1}),
@@ -111,12 +111,12 @@ def test_capabilities_keep_open_members() -> None:
         ),
     ],
 )
-def test_request_meta_round_trip(meta: t.RequestMeta, text: str) -> None:
-    says(t.PingParams(meta=meta), f'{{"_meta":{text}}}')
+def test_request_meta_is_unchanged_by_round_trip(meta: t.RequestMeta, text: str) -> None:
+    assert_json(t.PingParams(meta=meta), f'{{"_meta":{text}}}')
 
 
 def test_progress_token_boolean_rejected() -> None:
-    assert "_meta.progressToken" in refused('{"_meta":{"progressToken":true}}', t.PingParams)
+    assert "_meta.progressToken" in decode_error('{"_meta":{"progressToken":true}}', t.PingParams)
 
 
 @pytest.mark.requirement("META-1")

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 FORM: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -68,7 +68,7 @@ FORM: dict[str, Any] = {"type": "object", "properties": {}}
     ],
 )
 def test_client_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,14 @@ def test_client_types_round_trip(value: msgspec.Struct, text: str) -> None:
     ],
 )
 def test_elicit_params_mode_requires_its_member(members: str, reason: str) -> None:
-    assert reason in refused(f'{{"message":"m",{members}}}', t.ElicitParams)
+    assert reason in decode_error(f'{{"message":"m",{members}}}', t.ElicitParams)
 
 
 @pytest.mark.parametrize("value", ["null", "{}", "[1]", "[null]"])
 def test_elicit_result_invalid_content_rejected(value: str) -> None:
-    assert "content" in refused(f'{{"action":"accept","content":{{"a":{value}}}}}', t.ElicitResult)
+    assert "content" in decode_error(
+        f'{{"action":"accept","content":{{"a":{value}}}}}', t.ElicitResult
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_elicit_result_invalid_content_rejected(value: str) -> None:
     ],
 )
 def test_form_fields_round_trip(field: t.PrimitiveSchema, text: str) -> None:
-    says(field, text, t.PrimitiveSchema)
+    assert_json(field, text, t.PrimitiveSchema)
     # A form is a dict, to and from which its fields can be converted.
     form = t.ElicitParams(
         message="m", requested_schema={"type": "object", "properties": {"f": field}}
@@ -151,9 +153,9 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("request_", "text"), REQUESTS)
 def test_input_requests_round_trip(request_: t.InputRequest, text: str) -> None:
-    says(request_, text, t.InputRequest)
+    assert_json(request_, text, t.InputRequest)
     assert f'"method":"{request_.method}"' in text
-    says(
+    assert_json(
         t.InputRequiredResult(
             input_requests={"k": request_}, request_state="s", result_type="input_required"
         ),
@@ -162,11 +164,13 @@ def test_input_requests_round_trip(request_: t.InputRequest, text: str) -> None:
 
 
 def test_input_requests_other_method_rejected() -> None:
-    assert "ping" in refused('{"inputRequests":{"k":{"method":"ping"}}}', t.InputRequiredResult)
+    assert "ping" in decode_error(
+        '{"inputRequests":{"k":{"method":"ping"}}}', t.InputRequiredResult
+    )
 
 
-def test_url_elicitation_error_data_round_trip() -> None:
-    says(
+def test_url_elicitation_error_data_is_unchanged_by_round_trip() -> None:
+    assert_json(
         t.URLElicitationRequiredData(
             [t.ElicitParams(message="m", mode="url", url="u:", elicitation_id="1")]
         ),

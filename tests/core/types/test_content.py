@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 BLOCKS = [
     (t.TextContent("hi"), '{"type":"text","text":"hi"}'),
@@ -38,24 +38,24 @@ FOR_MODELS = [
 @pytest.mark.requirement("CONT-1")
 @pytest.mark.parametrize(("block", "text"), BLOCKS)
 def test_content_blocks_round_trip(block: t.ContentBlock, text: str) -> None:
-    says(block, text, t.ContentBlock)
+    assert_json(block, text, t.ContentBlock)
     assert f'"type":"{block.type}"' in text
 
 
 @pytest.mark.requirement("CONT-2", "PRM-3")
 @pytest.mark.parametrize(("block", "text"), BLOCKS)
 def test_content_blocks_in_prompts_and_results(block: t.ContentBlock, text: str) -> None:
-    says(t.PromptMessage("user", block), f'{{"role":"user","content":{text}}}')
-    says(t.CallToolResult(content=[block, block]), f'{{"content":[{text},{text}]}}')
-    assert "array" in refused(f'{{"role":"user","content":[{text}]}}', t.PromptMessage)
+    assert_json(t.PromptMessage("user", block), f'{{"role":"user","content":{text}}}')
+    assert_json(t.CallToolResult(content=[block, block]), f'{{"content":[{text},{text}]}}')
+    assert "array" in decode_error(f'{{"role":"user","content":[{text}]}}', t.PromptMessage)
 
 
 @pytest.mark.requirement("CONT-3")
 @pytest.mark.parametrize(("block", "text"), FOR_MODELS)
 def test_content_blocks_in_sampling(block: t.SamplingContent, text: str) -> None:
-    says(t.SamplingMessage("user", block), f'{{"role":"user","content":{text}}}')
-    says(t.SamplingMessage("user", [block]), f'{{"role":"user","content":[{text}]}}')
-    says(
+    assert_json(t.SamplingMessage("user", block), f'{{"role":"user","content":{text}}}')
+    assert_json(t.SamplingMessage("user", [block]), f'{{"role":"user","content":[{text}]}}')
+    assert_json(
         t.CreateMessageResult(role="assistant", content=[block], model="m"),
         f'{{"role":"assistant","content":[{text}],"model":"m"}}',
     )
@@ -64,7 +64,7 @@ def test_content_blocks_in_sampling(block: t.SamplingContent, text: str) -> None
 @pytest.mark.requirement("CONT-3")
 @pytest.mark.parametrize("block", [text for _, text in BLOCKS[3:]])
 def test_sampling_content_resource_rejected(block: str) -> None:
-    assert "type" in refused(f'{{"role":"user","content":{block}}}', t.SamplingMessage)
+    assert "type" in decode_error(f'{{"role":"user","content":{block}}}', t.SamplingMessage)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_sampling_content_resource_rejected(block: str) -> None:
     ],
 )
 def test_content_block_of_sampling_rejected_in_results(text: str) -> None:
-    assert "type" in refused(text, t.ContentBlock)
+    assert "type" in decode_error(text, t.ContentBlock)
 
 
 def test_content_blocks_have_annotations_and_meta() -> None:
-    says(
+    assert_json(
         t.TextContent("hi", annotations=t.Annotations(priority=1.0), meta={"k": 1}),
         '{"type":"text","text":"hi","annotations":{"priority":1.0},"_meta":{"k":1}}',
     )

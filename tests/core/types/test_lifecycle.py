@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 WHO = t.Implementation("a", "1")
 
@@ -87,7 +87,7 @@ WHO = t.Implementation("a", "1")
     ],
 )
 def test_lifecycle_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_lifecycle_types_round_trip(value: msgspec.Struct, text: str) -> None:
     ],
 )
 def test_lifecycle_types_invalid_rejected(text: str, type: type[msgspec.Struct]) -> None:
-    assert refused(text, type)
+    assert decode_error(text, type)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 
 @pytest.mark.parametrize(
@@ -45,18 +45,20 @@ from tests.core.types.wire import refused, says
     ],
 )
 def test_prompt_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize("value", ["1", "true", "null", '["1"]', "{}"])
 def test_prompt_arguments_must_be_strings(value: str) -> None:
-    assert "arguments" in refused(f'{{"name":"a","arguments":{{"b":{value}}}}}', t.GetPromptParams)
+    assert "arguments" in decode_error(
+        f'{{"name":"a","arguments":{{"b":{value}}}}}', t.GetPromptParams
+    )
 
 
 def test_completion_reference_has_type() -> None:
     assert t.PromptReference("a").type == "ref/prompt"
     assert t.ResourceTemplateReference("x:y").type == "ref/resource"
-    assert "ref/tool" in refused(
+    assert "ref/tool" in decode_error(
         '{"ref":{"type":"ref/tool"},"argument":{"name":"","value":""}}', t.CompleteParams
     )

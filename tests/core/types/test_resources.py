@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 
 @pytest.mark.requirement("RES-2", "RES-3")
@@ -55,7 +55,7 @@ from tests.core.types.wire import refused, says
     ],
 )
 def test_resource_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 @pytest.mark.requirement("CONT-6")
@@ -76,7 +76,7 @@ def test_resource_contents_decode_requires_text_or_blob(members: str, good: bool
     if good:
         assert msgspec.json.decode(text, type=t.ResourceContents).uri == "x:y"
     else:
-        assert "either text or blob" in refused(text, t.ResourceContents)
+        assert "either text or blob" in decode_error(text, t.ResourceContents)
 
 
 def test_resource_contents_init_requires_text_or_blob() -> None:

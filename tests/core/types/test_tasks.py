@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET, Raw
 
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from tests.core.types.wire import assert_json, decode_error
 
 FACTS: dict[str, Any] = {
     "task_id": "1",
@@ -63,7 +63,7 @@ TEXT = '"taskId":"1","status":"working","createdAt":"a","lastUpdatedAt":"b"'
     ],
 )
 def test_task_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 def test_task_ttl_null_differs_from_absent() -> None:
@@ -73,8 +73,8 @@ def test_task_ttl_null_differs_from_absent() -> None:
 
 @pytest.mark.parametrize("type", [t.Task, t.GetTaskResult, t.TaskStatusParams])
 def test_task_members_are_required(type: type[msgspec.Struct]) -> None:
-    assert "status" in refused('{"taskId":"1"}', type)
-    assert "status" in refused('{"taskId":"1","status":"done"}', type)
+    assert "status" in decode_error('{"taskId":"1"}', type)
+    assert "status" in decode_error('{"taskId":"1","status":"done"}', type)
 
 
 def test_task_members_are_equal_in_all_types() -> None:

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw
 
+from mcp_core import ToolError
 from mcp_core import types as t
-from tests.core.types.wire import refused, says
+from mcp_core.types import CallToolResult, ContentBlock, ImageContent, TextContent
+from tests.core.types.wire import assert_json, decode_error
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-14")
@@ -45,13 +47,13 @@ from tests.core.types.wire import refused, says
     ],
 )
 def test_tool_types_round_trip(value: msgspec.Struct, text: str) -> None:
-    says(value, text)
+    assert_json(value, text)
 
 
 def test_call_tool_params_absent_or_null_arguments() -> None:
     read = msgspec.json.decode('{"name":"a"}', type=t.CallToolParams)
     assert read.arguments is UNSET
-    says(read, '{"name":"a"}')
+    assert_json(read, '{"name":"a"}')
 
 
 @pytest.mark.requirement("TOOL-9")
@@ -67,7 +69,7 @@ def test_call_tool_params_absent_or_null_arguments() -> None:
 )
 def test_call_tool_result_structured_content_absent_or_any(members: str, value: Any) -> None:
     result = t.CallToolResult(content=[], structured_content=value)
-    says(result, f'{{"content":[]{members}}}')
+    assert_json(result, f'{{"content":[]{members}}}')
 
 
 @pytest.mark.requirement("TOOL-13")
@@ -83,7 +85,7 @@ def test_call_tool_result_structured_content_absent_or_any(members: str, value: 
 def test_call_tool_result_is_error_absent_null_or_boolean(members: str, error: bool) -> None:
     read = msgspec.json.decode(f'{{"content":[]{members}}}', type=t.CallToolResult)
     assert bool(read.is_error) is error
-    says(
+    assert_json(
         t.CallToolResult(content=[], is_error=error),
         '{"content":[],"isError":true}' if error else '{"content":[]}',
     )
@@ -91,7 +93,7 @@ def test_call_tool_result_is_error_absent_null_or_boolean(members: str, error: b
 
 @pytest.mark.requirement("TOOL-13")
 def test_call_tool_result_requires_content() -> None:
-    assert "content" in refused('{"structuredContent":{}}', t.CallToolResult)
+    assert "content" in decode_error('{"structuredContent":{}}', t.CallToolResult)
 
 
 @pytest.mark.requirement("TOOL-22")
@@ -99,7 +101,9 @@ def test_call_tool_result_requires_content() -> None:
     ("title", "annotated", "shown"),
     [("T", "A", "T"), (None, "A", "A"), (None, None, "name"), ("T", None, "T")],
 )
-def test_tool_display_name_order(title: str | None, annotated: str | None, shown: str) -> None:
+def test_tool_display_name_prefers_title(
+    title: str | None, annotated: str | None, shown: str
+) -> None:
     annotations = t.ToolAnnotations(title=annotated) if annotated else None
     assert (
         t.Tool(name="name", input_schema={}, title=title, annotations=annotations).display_name
@@ -108,3 +112,38 @@ def test_tool_display_name_order(title: str | None, annotated: str | None, shown
     assert (
         t.Tool(name="name", input_schema={}, annotations=t.ToolAnnotations()).display_name == "name"
     )
+
+
+# -- Errors and texts of a result ------------------------------------------------------------------
+
+
+def test_raise_for_error_success_returns_result() -> None:
+    result = CallToolResult(content=[TextContent("fine")])
+    assert result.raise_for_error() is result
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([TextContent("no such city")], "no such city"),
+        ([TextContent("one"), ImageContent("aGk=", "image/png"), TextContent("two")], "one\ntwo"),
+        ([ImageContent("aGk=", "image/png")], "the tool failed and did not say why"),
+        ([], "the tool failed and did not say why"),
+    ],
+)
+def test_raise_for_error_failure_raises_tool_error(
+    content: list[TextContent | ImageContent], text: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        CallToolResult(content=[*content], is_error=True).raise_for_error()
+    assert str(caught.value) == text
+
+
+def test_call_tool_result_text_joins_text_blocks() -> None:
+    blocks: list[ContentBlock] = [
+        TextContent("one"),
+        ImageContent("aGk=", "image/png"),
+        TextContent("two"),
+    ]
+    assert CallToolResult(content=blocks).text == "one\ntwo"
+    assert CallToolResult(content=[]).text == ""

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 
-def says(value: Any, text: str, type: Any = None) -> None:
+def assert_json(value: Any, text: str, type: Any = None) -> None:
     """Assert that `value` is written as `text`, and that `text` is read as `value`."""
     assert msgspec.json.encode(value).decode() == text
     assert msgspec.json.decode(text, type=type or value.__class__) == value
 
 
-def refused(text: str, type: Any) -> str:
+def decode_error(text: str, type: Any) -> str:
     """Return the reason why `text` cannot be decoded as `type`.
 
     Raises:

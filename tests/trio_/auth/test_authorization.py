@@ -93,7 +93,7 @@ async def test_auth_disabled_refusal_names_the_cure(world: World) -> None:
         async with opened(world, False):
             pass
     assert isinstance(caught.value.__cause__, AuthRequired)
-    assert world.asked == []
+    assert world.requests == []
 
 
 async def test_stored_tokens_are_used_without_a_user(world: World) -> None:
@@ -129,7 +129,7 @@ async def test_rejected_token_is_refreshed(world: World) -> None:
         world.good.clear()
         await client.list_tools()
     assert world.tokens == 2
-    assert world.asked[-1][1]["grant_type"] == "refresh_token"
+    assert world.requests[-1][1]["grant_type"] == "refresh_token"
 
 
 async def test_concurrent_rejections_cause_one_refresh(world: World) -> None:
@@ -377,20 +377,20 @@ async def test_authorization_server_is_reached_through_the_same_proxy(world: Wor
         opened(world, headless(), proxy=f"http://127.0.0.1:{port}") as client,
     ):
         await client.list_tools()
-    asked = {head.split()[1].decode() for head in proxy.heads}
-    assert {f"{world.root}/mcp", f"{world.root}/register", f"{world.root}/token"} <= asked
+    requests = {head.split()[1].decode() for head in proxy.heads}
+    assert {f"{world.root}/mcp", f"{world.root}/register", f"{world.root}/token"} <= requests
 
 
 async def test_private_address_is_allowed_for_servers_in_a_private_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     authorization = ClientAuthorization("https://mcp.corp/mcp", headless())
-    asked: list[bool] = []
+    requests: list[bool] = []
 
     async def fetch(
         request: HttpRequest, *, allow: Callable[[str], bool], **more: object
     ) -> HttpResponse:
-        asked.append(allow("10.0.0.1"))
+        requests.append(allow("10.0.0.1"))
         raise FetchFailed("that is enough")
 
     monkeypatch.setattr("mcp_trio.auth._authorization.fetch", fetch)
@@ -407,7 +407,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
             )
             with pytest.raises(AuthorizationFailed, match="that is enough"):
                 await authorization.handle_challenge(attempt)
-    assert asked == [False, False, True]
+    assert requests == [False, False, True]
 
 
 async def test_call_timeout_resumes_after_login(world: World) -> None:
@@ -516,14 +516,14 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_browser_login_shows_the_page_and_gets_the_redirect(
     world: World, browser: list[str]
 ) -> None:
-    told: list[str] = []
-    async with opened(world, LoginConfig(storage=MemoryStorage(), show=told.append)) as client:
+    shown: list[str] = []
+    async with opened(world, LoginConfig(storage=MemoryStorage(), show=shown.append)) as client:
         await client.list_tools()
-    assert told[0].startswith(f"{world.root}/authorize?")
+    assert shown[0].startswith(f"{world.root}/authorize?")
     # Other users can see the arguments of the browser, which must not show the login.
     (started,) = browser
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/start/[\w-]{43}", started)
-    assert state_in(told[0]) not in started
+    assert state_in(shown[0]) not in started
 
 
 async def test_browser_login_reuses_the_registered_port(world: World, browser: list[str]) -> None:
@@ -566,12 +566,12 @@ async def test_loopback_unrelated_requests_get_404(
 
     async def ask(port: int, request: bytes) -> None:
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-            said = b""
+            received = b""
             with suppress(trio.BrokenResourceError):
                 await stream.send_all(request)
                 async for data in stream:
-                    said += data
-            statuses.append(said[:12])
+                    received += data
+            statuses.append(received[:12])
 
     def come_back(url: str) -> bool:
         page = login_page_of(url)

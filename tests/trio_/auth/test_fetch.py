@@ -55,13 +55,13 @@ async def got(
     hang: bool = False,
 ) -> tuple[HttpResponse, bytes]:
     """Return the reply to a server's response, and the request that the server got."""
-    asked = b""
+    requests = b""
 
     async def serve(stream: trio.abc.Stream) -> None:
-        nonlocal asked
-        asked = await until_blank_line(stream)
+        nonlocal requests
+        requests = await until_blank_line(stream)
         if request is not None:
-            asked += await stream.receive_some(len(request.body)) if request.body else b""
+            requests += await stream.receive_some(len(request.body)) if request.body else b""
         await stream.send_all(answer)
         if hang:
             await trio.sleep_forever()
@@ -78,12 +78,12 @@ async def got(
         except FetchFailed as exc:
             failure = exc
         else:
-            return reply, asked
+            return reply, requests
     raise failure  # not in a group
 
 
 async def test_fetch_returns_status_headers_and_body() -> None:
-    reply, asked = await got(
+    reply, requests = await got(
         OK + b"Content-Type: application/json\r\nX: 1\r\nx: 2\r\ncontent-length: 2\r\n\r\n{}"
     )
     assert (reply.status, reply.body) == (200, b"{}")
@@ -92,16 +92,16 @@ async def test_fetch_returns_status_headers_and_body() -> None:
         ("x", "2"),
     ]
     assert reply.header("content-type") == "application/json"
-    assert asked.lower().startswith(b"get /x?y=1 http/1.1\r\nhost: 127.0.0.1:")
-    assert b"accept: application/json\r\n" in asked.lower()
-    assert b"accept-encoding: identity\r\n" in asked.lower()
+    assert requests.lower().startswith(b"get /x?y=1 http/1.1\r\nhost: 127.0.0.1:")
+    assert b"accept: application/json\r\n" in requests.lower()
+    assert b"accept-encoding: identity\r\n" in requests.lower()
 
 
 async def test_fetch_sends_a_body() -> None:
     request = HttpRequest("POST", "http://127.0.0.1/token", [], b"grant_type=x")
-    reply, asked = await got(OK + b"content-length: 0\r\n\r\n", request=request)
+    reply, requests = await got(OK + b"content-length: 0\r\n\r\n", request=request)
     assert reply.body == b""
-    assert asked.endswith(b"\r\n\r\ngrant_type=x")
+    assert requests.endswith(b"\r\n\r\ngrant_type=x")
 
 
 async def test_fetch_returns_a_redirect_unfollowed() -> None:
@@ -269,17 +269,17 @@ async def ok(stream: trio.abc.Stream) -> None:
     await stream.send_all(OK + b"content-length: 2\r\n\r\nhi")
 
 
-@pytest.mark.parametrize("said", ["environment", "here"])
+@pytest.mark.parametrize("source", ["environment", "here"])
 async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
-    authority: trustme.CA, environment: pytest.MonkeyPatch, said: str
+    authority: trustme.CA, environment: pytest.MonkeyPatch, source: str
 ) -> None:
     async with listening(ok, theirs(authority, "as.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
             place = f"http://me:secret@127.0.0.1:{there}"
-            if said == "environment":
+            if source == "environment":
                 environment.setenv("https_proxy", place)
-            more: Any = {} if said == "environment" else {"proxy": place}
+            more: Any = {} if source == "environment" else {"proxy": place}
             reply = await fetch(
                 HttpRequest("GET", "https://as.test/x"), allow=public, tls=ours(authority), **more
             )
@@ -287,12 +287,12 @@ async def test_fetch_behind_a_proxy_does_not_resolve_the_name(
     assert proxy.heads[0].startswith(b"CONNECT as.test:443 ")
 
 
-async def test_fetch_plain_http_through_a_proxy() -> None:
+async def test_fetch_plain_http_is_sent_through_proxy() -> None:
     async with listening(ok) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = f"http://me:secret@127.0.0.1:{there}"
-            await fetch(HttpRequest("GET", "http://127.0.0.1:1/x"), allow=local, proxy=way)
+            proxy_url = f"http://me:secret@127.0.0.1:{there}"
+            await fetch(HttpRequest("GET", "http://127.0.0.1:1/x"), allow=local, proxy=proxy_url)
     assert proxy.heads[0].startswith(b"GET http://127.0.0.1:1/x HTTP/1.1\r\n")
     assert b"proxy-authorization: Basic " in proxy.heads[0]
 
@@ -344,18 +344,20 @@ async def test_fetch_internal_name_is_not_sent_to_a_proxy(host: str) -> None:
     assert proxy.heads[0].startswith(b"CONNECT %b:443 " % host.encode())
 
 
-async def test_fetch_without_a_proxy(environment: pytest.MonkeyPatch) -> None:
+async def test_fetch_without_proxy_ignores_environment(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("http_proxy", "http://127.0.0.1:9")
     async with listening(ok) as port:
         for host, more in (("127.0.0.1", {}), ("127.0.0.1", {"proxy": None})):
             await fetch(HttpRequest("GET", f"http://{host}:{port}/"), allow=local, **more)
 
 
-@pytest.mark.parametrize("said", ["socks5://me:secret@a.test:1080", "http://me:secret@a.test:x"])
+@pytest.mark.parametrize(
+    "proxy_url", ["socks5://me:secret@a.test:1080", "http://me:secret@a.test:x"]
+)
 async def test_fetch_invalid_proxy_raises_without_the_password(
-    environment: pytest.MonkeyPatch, said: str
+    environment: pytest.MonkeyPatch, proxy_url: str
 ) -> None:
-    environment.setenv("https_proxy", said)
+    environment.setenv("https_proxy", proxy_url)
     with pytest.raises(FetchFailed, match="proxy") as caught:
         await fetch(HttpRequest("GET", "https://as.test/"), allow=public)
     assert "secret" not in str(caught.value)

@@ -54,14 +54,14 @@ async def connected(loopback: LoopbackListener, host: str | None = None) -> trio
     return await trio.open_tcp_stream(host or parts.hostname or "", parts.port)
 
 
-async def asked(loopback: LoopbackListener, line: str, host: str | None = None) -> bytes:
+async def response_to(loopback: LoopbackListener, line: str, host: str | None = None) -> bytes:
     """Return the response to a request."""
     async with await connected(loopback, host) as stream:
         await stream.send_all(f"{line} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
-        said = b""
+        received = b""
         async for data in stream:
-            said += data
-        return said
+            received += data
+        return received
 
 
 GOOD = f"GET /callback?state=s&code={CANARY}"
@@ -76,11 +76,11 @@ async def test_loopback_redirect_is_returned_and_not_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with waiting() as (loopback, answers):
-        said = await asked(loopback, GOOD)
-    assert said.startswith(b"HTTP/1.1 200")
-    assert b"no-referrer" in said
-    assert b"no-store" in said
-    assert CANARY.encode() not in said
+        response = await response_to(loopback, GOOD)
+    assert response.startswith(b"HTTP/1.1 200")
+    assert b"no-referrer" in response
+    assert b"no-store" in response
+    assert CANARY.encode() not in response
     assert answers == [f"{loopback.redirect_uri}?state=s&code={CANARY}"]
     assert CANARY not in caplog.text
 
@@ -103,20 +103,20 @@ async def test_loopback_redirect_is_returned_and_not_shown(
 )
 async def test_loopback_other_request_gets_404(line: str) -> None:
     async with waiting() as (loopback, answers):
-        said = await asked(loopback, line)
-        assert said.startswith(b"HTTP/1.1 404")
-        assert CANARY.encode() not in said
+        response = await response_to(loopback, line)
+        assert response.startswith(b"HTTP/1.1 404")
+        assert CANARY.encode() not in response
         assert answers == []
-        await asked(loopback, GOOD)
+        await response_to(loopback, GOOD)
     assert len(answers) == 1
 
 
 async def test_loopback_head_request_gets_no_body() -> None:
     async with waiting() as (loopback, _):
-        said = await asked(loopback, GOOD.replace("GET", "HEAD"))
-        assert said.startswith(b"HTTP/1.1 404")
-        assert said.endswith(b"\r\n\r\n")
-        await asked(loopback, GOOD)
+        response = await response_to(loopback, GOOD.replace("GET", "HEAD"))
+        assert response.startswith(b"HTTP/1.1 404")
+        assert response.endswith(b"\r\n\r\n")
+        await response_to(loopback, GOOD)
 
 
 async def test_loopback_idle_connections_do_not_block_the_redirect() -> None:
@@ -124,7 +124,7 @@ async def test_loopback_idle_connections_do_not_block_the_redirect() -> None:
     async with waiting() as (loopback, answers), trio.open_nursery() as nursery:
         held = [await connected(loopback) for _ in range(200)]
         with trio.fail_after(3):
-            assert (await asked(loopback, GOOD)).startswith(b"HTTP/1.1 200")
+            assert (await response_to(loopback, GOOD)).startswith(b"HTTP/1.1 200")
         for stream in held:
             nursery.start_soon(stream.aclose)
     assert len(answers) == 1
@@ -138,7 +138,7 @@ async def test_loopback_disconnecting_client_is_ignored() -> None:
         await stream.send_all(GOOD.encode())
         await stream.aclose()  # with a reset
         assert answers == []
-        await asked(loopback, GOOD)
+        await response_to(loopback, GOOD)
 
 
 async def test_loopback_accept_failure_raises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPa
     async with waiting() as (loopback, _):
         async with await connected(loopback) as stream:
             assert await stream.receive_some() == b""
-        await asked(loopback, GOOD)
+        await response_to(loopback, GOOD)
 
 
 async def test_loopback_accept_waits_for_free_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,14 +192,14 @@ async def test_loopback_accept_waits_for_free_descriptors(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(trio.SocketListener, "accept", accept_later)
     async with waiting() as (loopback, answers):
-        await asked(loopback, GOOD)
+        await response_to(loopback, GOOD)
     assert len(answers) == 1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 async def test_loopback_localhost_listens_on_both_families(host: str) -> None:
     async with waiting("http://localhost:0/callback") as (loopback, answers):
-        await asked(loopback, GOOD, host)
+        await response_to(loopback, GOOD, host)
     assert answers[0].startswith("http://localhost:")
 
 
@@ -226,7 +226,7 @@ async def test_loopback_localhost_on_ipv4_only_machine(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(trio, "open_tcp_listeners", only_4)
     async with waiting("http://localhost:0/callback") as (loopback, _):
-        await asked(loopback, GOOD, "127.0.0.1")
+        await response_to(loopback, GOOD, "127.0.0.1")
     for uri in "http://[::1]:0/callback", "http://[::1]:4711/callback":
         with pytest.raises(AuthorizationFailed, match="cannot assign"):
             await LoopbackListener.open(uri, any_port=True)
@@ -234,6 +234,6 @@ async def test_loopback_localhost_on_ipv4_only_machine(monkeypatch: pytest.Monke
 
 async def test_loopback_port_is_closed_afterwards() -> None:
     async with waiting() as (loopback, _):
-        await asked(loopback, GOOD)
+        await response_to(loopback, GOOD)
     with pytest.raises(OSError, match=r"refused|failed"):
         await connected(loopback)

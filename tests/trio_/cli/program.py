@@ -67,11 +67,11 @@ class Forks:
                 os.kill(pid, signal.SIGKILL)
                 self._control.recv(100)
                 raise
-            said = []
+            output = []
             for file in files[1:]:
                 file.seek(0)
-                said.append(file.read().decode())
-        return subprocess.CompletedProcess(words, status, *said)
+                output.append(file.read().decode())
+        return subprocess.CompletedProcess(words, status, *output)
 
     def close(self) -> None:
         self._control.close()
@@ -175,7 +175,7 @@ class Terminal:
         return bool(chunk)
 
 
-class Served:
+class HttpServerProcess:
     """`mcp-trio run FILE --http 0`.
 
     `url` is the printed URL. `log` has the lines after it, available after `end`.
@@ -207,9 +207,9 @@ class Served:
 
 
 @contextmanager
-def served(file: Path, *options: str) -> Iterator[Served]:
+def served(file: Path, *options: str) -> Iterator[HttpServerProcess]:
     """Serve a file over HTTP, at a free port, for the duration of the block."""
-    server = Served(file, *options)
+    server = HttpServerProcess(file, *options)
     try:
         assert server.url, server.greeting
         yield server

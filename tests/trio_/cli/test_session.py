@@ -192,7 +192,7 @@ CHATTY = """
         await context.log("debug", "details")
         await context.log("info", "a\\x1b[2Jb", logger="db")
         await context.log("error", {"code": 7})
-        return "said"
+        return "logged"
 """
 DETAILS, WORDS, TROUBLE = "[debug] details", "[info db] a\\u001b[2Jb", '[error] {"code":7}'
 LEVELS = [
@@ -214,7 +214,7 @@ def test_call_log_messages_are_printed_to_stderr(
     chatty: tuple[str, ...], options: tuple[str, ...], lines: list[str], version: str
 ) -> None:
     result = run("call", "say", *options, "--revision", version, *chatty)
-    assert (result.returncode, result.stdout) == (0, "said\n")
+    assert (result.returncode, result.stdout) == (0, "logged\n")
     assert result.stderr.splitlines() == lines
 
 
@@ -238,12 +238,12 @@ def test_log_level_for_server_without_logging_warns(server: ServerFile) -> None:
         @app.tool
         def say() -> str:
             "Says nothing beside."
-            return "said"
+            return "logged"
     """)
     assert run("call", "say", *target).stderr == ""
-    asked = run("call", "say", "--log-level", "debug", *target)
-    assert (asked.returncode, asked.stdout) == (0, "said\n")
-    assert asked.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
+    result = run("call", "say", "--log-level", "debug", *target)
+    assert (result.returncode, result.stdout) == (0, "logged\n")
+    assert result.stderr == "mcp-trio: the server did not declare that it sends log messages\n"
 
 
 # -- Servers at a URL --------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_trace_of_url_prints_messages() -> None:
     assert any('"notifications/progress"' in line for line in traced)
 
 
-def test_complete_and_listen_work_with_url(server: ServerFile) -> None:
+def test_complete_and_listen_accept_url(server: ServerFile) -> None:
     server("""
         app = mcp_trio.Server("changing")
 

@@ -100,13 +100,13 @@ async def hello(stream: trio.abc.Stream) -> None:
     await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(head) + head)
 
 
-async def asked(way: Connector) -> bytes:
+async def request_bytes(connector: Connector) -> bytes:
     """Return a request over a new connection, as the server received it."""
     seen = bytearray()
-    client = await way.connect()
+    client = await connector.connect()
     try:
         await client.run(
-            way.absolute_head(HEAD), b"", lambda actions: seen.extend(_bodies(actions))
+            connector.absolute_head(HEAD), b"", lambda actions: seen.extend(_bodies(actions))
         )
     finally:
         await client.aclose()
@@ -117,22 +117,22 @@ def _bodies(actions: list[Any]) -> bytes:
     return b"".join(getattr(action, "data", b"") for action in actions)
 
 
-async def fails(way: Connector) -> str:
+async def connect_error(connector: Connector) -> str:
     with pytest.raises(ConnectFailed) as caught:
-        await way.connect()
+        await connector.connect()
     return str(caught.value)
 
 
 # --- direct connections -------------------------------------------------------------------------
 
 
-async def test_connector_plain_tcp() -> None:
+async def test_connector_plain_tcp_connects_and_knows_address() -> None:
     async with listening(hello) as port:
-        way = Connector("http", "127.0.0.1", port)
-        assert repr(way) == f"<Connector to 127.0.0.1:{port}>"
-        assert way.server_address is None
-        assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
-        assert way.server_address == "127.0.0.1"
+        connector = Connector("http", "127.0.0.1", port)
+        assert repr(connector) == f"<Connector to 127.0.0.1:{port}>"
+        assert connector.server_address is None
+        assert await request_bytes(connector) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+        assert connector.server_address == "127.0.0.1"
 
 
 async def test_connector_sets_keep_alive_and_user_timeout() -> None:
@@ -152,8 +152,8 @@ async def test_connector_sets_keep_alive_and_user_timeout() -> None:
 async def test_connector_refused_connection_names_the_cure() -> None:
     async with listening(hello) as port:
         pass
-    for way in Connector("http", "127.0.0.1", port), Connector("https", "127.0.0.1", port):
-        assert await fails(way) == (
+    for connector in Connector("http", "127.0.0.1", port), Connector("https", "127.0.0.1", port):
+        assert await connect_error(connector) == (
             f"cannot connect to 127.0.0.1:{port}: connection refused; is the server running,"
             " and on this port?"
         )
@@ -168,14 +168,14 @@ async def test_connector_unknown_host_names_it(monkeypatch: pytest.MonkeyPatch) 
             raise AssertionError("the name of an address is not looked up")
 
     trio.socket.set_custom_hostname_resolver(Nowhere())
-    assert await fails(Connector("http", "nowhere.test", 80)) == (
+    assert await connect_error(Connector("http", "nowhere.test", 80)) == (
         "cannot connect to nowhere.test:80: there is no host nowhere.test"
         " (Name or service not known); is the name right?"
     )
 
 
 async def test_connector_invalid_host_name_raises() -> None:
-    problem = await fails(Connector("http", "x" * 70 + ".test", 80))
+    problem = await connect_error(Connector("http", "x" * 70 + ".test", 80))
     assert problem.endswith("is not a host name")
 
 
@@ -189,7 +189,7 @@ async def test_connector_several_addresses_shows_the_last_error(
 
     monkeypatch.setattr("trio.open_tcp_stream", refuse)
     assert (
-        await fails(Connector("http", "many.test", 80))
+        await connect_error(Connector("http", "many.test", 80))
         == "cannot connect to many.test:80: network is unreachable"
     )
 
@@ -203,23 +203,26 @@ async def test_connector_timeout_names_the_first_hop(
 
     monkeypatch.setattr("trio.open_tcp_stream", wait)
     assert (
-        await fails(Connector("http", "slow.test", 80))
+        await connect_error(Connector("http", "slow.test", 80))
         == "slow.test:80 did not let us connect within 10 s"
     )
     assert trio.current_time() == 10
     through = Connector("http", "there.test", 80, proxy="http://user:secret@slow.test:8080")
-    assert await fails(through) == "the proxy slow.test:8080 did not let us connect within 10 s"
+    assert (
+        await connect_error(through)
+        == "the proxy slow.test:8080 did not let us connect within 10 s"
+    )
 
 
 # --- TLS ----------------------------------------------------------------------------------------
 
 
-async def test_connector_tls(authority: trustme.CA) -> None:
+async def test_connector_tls_connects(authority: trustme.CA) -> None:
     server = theirs(authority, "127.0.0.1", protocols=("h2", "http/1.1"))
     async with listening(hello, server) as port:
-        way = Connector("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
-        assert repr(way) == f"<Connector to 127.0.0.1:{port} by TLS>"
-        assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+        connector = Connector("https", "127.0.0.1", port, tls=ours(authority, "http/1.1"))
+        assert repr(connector) == f"<Connector to 127.0.0.1:{port} by TLS>"
+        assert await request_bytes(connector) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
 
 
 async def test_connector_tls_trusts_the_system_certificates(
@@ -228,19 +231,19 @@ async def test_connector_tls_trusts_the_system_certificates(
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(bundle)
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("http/1.1",))) as port:
-        assert await fails(Connector("https", "127.0.0.1", port)) == (
+        assert await connect_error(Connector("https", "127.0.0.1", port)) == (
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
             " certificate;"
             " if it should be, give an SSLContext that trusts it (tls=; for authorization servers"
             " that of LoginConfig), or name it in SSL_CERT_FILE"
         )
         environment.setenv("SSL_CERT_FILE", str(bundle))
-        assert (await asked(Connector("https", "127.0.0.1", port))).startswith(b"GET")
+        assert (await request_bytes(Connector("https", "127.0.0.1", port))).startswith(b"GET")
 
 
 async def test_connector_tls_certificate_of_another_name_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "elsewhere.test")) as port:
-        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
+        problem = await connect_error(Connector("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem.startswith(
         f"the certificate of 127.0.0.1:{port} is not trusted: IP address mismatch"
     )
@@ -252,7 +255,7 @@ async def test_connector_tls_to_a_plain_server_fails(authority: trustme.CA) -> N
         await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with listening(refuse) as port:
-        assert await fails(Connector("https", "127.0.0.1", port, tls=ours(authority))) == (
+        assert await connect_error(Connector("https", "127.0.0.1", port, tls=ours(authority))) == (
             f"127.0.0.1:{port} does not speak TLS; is its address http:// instead?"
         )
 
@@ -262,7 +265,7 @@ async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
         await stream.receive_some()
 
     async with listening(close_after) as port:
-        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
+        problem = await connect_error(Connector("https", "127.0.0.1", port, tls=ours(authority)))
     assert problem == (
         f"TLS with 127.0.0.1:{port} failed: it closed the connection; is its address http://"
         " instead?"
@@ -281,7 +284,7 @@ async def test_connector_tls_handshake_times_out(
 
     gone = trio.Event()
     async with listening(wait) as port:
-        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority)))
+        problem = await connect_error(Connector("https", "127.0.0.1", port, tls=ours(authority)))
         assert problem == f"127.0.0.1:{port} did not let us connect within 0.05 s"
         with trio.fail_after(5):
             await gone.wait()
@@ -289,7 +292,9 @@ async def test_connector_tls_handshake_times_out(
 
 async def test_connector_tls_context_with_other_protocol_fails(authority: trustme.CA) -> None:
     async with listening(hello, theirs(authority, "127.0.0.1", protocols=("h2",))) as port:
-        problem = await fails(Connector("https", "127.0.0.1", port, tls=ours(authority, "h2")))
+        problem = await connect_error(
+            Connector("https", "127.0.0.1", port, tls=ours(authority, "h2"))
+        )
     assert (
         problem
         == f"the SSLContext given for 127.0.0.1:{port} negotiated h2, and http/1.1 is expected here"
@@ -336,10 +341,15 @@ async def test_connector_http_proxy_gets_the_absolute_url() -> None:
     async with listening(hello) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Connector("http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}")
-            assert repr(way) == f"<Connector to far.test:8080 through the proxy 127.0.0.1:{there}>"
-            seen = await asked(way)
-            assert way.server_address is None
+            connector = Connector(
+                "http", "far.test", 8080, proxy=f"http://me:s%40fe@127.0.0.1:{there}"
+            )
+            assert (
+                repr(connector)
+                == f"<Connector to far.test:8080 through the proxy 127.0.0.1:{there}>"
+            )
+            seen = await request_bytes(connector)
+            assert connector.server_address is None
     assert seen == proxy.heads[0]
     assert seen.startswith(b"GET http://far.test:8080/where?x HTTP/1.1\r\nhost: there\r\n")
     assert b"proxy-authorization: Basic " + b64encode(b"me:s@fe") in seen
@@ -359,8 +369,8 @@ async def test_connector_name_is_resolved_by_the_proxy_only() -> None:
 
     async with listening(hello) as port, listening(TinyProxy(port)) as there:
         trio.socket.set_custom_hostname_resolver(Resolver())
-        way = Connector("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}")
-        assert (await asked(way)).startswith(b"GET http://far.test:80/")
+        connector = Connector("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}")
+        assert (await request_bytes(connector)).startswith(b"GET http://far.test:80/")
     assert "far.test" not in asked_for
 
 
@@ -368,10 +378,10 @@ async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustm
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Connector(
+            connector = Connector(
                 "https", "far.test", 443, tls=ours(authority), proxy=f"me:safe@127.0.0.1:{there}"
             )
-            assert await asked(way) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
+            assert await request_bytes(connector) == b"GET /where?x HTTP/1.1\r\nhost: there\r\n\r\n"
     [head] = proxy.heads
     assert head == (
         b"CONNECT far.test:443 HTTP/1.1\r\nhost: far.test:443\r\nproxy-authorization: Basic "
@@ -382,52 +392,56 @@ async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustm
 
 async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
     async def switch(stream: trio.abc.Stream) -> None:
-        asked = await until_blank_line(stream)
+        request_bytes = await until_blank_line(stream)
         key = WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)).head
-        assert asked.startswith(b"GET /mcp HTTP/1.1\r\nhost: far.test\r\nupgrade: websocket\r\n")
+        assert request_bytes.startswith(
+            b"GET /mcp HTTP/1.1\r\nhost: far.test\r\nupgrade: websocket\r\n"
+        )
         lines = [name + b": " + value for name, value in accept_headers(key)]
         await stream.send_all(b"\r\n".join([b"HTTP/1.1 101 Switching", *lines, b"", b"behind"]))
 
     async with listening(switch) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
-            way = Connector("http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True)
-            stream, behind = await way.connect_websocket(
+            connector = Connector(
+                "http", "far.test", 80, proxy=f"http://127.0.0.1:{there}", tunnel=True
+            )
+            stream, behind = await connector.connect_websocket(
                 WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16))
             )
             assert behind == b"behind"
-            assert way.absolute_head(HEAD) is HEAD
+            assert connector.absolute_head(HEAD) is HEAD
             await stream.aclose()
     assert proxy.heads == [b"CONNECT far.test:80 HTTP/1.1\r\nhost: far.test:80\r\n\r\n"]
 
 
-async def test_connector_proxy_over_tls(
+async def test_connector_proxy_over_tls_is_verified(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_connector, "_system_tls_context", lambda: ours(authority))
     async with listening(hello, theirs(authority, "far.test")) as port:
         proxy = TinyProxy(port)
         async with listening(proxy, theirs(authority, "127.0.0.1")) as there:
-            way = Connector("https", "far.test", 443, proxy=f"https://127.0.0.1:{there}")
-            assert (await asked(way)).startswith(b"GET /where?x HTTP/1.1\r\n")
+            connector = Connector("https", "far.test", 443, proxy=f"https://127.0.0.1:{there}")
+            assert (await request_bytes(connector)).startswith(b"GET /where?x HTTP/1.1\r\n")
 
 
 async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) -> None:
     proxy = TinyProxy(1, b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
     async with listening(proxy) as there:
-        way = Connector(
+        connector = Connector(
             "https",
             "far.test",
             443,
             tls=ours(authority),
             proxy=f"http://me:secret@127.0.0.1:{there}",
         )
-        problem = await fails(way)
+        problem = await connect_error(connector)
     assert problem == (
         f"the proxy 127.0.0.1:{there} did not connect us to far.test:443: it answered 407"
         " Proxy Authentication Required"
     )
-    assert await fails(
+    assert await connect_error(
         Connector("http", "far.test", 80, proxy=f"http://me:secret@127.0.0.1:{there}")
     ) == (
         f"cannot connect to the proxy 127.0.0.1:{there}: connection refused; is the server"

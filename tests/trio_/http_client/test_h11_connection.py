@@ -56,7 +56,7 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
     exchange = Exchange(client)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
-        asked = await theirs.receive_some()
+        request = await theirs.receive_some()
         await theirs.send_all(answer)
         if close:
             await theirs.aclose()
@@ -64,7 +64,7 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
             await exchange.over.wait()
     await client.aclose()
     await theirs.aclose()
-    return exchange, bytes(asked)
+    return exchange, bytes(request)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, byt
         ),
     ],
 )
-async def test_h11_client_complete_response(
+async def test_h11_client_complete_response_is_returned(
     answer: bytes, close: bool, status: int, text: bytes, again: bool
 ) -> None:
-    exchange, asked = await answered(answer, close=close)
-    assert asked == REQUEST
+    exchange, request = await answered(answer, close=close)
+    assert request == REQUEST
     assert exchange.error is None
     head, *rest = exchange.actions
     assert isinstance(head, Head)
@@ -126,8 +126,8 @@ async def test_h11_client_truncated_response_is_connection_lost(answer: bytes) -
     for length in range(len(answer)):
         exchange, _ = await answered(answer[:length], close=True)
         assert isinstance(exchange.error, ConnectionLost)
-        said = "without an answer" if length == 0 else "in the middle of its answer"
-        assert str(exchange.error) == f"the server closed the connection {said}"
+        when = "without an answer" if length == 0 else "in the middle of its answer"
+        assert str(exchange.error) == f"the server closed the connection {when}"
         assert not any(isinstance(action, End) for action in exchange.actions)
 
 
@@ -350,11 +350,11 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
 
         nursery.start_soon(play)
         await open_tunnel(ours, "there:443", [(b"proxy-authorization", b"Basic x")])
-    heard = bytes(await theirs.receive_some())
+    received = bytes(await theirs.receive_some())
     # From here on the stream leads to the server.
     await theirs.send_all(b"\x16\x03")
     assert await ours.receive_some() == b"\x16\x03"
-    return heard
+    return received
 
 
 @pytest.mark.parametrize(
@@ -365,14 +365,14 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
     ],
 )
 async def test_h11_tunnel_is_opened(answer: bytes) -> None:
-    heard = await tunnelled(answer)
-    assert heard == (
+    received = await tunnelled(answer)
+    assert received == (
         b"CONNECT there:443 HTTP/1.1\r\nhost: there:443\r\nproxy-authorization: Basic x\r\n\r\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("answer", "close", "said"),
+    ("answer", "close", "error"),
     [
         (
             b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
@@ -385,8 +385,8 @@ async def test_h11_tunnel_is_opened(answer: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it sent data right after its answer"),
     ],
 )
-async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, said: str) -> None:
-    with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=said)):
+async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, error: str) -> None:
+    with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=error)):
         await tunnelled(answer, close=close)
 
 

@@ -66,7 +66,7 @@ LAST = 2**31 - 1
 async def test_h2_client_consecutive_requests() -> None:
     async with playing() as play:
         for number in range(3):
-            exchange, request = await play.asked()
+            exchange, request = await play.receive_request()
             assert request.stream == 2 * number + 1
             assert request.fields == [
                 (b":method", b"POST"),
@@ -93,7 +93,7 @@ async def test_h2_client_consecutive_requests() -> None:
 
 async def test_h2_client_aclose_sends_goaway() -> None:
     async with playing() as play:
-        exchange, _ = await play.asked()
+        exchange, _ = await play.receive_request()
         async with trio.open_nursery() as closing:
             closing.start_soon(play.client.aclose)
             assert (await play.server.until(GOAWAY)).payload == bytes(8)
@@ -136,7 +136,7 @@ async def test_h2_client_invalid_request_does_not_affect_others(
         exchange = await play.ask(b"{}", header).ends()
         assert isinstance(exchange.error, ValueError)
         assert "cannot be sent over HTTP" in str(exchange.error)
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         assert request.stream == 1
         await play.server.send(play.server.answer(1))
         assert (await exchange.ends()).text == b"hello"
@@ -196,7 +196,7 @@ async def test_h2_client_response_in_any_chunks(name: str) -> None:
     frames, wanted = ANSWERS[name]
     for size in (100_000, 1):
         async with playing() as play:
-            exchange, _ = await play.asked()
+            exchange, _ = await play.receive_request()
             words = frames(play.server)
             for start in range(0, len(words), size):
                 await play.server.send(words[start : start + size])
@@ -206,7 +206,7 @@ async def test_h2_client_response_in_any_chunks(name: str) -> None:
             assert (exchange.status, exchange.text, exchange.whole) == wanted
             assert play.client.capacity
             # The connection can be used again.
-            exchange, request = await play.asked()
+            exchange, request = await play.receive_request()
             await play.server.send(play.server.answer(request.stream))
             assert (await exchange.ends()).text == b"hello"
 
@@ -263,14 +263,14 @@ STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = 
 
 @pytest.mark.parametrize("name", STREAM_FAULTS)
 async def test_h2_client_error_in_one_response_does_not_affect_others(name: str) -> None:
-    frames, said, code = STREAM_FAULTS[name]
+    frames, text, code = STREAM_FAULTS[name]
     async with playing() as play:
-        exchange, _ = await play.asked()
-        other, beside = await play.asked()
+        exchange, _ = await play.receive_request()
+        other, beside = await play.receive_request()
         await play.server.send(frames(play.server))
         await exchange.ends()
-        assert said in str(exchange.error)
-        assert isinstance(exchange.error, NotProcessed) is (said == REFUSED)
+        assert text in str(exchange.error)
+        assert isinstance(exchange.error, NotProcessed) is (text == REFUSED)
         assert not exchange.whole
         if code is not None:
             assert int.from_bytes((await play.server.until(RST_STREAM, 1)).payload, "big") == code
@@ -333,18 +333,18 @@ CONNECTION_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int]] = {
 
 @pytest.mark.parametrize("name", CONNECTION_FAULTS)
 async def test_h2_client_connection_error_fails_all_requests(name: str) -> None:
-    frames, said, code = CONNECTION_FAULTS[name]
+    frames, text, code = CONNECTION_FAULTS[name]
     async with playing() as play:
-        one, _ = await play.asked()
-        other, _ = await play.asked()
+        one, _ = await play.receive_request()
+        other, _ = await play.receive_request()
         await play.server.send(frames(play.server))
         for exchange in one, other:
             await exchange.ends()
-            assert str(exchange.error).startswith(said)
+            assert str(exchange.error).startswith(text)
             assert not isinstance(exchange.error, NotProcessed)
         assert play.client.capacity == 0
-        told = await play.server.until(GOAWAY)
-        assert ErrorCodes(int.from_bytes(told.payload[4:8], "big")) == ErrorCodes(code)
+        goaway = await play.server.until(GOAWAY)
+        assert ErrorCodes(int.from_bytes(goaway.payload[4:8], "big")) == ErrorCodes(code)
         assert await play.server.ended()
 
 
@@ -356,7 +356,7 @@ async def test_h2_client_ping_flood_is_not_answered() -> None:
             assert (await play.server.until(PING, flags=ACK)).payload == b"12345678"
         await play.server.send(ping() * 200)
         assert await play.server.ended()
-        assert not [each for each in play.server.heard if each.kind == PING]
+        assert not [each for each in play.server.frames if each.kind == PING]
 
 
 # --- concurrency --------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ async def test_h2_client_ping_flood_is_not_answered() -> None:
 async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
     async with playing() as play:
         server = play.server
-        streams = [await play.asked() for _ in range(20)]
+        streams = [await play.receive_request() for _ in range(20)]
         for _, request in streams:
             await server.send(
                 server.head(request.stream, [*OK[:1], (b"content-type", b"text/event-stream")])
@@ -389,15 +389,15 @@ async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
 
 async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
     async with playing() as play:
-        one, first = await play.asked()
-        other, second = await play.asked()
+        one, first = await play.receive_request()
+        other, second = await play.receive_request()
         await play.server.send(play.server.head(first.stream), data(first.stream, b"he"))
         await trio.testing.wait_all_tasks_blocked()
         one.scope.cancel()
         await one.ends()
         assert one.error is None
-        told = await play.server.until(RST_STREAM, first.stream)
-        assert int.from_bytes(told.payload, "big") == ErrorCodes.CANCEL
+        reset = await play.server.until(RST_STREAM, first.stream)
+        assert int.from_bytes(reset.payload, "big") == ErrorCodes.CANCEL
         # Frames that crossed the reset are ignored.
         await play.server.send(
             data(first.stream, b"llo", end=True), play.server.answer(second.stream)
@@ -419,7 +419,7 @@ async def test_h2_client_exception_of_the_callback_fails_its_request_only() -> N
 
         play.nursery.start_soon(ask)
         request = await play.server.request()
-        other, beside = await play.asked()
+        other, beside = await play.receive_request()
         await play.server.send(play.server.head(request.stream), play.server.answer(beside.stream))
         await play.server.until(RST_STREAM, request.stream)
         assert (await other.ends()).text == b"hello"
@@ -428,7 +428,7 @@ async def test_h2_client_exception_of_the_callback_fails_its_request_only() -> N
 async def test_h2_client_data_of_cancelled_streams_replenishes_the_window() -> None:
     """Data of cancelled streams uses the connection's window, which must not run out."""
     async with playing() as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(play.server.head(request.stream))
         await trio.testing.wait_all_tasks_blocked()
         exchange.scope.cancel()
@@ -447,7 +447,7 @@ async def test_h2_client_data_of_cancelled_streams_replenishes_the_window() -> N
 
 async def test_h2_client_window_is_replenished_while_reading() -> None:
     async with playing() as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(play.server.head(request.stream))
         for _ in range(40):
             await play.server.send(data(request.stream, b"x" * 16_000))
@@ -469,16 +469,16 @@ async def send_data(play: Play, stream: int, size: int, *, of: int = 16_000) -> 
 
 async def test_h2_client_paused_response_gets_no_window_until_resumed() -> None:
     async with playing() as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         exchange.pause = trio.Event()
         await play.server.send(play.server.head(request.stream))
         await trio.testing.wait_all_tasks_blocked()
         await send_data(play, request.stream, 992_000)  # nearly all of the 1 MiB of the window
-        other, second = await play.asked()
+        other, second = await play.receive_request()
         await play.server.send(play.server.answer(second.stream))
         assert (await other.ends()).text == b"hello"
         assert len(exchange.text) == 992_000
-        updates = [found for found in play.server.heard if found.kind == WINDOW_UPDATE]
+        updates = [found for found in play.server.frames if found.kind == WINDOW_UPDATE]
         assert {found.stream for found in updates} == {0}
         pause, exchange.pause = exchange.pause, None
         pause.set()
@@ -493,14 +493,14 @@ async def test_h2_client_paused_responses_extend_the_window_of_the_connection() 
     async with playing() as play:
         paused = []
         for _ in range(20):
-            exchange, request = await play.asked()
+            exchange, request = await play.receive_request()
             exchange.pause = trio.Event()
             await play.server.send(play.server.head(request.stream))
             await trio.testing.wait_all_tasks_blocked()
             paused.append(exchange)
             await send_data(play, request.stream, 992_000)
         await trio.testing.wait_all_tasks_blocked()
-        extended = [found for found in play.server.heard if found.kind == WINDOW_UPDATE]
+        extended = [found for found in play.server.frames if found.kind == WINDOW_UPDATE]
         assert {found.stream for found in extended} == {0}
         # The first 16 MiB were given at the start.
         assert sum(int.from_bytes(found.payload, "big") for found in extended) > 33_000_000
@@ -509,7 +509,7 @@ async def test_h2_client_paused_responses_extend_the_window_of_the_connection() 
 
 async def test_h2_client_paused_response_that_ends_is_complete_when_resumed() -> None:
     async with playing() as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         exchange.pause = trio.Event()
         await play.server.send(play.server.head(request.stream))
         await trio.testing.wait_all_tasks_blocked()
@@ -522,7 +522,7 @@ async def test_h2_client_paused_response_that_ends_is_complete_when_resumed() ->
 
 async def test_h2_client_paused_response_that_is_reset_is_connection_lost() -> None:
     async with playing() as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         exchange.pause = trio.Event()
         await play.server.send(play.server.head(request.stream), data(request.stream, b"x"))
         await trio.testing.wait_all_tasks_blocked()
@@ -534,7 +534,7 @@ async def test_h2_client_paused_response_that_is_reset_is_connection_lost() -> N
 
 async def test_h2_client_paused_response_can_be_cancelled() -> None:
     async with playing() as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         exchange.pause = trio.Event()
         await play.server.send(play.server.head(request.stream))
         await trio.testing.wait_all_tasks_blocked()
@@ -546,7 +546,7 @@ async def test_h2_client_paused_response_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "room"),
+    ("settings", "room"),
     [
         ((), 256),
         (((MOST, 100),), 100),
@@ -556,15 +556,15 @@ async def test_h2_client_paused_response_can_be_cancelled() -> None:
     ],
 )
 async def test_h2_client_capacity_follows_the_server_settings(
-    told: tuple[tuple[int, int], ...], room: int
+    settings: tuple[tuple[int, int], ...], room: int
 ) -> None:
-    async with playing(*told) as play:
+    async with playing(*settings) as play:
         assert play.client.capacity == room
 
 
 async def test_h2_client_capacity_zero_completes_running_requests() -> None:
     async with playing((MOST, 100)) as play:
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(settings((MOST, 0)))
         await play.server.until(SETTINGS, flags=ACK)
         assert play.client.capacity == 0
@@ -581,7 +581,7 @@ async def test_h2_client_capacity_zero_completes_running_requests() -> None:
 async def test_h2_client_header_table_is_limited() -> None:
     async with playing((TABLE, 1_000_000)) as play:
         assert play.client._http.encoder.header_table_size == 4096
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(play.server.answer(request.stream))
         assert (await exchange.ends()).whole
 
@@ -589,7 +589,7 @@ async def test_h2_client_header_table_is_limited() -> None:
 async def test_h2_client_exhausted_stream_ids_raise_not_processed() -> None:
     async with playing() as play:
         play.client._http.highest_outbound_stream_id = LAST - 2
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         assert request.stream == LAST
         late = await play.ask().ends()
         assert isinstance(late.error, NotProcessed)
@@ -601,8 +601,8 @@ async def test_h2_client_exhausted_stream_ids_raise_not_processed() -> None:
 
 async def test_h2_client_frame_size_follows_the_server_settings() -> None:
     body = b"x" * 40_000
-    for told, sizes in (((), [16_384, 16_384, 7_232]), (((MAX_FRAME, 50_000),), [40_000])):
-        async with playing(*told) as play:
+    for chosen, sizes in (((), [16_384, 16_384, 7_232]), (((MAX_FRAME, 50_000),), [40_000])):
+        async with playing(*chosen) as play:
             play.ask(body)
             found: list[int] = []
             while sum(found) < len(body):
@@ -648,7 +648,7 @@ async def test_h2_client_unread_body_does_not_block_others(first: int) -> None:
         await server.send(server.answer(two.stream))
         assert (await other.ends()).text == b"hello"
         assert not stuck.over.is_set()
-        assert not [each for each in server.heard if each.kind == DATA]
+        assert not [each for each in server.frames if each.kind == DATA]
         # Windows may even shrink.
         await server.send(settings((FIRST_WINDOW, 0)))
         await server.until(SETTINGS, flags=ACK)
@@ -678,10 +678,10 @@ async def test_h2_client_long_body_rejected_early_returns_the_response() -> None
         await play.server.send(play.server.head(stream, [(b":status", b"413")], end=True))
         await exchange.ends()
         assert (exchange.status, exchange.whole, exchange.again) == (413, True, True)
-        told = await play.server.until(RST_STREAM, stream)
-        assert int.from_bytes(told.payload, "big") == ErrorCodes.NO_ERROR
+        reset_frame = await play.server.until(RST_STREAM, stream)
+        assert int.from_bytes(reset_frame.payload, "big") == ErrorCodes.NO_ERROR
         await play.server.send(reset(stream, 0), window(0, 100_000))
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(play.server.answer(request.stream))
         assert (await exchange.ends()).text == b"hello"
 
@@ -697,7 +697,7 @@ async def test_h2_client_response_with_reset_no_error_is_complete(status: bytes)
         await exchange.ends()
         assert (exchange.error, exchange.text, exchange.whole) == (None, b"no", True)
         await play.server.send(window(0, 100_000))
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(play.server.answer(request.stream))
         assert (await exchange.ends()).text == b"hello"
 
@@ -715,7 +715,7 @@ async def test_h2_client_exception_of_the_callback_wins_over_a_reset() -> None:
         play.nursery.start_soon(ask)
         request = await play.server.request()
         await play.server.send(play.server.head(request.stream), reset(request.stream, 0))
-        exchange, request = await play.asked()
+        exchange, request = await play.receive_request()
         await play.server.send(play.server.answer(request.stream))
         assert (await exchange.ends()).text == b"hello"
 
@@ -747,17 +747,17 @@ async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
     seconds: float, is_doubted: bool, autojump_clock: MockClock
 ) -> None:
     async with playing() as play:
-        long_one, first, second = [(await play.asked())[0] for _ in range(3)]
+        long_one, first, second = [(await play.receive_request())[0] for _ in range(3)]
         await trio.sleep(seconds)
         for exchange in first, second:
             exchange.scope.cancel()
             await exchange.over.wait()
             assert (play.client.capacity == 0) is is_doubted
         if is_doubted:
-            asked = await play.server.until(PING)
-            await play.server.send(frame(PING, ACK, 0, asked.payload))
+            request = await play.server.until(PING)
+            await play.server.send(frame(PING, ACK, 0, request.payload))
             await trio.testing.wait_all_tasks_blocked()
-        assert not [heard for heard in play.server.heard if heard.kind == PING]
+        assert not [each for each in play.server.frames if each.kind == PING]
         assert play.client.capacity
         # An earlier request can still be answered.
         await play.server.send(play.server.answer(1))
@@ -806,7 +806,8 @@ async def test_h2_client_goaway_ends_unprocessed_requests(name: str, at_once: bo
     async with playing() as play:
         server = play.server
         exchanges = {
-            request.stream: exchange for exchange, request in [await play.asked() for _ in range(3)]
+            request.stream: exchange
+            for exchange, request in [await play.receive_request() for _ in range(3)]
         }
         answers = [server.answer(stream) for stream in exchanges if stream not in lost]
         if at_once:
@@ -842,7 +843,7 @@ async def test_h2_client_goaway_while_idle_closes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "text"),
     [
         ([], LOST),
         ([go_away(1)], LOST),
@@ -852,15 +853,15 @@ async def test_h2_client_goaway_while_idle_closes() -> None:
     ],
 )
 async def test_h2_client_closed_stream_fails_processed_requests(
-    words: list[bytes], said: str
+    words: list[bytes], text: str
 ) -> None:
     async with playing() as play:
-        exchange, _ = await play.asked()
+        exchange, _ = await play.receive_request()
         await play.server.send(*words)
         await play.server.stream.aclose()
         await exchange.ends()
         assert not isinstance(exchange.error, NotProcessed)
-        assert str(exchange.error) == said
+        assert str(exchange.error) == text
         assert play.client.capacity == 0
 
 
@@ -869,7 +870,7 @@ async def test_h2_client_truncated_response_is_connection_lost() -> None:
         whole = play.server.answer(1)
     for length in range(len(whole)):
         async with playing() as play:
-            exchange, _ = await play.asked()
+            exchange, _ = await play.receive_request()
             await play.server.send(whole[:length])
             await play.server.stream.aclose()
             await exchange.ends()
@@ -884,12 +885,12 @@ SILENT = "the server closed the connection without an answer"
 
 
 @pytest.mark.parametrize(
-    ("words", "close", "said"),
+    ("words", "close", "text"),
     [
         *(
-            (words, close, f"{NO_HTTP2}{said}")
+            (words, close, f"{NO_HTTP2}{text}")
             for close in (True, False)
-            for words, said in (
+            for words, text in (
                 (b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "it speaks HTTP/1.1"),
                 (b"HTTP/1.0", "it speaks HTTP/1.1"),
                 (
@@ -908,7 +909,7 @@ SILENT = "the server closed the connection without an answer"
     ],
 )
 async def test_h2_client_other_protocol_raises_connect_failed(
-    words: bytes, close: bool, said: str
+    words: bytes, close: bool, text: str
 ) -> None:
     ours, theirs = memory_pair()
     client = H2ClientConnection(ours, "http")
@@ -917,7 +918,7 @@ async def test_h2_client_other_protocol_raises_connect_failed(
             await theirs.send_all(words)
         if close:
             await theirs.send_eof()
-        with trio.fail_after(5), pytest.raises(ConnectFailed, match=said):
+        with trio.fail_after(5), pytest.raises(ConnectFailed, match=text):
             await client.open(nursery)
         await client.aclose()
     with pytest.raises(trio.ClosedResourceError):
@@ -971,7 +972,7 @@ async def test_h2_client_mutated_frames_never_hang() -> None:
     chance = random.Random(7)
     for _ in range(300):
         async with playing() as play:
-            exchange, _ = await play.asked()
+            exchange, _ = await play.receive_request()
             server = play.server
             words = bytearray(
                 settings((MOST, 9))

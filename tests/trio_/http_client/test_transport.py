@@ -1,11 +1,12 @@
 """The client over HTTP against a server that the test plays: calls, connections, errors, the end.
 
 The wire format is tested in `tests/core/http`, with the machine. Sockets are in
-`test_http_sockets.py`.
+`test_transport_sockets.py`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +18,8 @@ from mcp_core import types as t
 from mcp_trio import connect, connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
 from tests.core.helpers import D, E
-from tests.trio_.http_wire import URL, MemoryWay, PlayedServer, Request, talking
-from tests.trio_.test_client import Caller
+from tests.trio_.http_wire import URL, MemoryConnector, PlayedServer, Request, connected
+from tests.trio_.test_client import CallTask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,9 +44,9 @@ async def close_after(request: Request) -> None:
     await trio.aclose_forcefully(request.connection.stream)
 
 
-def answering(**told: Any) -> Callable[[Request], Awaitable[None]]:
+def answering(**options: Any) -> Callable[[Request], Awaitable[None]]:
     async def answer(request: Request) -> None:
-        await request.answer(**told)
+        await request.answer(**options)
 
     return answer
 
@@ -58,13 +59,13 @@ async def echo(request: Request) -> None:
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_http_client_conversation_in_each_revision(
+async def test_http_client_is_answered_in_each_revision(
     version: str, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
-    async with talking(
+    async with connected(
         server, monkeypatch, headers={"X-Mine": "1"}, trace=lambda *each: crossed.append(each)
     ) as client:
         assert client.peer.dialect.version == version
@@ -76,7 +77,7 @@ async def test_http_client_conversation_in_each_revision(
         version
     ]
     closing = {D: ["DELETE"], E: []}[version]
-    assert server.heard() == [*opening, CALL, CALL, *closing]
+    assert server.request_names() == [*opening, CALL, CALL, *closing]
     assert all(request.headers["x-mine"] == "1" for request in server.requests)
     assert all(request.headers["host"] == "played.test" for request in server.requests)
     assert (
@@ -91,19 +92,21 @@ async def test_http_client_conversation_in_each_revision(
 
 async def test_http_client_call_headers_override_client_headers(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
+    async with connected(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
         await client.call_tool("t", headers={"X-Mine": "3"})
         await client.call_tool("t")
         with pytest.raises(ValueError, match="set by the protocol"):
             await client.call_tool("t", headers={"Mcp-Method": "x"})
-    told = [(request.headers["x-mine"], request.headers["x-ours"]) for request in server.requests]
-    assert told == [("1", "2"), ("3", "2"), ("1", "2")]
+    received = [
+        (request.headers["x-mine"], request.headers["x-ours"]) for request in server.requests
+    ]
+    assert received == [("1", "2"), ("3", "2"), ("1", "2")]
 
 
 async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
 
-    class Way(MemoryWay):
+    class ServerConnector(MemoryConnector):
         def __init__(self, *origin: Any, **options: Any) -> None:
             super().__init__(*origin, **options)
             assert (self.origin, options) == (
@@ -111,8 +114,8 @@ async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> No
                 {"tls": None, "proxy": "environment", "prior_knowledge": False},
             )
 
-    Way.server = server
-    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
+    ServerConnector.server = server
+    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
     async with trio.open_nursery() as server.nursery, connect("HTTPS://played.test/mcp") as client:
         assert client.peer.dialect.version == E
 
@@ -124,26 +127,28 @@ async def test_http_client_connect_invalid_target_raises(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "options"),
+    ("url", "options", "text"),
     [
-        ("http://", {}),
-        ("http://me:secret@here/", {}),
-        ("file:///x", {}),
-        (URL, {"headers": {"Host": "there"}}),
-        (URL, {"headers": {"x": "a\r\nb"}}),
-        (URL, {"proxy": "socks5://here"}),
-        (URL, {"keep_alive": -1}),
+        ("http://", {}, "host and port of 'http://' cannot be read"),
+        ("http://me:secret@here/", {}, "must not contain a user name or password"),
+        ("file:///x", {}, "a URL of http or https is needed"),
+        (URL, {"headers": {"Host": "there"}}, "the header Host is set by the protocol"),
+        (URL, {"headers": {"x": "a\r\nb"}}, "the value of the header x has characters"),
+        (URL, {"proxy": "socks5://here"}, "only http:// and https:// proxies can"),
+        (URL, {"keep_alive": -1}, "keep_alive is a number of seconds above 0, or None, not -1"),
     ],
 )
-async def test_http_client_invalid_url_or_option_raises(url: str, options: Any) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
+async def test_http_client_invalid_url_or_option_raises(url: str, options: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)) as caught:
         await connect_http(url, **options).__aenter__()
     assert "secret" not in str(caught.value)
 
 
-async def test_http_client_message_of_a_megabyte_either_way(monkeypatch: MonkeyPatch) -> None:
+async def test_http_client_message_of_a_megabyte_arrives_either_way(
+    monkeypatch: MonkeyPatch,
+) -> None:
     words = "x" * 1_000_000
-    async with talking(PlayedServer(E, tools_call=echo), monkeypatch) as client:
+    async with connected(PlayedServer(E, tools_call=echo), monkeypatch) as client:
         assert (await client.call_tool("t", {"words": words})).text == words
 
 
@@ -161,16 +166,16 @@ async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch
         await echo(request)
 
     server.answers[CALL] = answer
-    async with talking(server, monkeypatch) as client:
-        heard: dict[int, str] = {}
+    async with connected(server, monkeypatch) as client:
+        results: dict[int, str] = {}
 
         async def call(number: int) -> None:
-            heard[number] = (await client.call_tool("t", {"words": str(number)})).text
+            results[number] = (await client.call_tool("t", {"words": str(number)})).text
 
         async with trio.open_nursery() as nursery:
             for number in range(200):
                 nursery.start_soon(call, number)
-        assert heard == {number: str(number) for number in range(200)}
+        assert results == {number: str(number) for number in range(200)}
     assert server.opened == most == 100
 
 
@@ -206,7 +211,7 @@ async def test_http_client_truncated_response_fails_its_call_only(
             await close_after(request)
 
         server.answers[CALL] = cut
-        async with talking(server, monkeypatch) as client:
+        async with connected(server, monkeypatch) as client:
             if length >= whole_at:
                 assert (await client.call_tool("cut")).content == []
             else:
@@ -221,7 +226,7 @@ async def test_http_client_invalid_http_fails_its_call(monkeypatch: MonkeyPatch)
         await trio.sleep_forever()
 
     server = PlayedServer(E, tools_call=nonsense)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost, match=r"the server's answer is not HTTP/1\.1"):
             await client.call_tool("t")
         server.answers[CALL] = DONE
@@ -244,14 +249,14 @@ async def test_http_client_idle_connection_closed_retries_reads_only(
             await request.result(lists)
 
     server = PlayedServer(E, tools_list=once, tools_call=close_after)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         assert await client.list_tools() == []  # the connection had carried the handshake
-        assert server.heard() == ["server/discover", "tools/list", "tools/list"]
+        assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
         with pytest.raises(
             ConnectionLost, match="tools/call: the server closed the connection without an answer"
         ):
             await client.call_tool("t")
-        assert server.heard()[3:] == [CALL]
+        assert server.request_names()[3:] == [CALL]
 
 
 # --- cancellation and timeouts ------------------------------------------------------------------
@@ -263,10 +268,10 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
 ) -> None:
     """At once; or, if a cancellation is sent first, when the server does not end the response."""
     server = PlayedServer(version, tools_call=hang)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
         one, other = (
-            Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
+            CallTask(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
         )
         await trio.testing.wait_all_tasks_blocked()
         assert server.live == 2
@@ -274,11 +279,11 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
         await one.ended.wait()
         await trio.sleep(6)
         assert not other.ended.is_set()
-        told = server.requests[-1].rpc_method == "notifications/cancelled"
-        assert told is (version == D)
+        notified = server.requests[-1].rpc_method == "notifications/cancelled"
+        assert notified is (version == D)
         assert "1 under way" in repr(client._transport)
         # Sending the cancellation takes another connection, which is kept.
-        assert server.live == (2 if told else 1)
+        assert server.live == (2 if notified else 1)
         server.answers[CALL] = DONE
         await client.call_tool("t")
         other.scope.cancel()
@@ -292,7 +297,7 @@ async def test_http_client_slow_server_times_out(
         await trio.sleep(request.message["params"]["arguments"]["seconds"])
         await request.result(DONE)
 
-    async with talking(PlayedServer(E, tools_call=slow), monkeypatch) as client:
+    async with connected(PlayedServer(E, tools_call=slow), monkeypatch) as client:
         await client.call_tool("t", {"seconds": 59})
         with pytest.raises(CallTimeout):
             await client.call_tool("t", {"seconds": 61})
@@ -316,7 +321,7 @@ async def test_http_client_progress_restarts_the_timeout(
         await request.end()
 
     steps: list[float] = []
-    async with talking(PlayedServer(E, tools_call=stream), monkeypatch) as client:
+    async with connected(PlayedServer(E, tools_call=stream), monkeypatch) as client:
         await client.call_tool("t", progress=lambda step, *_: steps.append(step))
         assert (steps, trio.current_time()) == ([1, 2, 3], 150)
 
@@ -328,7 +333,7 @@ async def test_http_client_idle_connections_are_closed(
         await request.result(DONE, [("keep-alive", "timeout=5")])
 
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         assert (server.opened, server.closed) == (1, 0)
         await trio.sleep(29)
@@ -359,7 +364,7 @@ async def test_http_client_initialize_times_out_after_30_seconds(
 async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    told = {
+    message = {
         "jsonrpc": "2.0",
         "method": "notifications/message",
         "params": {"level": "info", "data": "x"},
@@ -369,16 +374,16 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     async def stream(request: Request) -> None:
         times.append(trio.current_time())
         await request.begin_stream()
-        await request.event(told, f"e{len(times)}")
+        await request.event(message, f"e{len(times)}")
         if len(times) < 3:
             await close_after(request)
         await trio.sleep_forever()
 
     server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
-    heard: list[Any] = []
-    async with talking(server, monkeypatch, on_log=heard.append) as client:
+    received: list[Any] = []
+    async with connected(server, monkeypatch, on_log=received.append) as client:
         await trio.sleep(100)
-        assert len(heard) == len(times) == 3
+        assert len(received) == len(times) == 3
         assert times[0] == 0.0
         assert 1 <= times[1] < times[2] < 10
         gets = [
@@ -388,14 +393,14 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
         ]
         assert gets == [None, "e1", "e2"]
         await client.call_tool("t")
-    assert server.heard()[-1] == "DELETE"
+    assert server.request_names()[-1] == "DELETE"
 
 
 # --- failures -----------------------------------------------------------------------------------
 
 
 async def opens(server: PlayedServer, monkeypatch: MonkeyPatch) -> None:
-    async with talking(server, monkeypatch):
+    async with connected(server, monkeypatch):
         raise AssertionError("it came about")
 
 
@@ -409,7 +414,7 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "text"),
     [
         (answering(status=404, **PAGE), "404 Not Found: is this the URL of an MCP server?"),
         (answering(status=200, **PAGE), "text/html"),
@@ -428,19 +433,19 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
 )
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_other_server_raises_with_the_cause(
-    version: str, answer: Any, said: str, monkeypatch: MonkeyPatch
+    version: str, answer: Any, text: str, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(version, initialize=answer, GET=answering(status=404))
     server.answers["server/discover"] = answer
     error = await fails(server, monkeypatch)
-    assert said in str(error)
-    if "401" in said:
+    assert text in str(error)
+    if "401" in text:
         assert isinstance(error.__cause__, AuthRequired)
         assert error.__cause__.scopes == ("a", "b")
 
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
-    class Nowhere(MemoryWay):
+    class Nowhere(MemoryConnector):
         async def connect(self) -> H11ClientConnection:
             await trio.lowlevel.checkpoint()
             raise ConnectFailed("cannot connect to played.test:80: connection refused")
@@ -452,7 +457,7 @@ async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -
 
 async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E, tools_call=close_after)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
         server.gone = True
@@ -471,8 +476,8 @@ async def test_http_client_aclose_fails_pending_calls(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang)
-    async with talking(server, monkeypatch) as client:
-        pending = Caller(nursery, lambda: client.call_tool("t", timeout=None))
+    async with connected(server, monkeypatch) as client:
+        pending = CallTask(nursery, lambda: client.call_tool("t", timeout=None))
         await trio.testing.wait_all_tasks_blocked()
         async with trio.open_nursery() as closing:
             closing.start_soon(client.aclose)
@@ -482,18 +487,18 @@ async def test_http_client_aclose_fails_pending_calls(
         assert "0 under way" in repr(client._transport)
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
-    assert ("DELETE" in server.heard()) is (version == D)
+    assert ("DELETE" in server.request_names()) is (version == D)
 
 
 async def test_http_client_session_delete_has_a_second(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(D, session="s1", DELETE=hang)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
         await client.aclose()
         assert trio.current_time() == 1
-    assert server.heard()[-1] == "DELETE"
+    assert server.request_names()[-1] == "DELETE"
 
 
 @pytest.mark.parametrize("version", ERAS)
@@ -502,7 +507,8 @@ async def test_http_client_cancelled_still_deletes_the_session(
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
     monkeypatch.setattr(
-        "mcp_trio.http_client._connector.Connector", type("Way", (MemoryWay,), {"server": server})
+        "mcp_trio.http_client._connector.Connector",
+        type("ServerConnector", (MemoryConnector,), {"server": server}),
     )
     async with trio.open_nursery() as server.nursery:
         with trio.move_on_after(5) as scope:
@@ -512,13 +518,14 @@ async def test_http_client_cancelled_still_deletes_the_session(
         await trio.testing.wait_all_tasks_blocked()
         server.nursery.cancel_scope.cancel()
     assert trio.current_time() <= 6
-    assert ("DELETE" in server.heard()) is (version == D)
+    assert ("DELETE" in server.request_names()) is (version == D)
 
 
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
     monkeypatch.setattr(
-        "mcp_trio.http_client._connector.Connector", type("Way", (MemoryWay,), {"server": server})
+        "mcp_trio.http_client._connector.Connector",
+        type("ServerConnector", (MemoryConnector,), {"server": server}),
     )
     async with trio.open_nursery() as server.nursery:
         with pytest.raises(ZeroDivisionError):
@@ -532,7 +539,7 @@ async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPat
 
 async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: MonkeyPatch) -> None:
     answered = trio.Event()
-    said: list[Any] = []
+    names: list[Any] = []
 
     async def ask(request: Request) -> None:
         await request.begin_stream()
@@ -543,17 +550,17 @@ async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: M
         )
         await answered.wait()
         await request.event(
-            {"jsonrpc": "2.0", "id": request.message["id"], "result": text(said[0])}
+            {"jsonrpc": "2.0", "id": request.message["id"], "result": text(names[0])}
         )
         await request.end()
 
     async def take(request: Request) -> None:
-        said.append(request.message["result"]["content"]["name"])
+        names.append(request.message["result"]["content"]["name"])
         await request.answer(202)
         answered.set()
 
     server = PlayedServer(D, tools_call=ask, POST=take)
     server.answers["notifications/initialized"] = answering(status=202)
-    async with talking(server, monkeypatch, on_elicit=lambda asked: {"name": "Ada"}) as client:
+    async with connected(server, monkeypatch, on_elicit=lambda sent: {"name": "Ada"}) as client:
         result = await client.call_tool("t")
         assert result.content == [t.TextContent("Ada")]

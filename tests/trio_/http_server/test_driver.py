@@ -22,7 +22,7 @@ from mcp_core.http import (
 from mcp_core.registry import Context, Server
 from mcp_trio.http_server._driver import HttpServerDriver, ServedEndpoint, open_http_server_driver
 from tests.core.helpers import E, Message, encoded, stateless_request
-from tests.trio_.http_site import FakeSite
+from tests.trio_.h11_wire import FakeRouter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,11 +31,11 @@ MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked
 
 
-class Desk:
+class DriverHarness:
     """A driver without a stream: it pulls output from its exchanges when woken, unless `closed`."""
 
-    def __init__(self, reception: HttpServerDriver) -> None:
-        self.reception = reception
+    def __init__(self, driver: HttpServerDriver) -> None:
+        self.driver = driver
         self.actions: list[Action] = []
         self.writers: list[str] = []
         self.closed = False
@@ -56,16 +56,14 @@ class Desk:
                 (b"mcp-name", message["params"]["name"].encode()),
             ],
         )
-        self.exchange = exchange = self.reception.router.begin(
-            head, trio.current_time(), token=self
-        )
-        self.reception.router.receive_data(exchange, body, trio.current_time())
-        self.reception.router.receive_data(exchange, b"", trio.current_time())
-        self.reception.pump()
+        self.exchange = exchange = self.driver.router.begin(head, trio.current_time(), token=self)
+        self.driver.router.receive_data(exchange, body, trio.current_time())
+        self.driver.router.receive_data(exchange, b"", trio.current_time())
+        self.driver.pump()
         return exchange
 
     def wake(self) -> None:
-        self.reception.write_soon(self.write)
+        self.driver.write_soon(self.write)
 
     async def write(self) -> None:
         self.writers.append(trio.lowlevel.current_task().name)
@@ -74,8 +72,8 @@ class Desk:
         await trio.lowlevel.checkpoint()
 
     def take(self) -> None:
-        self.actions += self.reception.router.actions_to_send(self.exchange)
-        self.reception.output_sent(self.exchange)
+        self.actions += self.driver.router.actions_to_send(self.exchange)
+        self.driver.output_sent(self.exchange)
 
     @property
     def text(self) -> str:
@@ -127,7 +125,7 @@ def make(log: list[str] | None = None) -> Server:
 
 
 @asynccontextmanager
-async def received(server: Server | None = None) -> AsyncIterator[HttpServerDriver]:
+async def running_driver(server: Server | None = None) -> AsyncIterator[HttpServerDriver]:
     server = server or make()
     endpoint = Endpoint(
         server.config,
@@ -136,8 +134,8 @@ async def received(server: Server | None = None) -> AsyncIterator[HttpServerDriv
         param_headers=server.param_headers,
         token=ServedEndpoint(server, None),
     )
-    async with open_http_server_driver(Router({"/mcp": endpoint})) as reception:
-        yield reception
+    async with open_http_server_driver(Router({"/mcp": endpoint})) as driver:
+        yield driver
 
 
 def calling(id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
@@ -146,58 +144,58 @@ def calling(id: Any, name: str, arguments: Any = None, **meta: Any) -> Message:
 
 async def test_http_driver_immediate_response_is_ready_at_once() -> None:
     server = make()
-    async with received(server) as reception:
-        desk = Desk(reception)
-        exchange = desk.ask(calling(1, "hello"))
-        desk.take()
-        reception.pump()
-        assert '"hello"' in desk.text
+    async with running_driver(server) as driver:
+        harness = DriverHarness(driver)
+        exchange = harness.ask(calling(1, "hello"))
+        harness.take()
+        driver.pump()
+        assert '"hello"' in harness.text
         assert exchange.over
-        assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
+        assert repr(driver) == "<HttpServerDriver, 0 conversations, 0 jobs>"
         assert server._listeners == {}
 
 
 async def test_http_driver_handler_task_writes_its_response(autojump_clock: MockClock) -> None:
     server = make()
-    async with received(server) as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "sleep", {"seconds": 1}))
-        assert repr(reception) == "<HttpServerDriver, 1 conversations, 1 jobs>"
+    async with running_driver(server) as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "sleep", {"seconds": 1}))
+        assert repr(driver) == "<HttpServerDriver, 1 conversations, 1 jobs>"
         await wait()
-        desk.writers.clear()
+        harness.writers.clear()
         await trio.sleep(2)
-        reception.pump()
-        assert '"there"' in desk.text
-        assert desk.writers == ["mcp_trio._runtime._run"]
-        assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
+        driver.pump()
+        assert '"there"' in harness.text
+        assert harness.writers == ["mcp_trio._runtime._run"]
+        assert repr(driver) == "<HttpServerDriver, 0 conversations, 0 jobs>"
         assert server._listeners == {}
 
 
 async def test_http_driver_earlier_output_is_written_by_a_task(autojump_clock: MockClock) -> None:
-    async with received() as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "steps", progressToken="t"))
+    async with running_driver() as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "steps", progressToken="t"))
         await wait()
-        assert set(desk.writers) == {
-            "tests.trio_.http_server.test_driver.Desk.write",
+        assert set(harness.writers) == {
+            "tests.trio_.http_server.test_driver.DriverHarness.write",
             "mcp_trio._runtime._run",
         }
-        assert desk.text.count("data: ") == 101
+        assert harness.text.count("data: ") == 101
 
 
 async def test_http_driver_nowait_output_is_queued() -> None:
-    async with received() as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "quick", progressToken="t"))
-        desk.take()
-        reception.pump()
-        assert desk.text.count("data: ") == 4
+    async with running_driver() as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "quick", progressToken="t"))
+        harness.take()
+        driver.pump()
+        assert harness.text.count("data: ") == 4
 
 
 async def test_http_driver_much_output_waits_for_the_writer(autojump_clock: MockClock) -> None:
     log: list[str] = []
-    async with received(make(log)) as reception:
-        slow, other = Desk(reception), Desk(reception)
+    async with running_driver(make(log)) as driver:
+        slow, other = DriverHarness(driver), DriverHarness(driver)
         slow.closed = True
         exchange = slow.ask(calling(1, "steps", progressToken="t"))
         await trio.sleep(1)
@@ -217,35 +215,35 @@ async def test_http_driver_much_output_waits_for_the_writer(autojump_clock: Mock
 
 
 async def test_http_driver_disconnect_cancels_a_waiting_handler(autojump_clock: MockClock) -> None:
-    async with received() as reception:
-        desk = Desk(reception)
-        desk.closed = True
-        exchange = desk.ask(calling(1, "steps", progressToken="t"))
+    async with running_driver() as driver:
+        harness = DriverHarness(driver)
+        harness.closed = True
+        exchange = harness.ask(calling(1, "steps", progressToken="t"))
         await trio.sleep(1)
-        reception.router.disconnected(exchange, trio.current_time())
-        reception.pump()
-        reception.output_sent(exchange)
+        driver.router.disconnected(exchange, trio.current_time())
+        driver.pump()
+        driver.output_sent(exchange)
         await wait()
-        assert repr(reception) == "<HttpServerDriver, 0 conversations, 0 jobs>"
+        assert repr(driver) == "<HttpServerDriver, 0 conversations, 0 jobs>"
 
 
 async def test_http_driver_keep_alive_comments_are_sent_in_time(autojump_clock: MockClock) -> None:
-    async with received() as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "sleep", {"seconds": 40}))
+    async with running_driver() as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "sleep", {"seconds": 40}))
         await trio.sleep(50)
-        assert desk.text.count(":\n") + desk.text.count(": \n") == 2
-        assert '"there"' in desk.text
+        assert harness.text.count(":\n") + harness.text.count(": \n") == 2
+        assert '"there"' in harness.text
 
 
 async def test_http_driver_router_deadline_is_met_whenever_it_is_set(
     autojump_clock: MockClock,
 ) -> None:
-    site = FakeSite()
-    async with open_http_server_driver(site) as reception:  # type: ignore[arg-type]
+    site = FakeRouter()
+    async with open_http_server_driver(site) as driver:  # type: ignore[arg-type]
         for deadline in 20.0, 10.0, None, 15.0:
             site.deadline = deadline
-            reception.pump()
+            driver.pump()
         await trio.sleep(30)
         assert site.times == [15]
 
@@ -256,16 +254,16 @@ async def test_http_driver_router_deadline_is_met_whenever_it_is_set(
 async def test_http_driver_failure_at_a_deadline_is_logged(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Broken(FakeSite):
+    class Broken(FakeRouter):
         def handle_timeout(self, now: float) -> None:
             super().handle_timeout(now)
             raise ZeroDivisionError
 
     site = Broken()
-    async with open_http_server_driver(site) as reception:  # type: ignore[arg-type]
+    async with open_http_server_driver(site) as driver:  # type: ignore[arg-type]
         for deadline in 10.0, 20.0:
             site.deadline = deadline
-            reception.pump()
+            driver.pump()
             await trio.sleep(11)
     assert site.times == [10, 20]
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
@@ -278,17 +276,17 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
     def fail(*_: Any) -> None:
         raise ZeroDivisionError
 
-    async with received() as reception:
+    async with running_driver() as driver:
         with monkeypatch.context() as patch:
             patch.setattr("mcp_trio.http_server._driver.Service.handle_event", fail)
-            desk = Desk(reception)
-            desk.ask(calling(1, "hello"))
-            desk.take()
-            assert "Internal error" in desk.text
-        desk = Desk(reception)
-        desk.ask(calling(1, "hello"))
-        desk.take()
-        assert '"hello"' in desk.text
+            harness = DriverHarness(driver)
+            harness.ask(calling(1, "hello"))
+            harness.take()
+            assert "Internal error" in harness.text
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "hello"))
+        harness.take()
+        assert '"hello"' in harness.text
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
     assert caplog.messages[0].startswith("internal error while handling RequestReceived(")
 
@@ -300,18 +298,18 @@ async def test_http_driver_failure_of_the_router_does_not_end_the_server(
         raise ZeroDivisionError
 
     server = make()
-    async with received(server) as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "sleep", {"seconds": 1}))
+    async with running_driver(server) as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "sleep", {"seconds": 1}))
         with monkeypatch.context() as patch:
             patch.setattr(Endpoint, "next_event", fail)
             server.changed(tools=True)
             await trio.sleep(2)
             with pytest.raises(ZeroDivisionError):
-                reception.pump()
-        reception.pump()
+                driver.pump()
+        driver.pump()
         await wait()
-        assert '"there"' in desk.text
+        assert '"there"' in harness.text
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
     assert {text.partition(" <")[0] for text in caplog.messages} == {
         "internal error in the events of"
@@ -326,34 +324,34 @@ async def test_http_driver_shutdown_is_orderly(
     seconds: float, ends: float, autojump_clock: MockClock
 ) -> None:
     log: list[str] = []
-    async with received(make(log)) as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "sleep", {"seconds": seconds}))
-        late = Desk(reception)
+    async with running_driver(make(log)) as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "sleep", {"seconds": seconds}))
+        late = DriverHarness(driver)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(reception.shutdown, 5.0)
+            nursery.start_soon(driver.shutdown, 5.0)
             await wait()
-            assert reception.stopping
-            head = late.reception.router.begin(
+            assert driver.stopping
+            head = late.driver.router.begin(
                 RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")]),
                 trio.current_time(),
                 token=late,
             )
             late.exchange = head
-            assert reception.router.actions_to_send(head)[0].status in (415, 503)  # type: ignore[union-attr]
+            assert driver.router.actions_to_send(head)[0].status in (415, 503)  # type: ignore[union-attr]
         assert trio.current_time() == ends
         assert log == ["slept"]
-        assert ("there" if seconds == 3 else "shut down") in desk.text
+        assert ("there" if seconds == 3 else "shut down") in harness.text
 
 
 async def test_http_driver_shutdown_does_not_wait_for_a_shielded_handler(
     autojump_clock: MockClock,
 ) -> None:
     log: list[str] = []
-    async with received(make(log)) as reception:
-        desk = Desk(reception)
-        desk.ask(calling(1, "stubborn"))
-        await reception.shutdown(5.0)
+    async with running_driver(make(log)) as driver:
+        harness = DriverHarness(driver)
+        harness.ask(calling(1, "stubborn"))
+        await driver.shutdown(5.0)
         assert trio.current_time() == 6
         assert log == []
     assert log == ["stubborn"]
@@ -364,8 +362,8 @@ async def test_http_driver_cancelled_ends_at_once(autojump_clock: MockClock) -> 
     log: list[str] = []
     server = make(log)
     with trio.move_on_after(1):
-        async with received(server) as reception:
-            Desk(reception).ask(calling(1, "sleep", {"seconds": 30}))
+        async with running_driver(server) as driver:
+            DriverHarness(driver).ask(calling(1, "sleep", {"seconds": 30}))
             await trio.sleep_forever()
     assert trio.current_time() == 1
     assert log == ["slept"]

@@ -13,9 +13,9 @@ import trio.testing
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
 from mcp_trio.http_server._connection import HEAD_SECONDS, AccessLogEntry
-from tests.trio_.http_site import (
+from tests.trio_.h11_wire import (
     FakeExchange,
-    FakeSite,
+    FakeRouter,
     HttpWire,
     get,
     post,
@@ -48,7 +48,7 @@ async def ended(wire: HttpWire) -> bool:
 
 
 async def test_h11_server_answers_requests_on_one_connection() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         for body in b"one", b"", b"x" * 100_000, b"four":
@@ -63,7 +63,7 @@ async def test_h11_server_answers_requests_on_one_connection() -> None:
 
 
 async def test_h11_server_passes_the_request_head() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.ask(post("http://localhost/echo?a=b", b"1", b"X-Name:  Value "))
@@ -81,16 +81,16 @@ async def test_h11_server_passes_the_request_head() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) -> None:
-    said = (
+    data = (
         post(body=b"one")
         + post("/echo", chunked(b"t", b"wo"), CHUNKED)
         + get()
         + post(body=b"four")
     )
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
-        for start in range(0, len(said), size):
-            await wire.send(said[start : start + size])
+        for start in range(0, len(data), size):
+            await wire.send(data[start : start + size])
         assert [(await wire.answer()).body for _ in range(4)] == [b"one", b"two", b"", b"four"]
 
 
@@ -99,7 +99,7 @@ async def test_h11_server_pipelined_requests_are_answered_in_order(size: int) ->
 async def test_h11_server_empty_lines_before_request_are_skipped(lines: int, size: int) -> None:
     empty = b"\r\n" * lines
     said = empty + post(body=b"one") + empty + post(body=b"two") + empty
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         for start in range(0, len(said), size):
             await wire.send(said[start : start + size])
@@ -111,7 +111,7 @@ async def test_h11_server_empty_lines_before_request_are_skipped(lines: int, siz
 @pytest.mark.parametrize("empty", [b"\r\n" * 5, b"\n", b"\r\n\n", b"\r\r\n", b" \r\n"])
 async def test_h11_server_other_lines_before_request_are_rejected(empty: bytes, size: int) -> None:
     said = empty + post(body=b"one")
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         for start in range(0, len(said), size):
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -122,7 +122,7 @@ async def test_h11_server_other_lines_before_request_are_rejected(empty: bytes, 
 async def test_h11_server_half_an_empty_line_does_not_shorten_the_next_head(
     autojump_clock: object,
 ) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.send(b"\r")
         await trio.sleep(HEAD_SECONDS * 0.9)
@@ -136,7 +136,7 @@ async def test_h11_server_half_an_empty_line_does_not_shorten_the_next_head(
 
 
 async def test_h11_server_malformed_chunk_error_has_no_python_notation() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.send(post("/echo", b"zz\r\n", CHUNKED))
         answer = await wire.answer()
@@ -144,51 +144,51 @@ async def test_h11_server_malformed_chunk_error_has_no_python_notation() -> None
 
 
 async def test_h11_server_pipelined_responses_leave_in_one_write() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.send(post(body=b"one") + post(body=b"two") + post(body=b"three"))
         await wire.more()
-        assert [answer.body for answer in split_answers(wire.heard)] == [b"one", b"two", b"three"]
+        assert [answer.body for answer in split_answers(wire.buffer)] == [b"one", b"two", b"three"]
 
 
 async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/later", b"one") + post(body=b"two"))
         await wait()
         assert [exchange.body for exchange in site.exchanges] == [b"one"]
-        assert not wire.heard
+        assert not wire.buffer
         site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
-        served.reception.pump()
+        served.driver.pump()
         assert [(await wire.answer()).body for _ in range(2)] == [b"at last", b"two"]
 
 
 async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         requests = [post("/later"), *[post(body=b"%d" % number * 100) for number in range(3_000)]]
-        said = trio.Event()
+        sent = trio.Event()
 
         async def ask() -> None:
             await wire.send(b"".join(requests))
-            said.set()
+            sent.set()
 
         served.nursery.start_soon(ask)
         await wait()
-        assert not said.is_set()
+        assert not sent.is_set()
         assert len(site.exchanges) == 1
         assert len(served.connections[0]._incoming) <= 128 * KIB
         site.exchanges[0].send(Head(204, []), End())
-        served.reception.pump()
+        served.driver.pump()
         for _ in requests:
             await wire.answer()
-        await said.wait()
+        await sent.wait()
 
 
 async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
         exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
@@ -207,26 +207,26 @@ async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
 
 
 async def test_h11_server_unfinished_response_is_sent_in_chunks() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream"))
         assert b"transfer-encoding: chunked" in await wire.until(b"\r\n\r\n")
         exchange = site.exchanges[0]
         exchange.send(Body(b"data: 1\n\n"))
-        served.reception.pump()
+        served.driver.pump()
         assert await wire.until(b"1\n\n\r\n") == b"9\r\ndata: 1\n\n\r\n"
         exchange.send(Body(b""), Body(b"2"), Body(b"3"))
-        served.reception.pump()
+        served.driver.pump()
         await wait()
         exchange.send(End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.until(b"0\r\n\r\n")).endswith(b"1\r\n2\r\n1\r\n3\r\n0\r\n\r\n")
         assert (await wire.ask(post(body=b"next"))).body == b"next"
 
 
 async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream", version=b"1.0"))
@@ -234,7 +234,7 @@ async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
         assert CLOSE in head
         assert CHUNKED not in head
         site.exchanges[0].send(Body(b"data"), End())
-        served.reception.pump()
+        served.driver.pump()
         assert await wire.rest() == b"data"
 
 
@@ -250,7 +250,7 @@ async def test_h11_server_http_1_0_gets_no_chunks_and_a_close() -> None:
     ],
 )
 async def test_h11_server_keep_alive_follows_the_request(request_: bytes, closes: bool) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         answer = await wire.ask(request_)
         assert answer.status == 200
@@ -263,7 +263,7 @@ async def test_h11_server_keep_alive_follows_the_request(request_: bytes, closes
 
 @pytest.mark.parametrize("target", ["/echo", "/stream", "/nothing"])
 async def test_h11_server_response_without_body_has_none(target: str) -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def finish(exchange: FakeExchange) -> None:
         if target == "/stream":
@@ -277,11 +277,11 @@ async def test_h11_server_response_without_body_has_none(target: str) -> None:
             answer = await wire.ask(get(target, method=method))
             assert answer.status == (204 if target == "/nothing" else 200)
             assert CHUNKED.split(b":")[0] not in answer.headers
-            assert wire.heard == b""
+            assert wire.buffer == b""
 
 
 async def test_h11_server_passes_any_method() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         for method in b"OPTIONS", b"DELETE", b"PATCH", b"QUERY":
@@ -304,7 +304,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
         await ours.send_all(data)
 
     stream.send_all = send_all  # type: ignore[method-assign]
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         served.connect(stream)
         wire = HttpWire(theirs)
@@ -313,7 +313,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
         await wire.send(post("/later"))
         await wait()
         site.exchanges[1].send(Head(200, []), Body(b"a"), Body(b"b"), End())
-        served.reception.pump()
+        served.driver.pump()
         await wire.answer()
         assert len(writes) == 2
         await theirs.aclose()
@@ -323,7 +323,7 @@ async def test_h11_server_complete_response_is_one_write() -> None:
 
 
 async def test_h11_server_expect_continue_is_answered() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         request = post("/echo", b"hello", EXPECT)
         await wire.send(request[:-5])
@@ -339,7 +339,7 @@ async def test_h11_server_expect_continue_is_answered() -> None:
 
 
 async def test_h11_server_expect_continue_rejected_closes() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         answer = await wire.ask(post("/refuse", b"hello", EXPECT)[:-5])
         assert (answer.status, answer.headers[b"connection"]) == (403, b"close")
@@ -348,7 +348,7 @@ async def test_h11_server_expect_continue_rejected_closes() -> None:
 
 @pytest.mark.parametrize("framed", [False, True])
 async def test_h11_server_rejected_body_is_drained(framed: bool) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     body = b"x" * 10_000
     request = post("/refuse", chunked(body), CHUNKED) if framed else post("/refuse", body)
     async with serving(site) as served:
@@ -364,7 +364,7 @@ async def test_h11_server_rejected_body_is_drained(framed: bool) -> None:
 @pytest.mark.parametrize("framed", [False, True])
 async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> None:
     body = b"x" * 200_000
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         answer = await wire.ask(
             post("/refuse", b"", CHUNKED) if framed else post("/refuse", body)[:-200_000]
@@ -375,7 +375,7 @@ async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> N
 
 
 async def test_h11_server_rejected_body_is_drained_for_a_second(autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.ask(post("/refuse", b"hello")[:-1])
         assert await ended(wire)
@@ -383,7 +383,7 @@ async def test_h11_server_rejected_body_is_drained_for_a_second(autojump_clock: 
 
 
 async def test_h11_server_close_after_reads_no_further_request(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         answer = await wire.ask(post("/hang-up", b"x" * 1_000) + post())
@@ -398,7 +398,7 @@ async def test_h11_server_close_after_reads_no_further_request(autojump_clock: M
 
 
 async def test_h11_server_invalid_chunks_get_400() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         answer = await wire.ask(post("/echo", b"5\r\nhelloXX", CHUNKED))
@@ -408,7 +408,7 @@ async def test_h11_server_invalid_chunks_get_400() -> None:
 
 
 async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await wire.send(post("/refuse", b"5\r\nhelloXX", CHUNKED))
         assert [answer.status for answer in split_answers(await wire.rest())] == [403]
@@ -418,7 +418,7 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("data", "status"),
     [
         (b" \r\n\r\n", 400),
         (b"\x16\x03\x01\x02\x00\x01", 400),
@@ -438,13 +438,13 @@ async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
     ],
 )
 async def test_h11_server_invalid_request_gets_an_error_and_a_close(
-    said: bytes, status: int
+    data: bytes, status: int
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         assert (await wire.ask(post(body=b"good"))).body == b"good"
-        await wire.send(post(body=b"too") + said + post(body=b"never"))
+        await wire.send(post(body=b"too") + data + post(body=b"never"))
         good, bad = split_answers(await wire.rest())
     assert good.body == b"too"
     assert (bad.status, bad.headers[b"connection"]) == (status, b"close")
@@ -455,13 +455,13 @@ async def test_h11_server_invalid_request_gets_an_error_and_a_close(
 # -- Disconnects ---------------------------------------------------------------------------------
 
 
-async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
-    said = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
-    for size in range(len(said) + 1):
-        site = FakeSite()
+async def test_h11_server_disconnect_at_every_byte_of_request_leaves_nothing() -> None:
+    data = post(body=b"hello") + post("/later", chunked(b"hello"), CHUNKED)
+    for size in range(len(data) + 1):
+        site = FakeRouter()
         async with serving(site) as served:
             wire = served.connect()
-            await wire.send(said[:size])
+            await wire.send(data[:size])
             await wait()
             await wire.stream.aclose()
             await wait()
@@ -474,7 +474,7 @@ async def test_h11_server_disconnect_at_every_byte_of_a_request() -> None:
 async def test_h11_server_disconnect_during_a_handler_is_noticed(
     half: bool, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/later"))
@@ -489,17 +489,17 @@ async def test_h11_server_disconnect_during_a_handler_is_noticed(
         assert site.exchanges[0].gone_at == trio.current_time()
         assert served.open == 0
         site.exchanges[0].send(Head(200, []), End())
-        served.reception.pump()
+        served.driver.pump()
 
 
 async def test_h11_server_half_close_gets_the_response_being_written() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/later"))
         await wait()
         site.exchanges[0].send(Head(200, []), Body(b"x" * 1_000_000), End())
-        served.reception.pump()
+        served.driver.pump()
         await wait()  # it is being written, and cannot complete
         assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
         await wire.stream.send_eof()
@@ -510,14 +510,14 @@ async def test_h11_server_half_close_gets_the_response_being_written() -> None:
 
 
 async def test_h11_server_half_close_without_reading_times_out(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         for goes in False, True:
             wire = served.connect()
             await wire.send(post("/later"))
             await wait()
             site.exchanges[-1].send(Head(200, []), Body(b"x" * 1_000_000), End())
-            served.reception.pump()
+            served.driver.pump()
             await wait()
             begun = trio.current_time()
             assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
@@ -534,14 +534,14 @@ async def test_h11_server_half_close_without_reading_times_out(autojump_clock: M
 
 
 @pytest.mark.parametrize("read", [0, 1, 20, 150, 60_000, 70_000, 500_000])
-async def test_h11_server_disconnect_within_a_response(read: int) -> None:
-    site = FakeSite()
+async def test_h11_server_disconnect_within_response_ends_exchange(read: int) -> None:
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream"))
         await wait()
         site.exchanges[0].send(Body(b"x" * 600_000))
-        served.reception.pump()
+        served.driver.pump()
         await wait()
         while read > 0:
             read -= len(await wire.stream.receive_some(min(read, 10_000)))
@@ -562,7 +562,7 @@ async def test_h11_server_broken_stream_ends_the_exchange(caplog: pytest.LogCapt
         return data
 
     stream.receive_some = receive_some  # type: ignore[method-assign]
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         served.connect(stream)
         await theirs.send_all(post("/later"))
@@ -579,17 +579,17 @@ async def test_h11_server_broken_stream_ends_the_exchange(caplog: pytest.LogCapt
 
 async def open_seconds(wire: HttpWire) -> tuple[float, bytes]:
     """Return after how many seconds the connection ends, and the bytes sent on it."""
-    heard = await wire.rest()
-    return round(trio.current_time(), 6), heard
+    received = await wire.rest()
+    return round(trio.current_time(), 6), received
 
 
 async def test_h11_server_silent_connection_is_closed(autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         assert await open_seconds(served.connect()) == (10, b"")
 
 
 async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         await trio.sleep(9)
         await wire.ask(post())
@@ -600,7 +600,7 @@ async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -
 
 @pytest.mark.parametrize("first", [False, True])
 async def test_h11_server_slow_head_gets_408(first: bool, autojump_clock: MockClock) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         if not first:
             await wire.ask(post())
@@ -619,7 +619,7 @@ async def test_h11_server_slow_head_gets_408(first: bool, autojump_clock: MockCl
 
 @pytest.mark.parametrize("framed", [False, True])
 async def test_h11_server_missing_body_gets_408(framed: bool, autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/echo", b"5\r\n", CHUNKED) if framed else post(body=b"x" * 100)[:-1])
@@ -634,7 +634,7 @@ async def test_h11_server_missing_body_gets_408(framed: bool, autojump_clock: Mo
 async def test_h11_server_slow_body_needs_minimum_progress(
     a_second: int, arrives: bool, autojump_clock: MockClock
 ) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         body = b"x" * a_second * 100
         request = post(body=body)
@@ -654,14 +654,14 @@ async def test_h11_server_slow_body_needs_minimum_progress(
 
 
 async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         for _ in range(2):
             await wire.send(post("/later") + b"POST")  # the next head has started
             await trio.sleep(10_000)
             site.exchanges[-1].send(Head(204, []), End())
-            served.reception.pump()
+            served.driver.pump()
             assert (await wire.answer()).status == 204
             await wire.ask(post()[4:])
 
@@ -670,7 +670,7 @@ async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> N
 async def test_h11_server_unread_response_closes_the_connection(
     takes: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
         exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
@@ -691,7 +691,7 @@ async def test_h11_server_unread_response_closes_the_connection(
 
 
 async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
         exchange.send(Head(200, []), Body(b"x" * 1_000_000), End())
@@ -709,7 +709,7 @@ async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: Mo
 
 
 async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire, other = served.connect(), served.connect()
         await wire.send(post("/stream"))
@@ -717,7 +717,7 @@ async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock
         stream = site.exchanges[0]
         for _ in range(40):
             stream.send(Body(b"x" * 10_000))
-            served.reception.pump()
+            served.driver.pump()
             assert (await other.ask(post(body=b"hello"))).body == b"hello"
             await trio.sleep(1)
         assert stream.gone_at == pytest.approx(36, abs=10)
@@ -731,7 +731,7 @@ async def test_h11_server_unread_event_stream_is_ended(autojump_clock: MockClock
 async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
     target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         other = served.connect()
         await other.ask(post())
         answer = await served.connect().ask(post(target, b"hello"))
@@ -745,7 +745,7 @@ async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
 async def test_h11_server_internal_error_within_a_response_truncates_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(post("/stream"))
@@ -756,11 +756,11 @@ async def test_h11_server_internal_error_within_a_response_truncates_it(
 
         site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign]
         site.exchanges[0].send(Body(b"x"))
-        served.reception.pump()
-        heard = await wire.rest()
-        assert heard.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert heard.endswith(b"\r\n\r\n")
-        assert not heard.endswith(b"0\r\n\r\n")
+        served.driver.pump()
+        received = await wire.rest()
+        assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert received.endswith(b"\r\n\r\n")
+        assert not received.endswith(b"0\r\n\r\n")
         await wire.stream.aclose()
         await wait()
         assert served.open == 0
@@ -779,7 +779,7 @@ async def test_h11_server_failing_stream_ends_its_connection(
 
     stream = trio.StapledStream(ours, ours)
     setattr(stream, fails, fail)
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         served.connect(stream)
         await theirs.send_all(post())
         await wait()
@@ -795,7 +795,7 @@ async def test_h11_server_failing_disconnect_is_logged(
     def fail(now: float) -> None:
         raise ZeroDivisionError
 
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         other, wire = served.connect(), served.connect()
         await other.ask(post())
@@ -820,14 +820,14 @@ async def test_h11_server_failing_disconnect_is_logged(
 
 
 async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.ask(post("/echo?q", b"hello"))
         await wire.send(post("/stream"))
         await trio.sleep(5)
         site.exchanges[1].send(Body(b"one"), Body(b"three"), End())
-        served.reception.pump()
+        served.driver.pump()
         await wire.answer()
         await wire.ask(post("/refuse", b"hello")[:-1])
         await trio.sleep(10)
@@ -837,7 +837,7 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
         await gone.stream.aclose()
         await wait()
         await served.connect().ask(post("/fault-later"))
-    assert served.told == [
+    assert served.access_log == [
         AccessLogEntry("POST", "/echo?q", 200, 0, 5),
         AccessLogEntry("POST", "/stream", 200, 5, 8),
         AccessLogEntry("POST", "/refuse", 403, 1, 2),
@@ -847,10 +847,10 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
 
 
 async def test_h11_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(told: AccessLogEntry) -> None:
+    def fail(entry: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
-    async with serving(FakeSite()) as served:
+    async with serving(FakeRouter()) as served:
         wire = served.connect()
         served.connections[0]._on_exchange = fail
         assert (await wire.ask(post())).status == 200

@@ -45,7 +45,7 @@ def test_h11_head_is_parsed() -> None:
         (b"GET / HTTP/1.0\r\nExpect: 100-continue\r\n", 0, False, False, False),
     ],
 )
-def test_h11_head_length_and_persistence(
+def test_h11_head_determines_length_and_persistence(
     head: bytes, length: int, speaks_1_1: bool, persists: bool, expects: bool
 ) -> None:
     read = HeadReader().read(head + b"\r\n")

@@ -31,7 +31,7 @@ from tests.core.http.h2_frames import (
     setting,
 )
 from tests.trio_.h2_wire import CANCEL, H2Wire, answering, asking, given_up, h2_serving, window
-from tests.trio_.http_site import FakeExchange, FakeSite
+from tests.trio_.h11_wire import FakeExchange, FakeRouter
 
 MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked
@@ -46,7 +46,7 @@ REFUSED = 7
 
 
 async def test_h2_server_answers_requests_on_one_connection() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         for id, body in (1, b"one"), (3, b""), (5, b"x" * 16_384), (7, b"four"):
@@ -61,7 +61,7 @@ async def test_h2_server_answers_requests_on_one_connection() -> None:
 
 
 async def test_h2_server_passes_the_request_head() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(
@@ -87,11 +87,11 @@ async def test_h2_server_passes_the_request_head() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_h2_server_concurrent_requests_in_any_chunks(size: int) -> None:
-    said = HELLO + asking(1, b"one") + asking(3, b"two") + asking(5) + asking(7, b"four")
-    async with h2_serving(FakeSite()) as served:
+    sent = HELLO + asking(1, b"one") + asking(3, b"two") + asking(5) + asking(7, b"four")
+    async with h2_serving(FakeRouter()) as served:
         wire = served.connect()
-        for start in range(0, len(said), size):
-            await wire.send(said[start : start + size])
+        for start in range(0, len(sent), size):
+            await wire.send(sent[start : start + size])
         assert [(await wire.answer(id)).body for id in (1, 3, 5, 7)] == [
             b"one",
             b"two",
@@ -101,29 +101,29 @@ async def test_h2_server_concurrent_requests_in_any_chunks(size: int) -> None:
 
 
 async def test_h2_server_responses_leave_in_order_of_completion() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"), asking(3, b"", b"/later"))
         assert (await wire.ask(5, b"at once")).body == b"at once"
         for id, exchange in (3, site.exchanges[1]), (1, site.exchanges[0]):
             exchange.send(Head(200, []), Body(b"at last"), End())
-            served.reception.pump()
+            served.driver.pump()
             assert (await wire.answer(id)).body == b"at last"
 
 
 async def test_h2_server_event_stream_is_sent_piece_by_piece() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
         for piece in b"one", b"two":
             site.exchanges[0].send(Body(piece))
-            served.reception.pump()
+            served.driver.pump()
             assert (await wire.until(DATA, 1)).payload == piece
         site.exchanges[0].send(End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.until(DATA, 1, END_STREAM)).payload == b""
         assert wire.answers[1].body == b"onetwo"
 
@@ -135,7 +135,7 @@ async def test_h2_server_event_stream_is_sent_piece_by_piece() -> None:
 async def test_h2_server_response_without_body_has_none(
     method: bytes, path: bytes, status: int
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     site.on_complete = lambda exchange: (
         exchange.send(Head(200, []), Body(b"x" * 100), End())
         if exchange.head.target == b"/large"
@@ -150,7 +150,7 @@ async def test_h2_server_response_without_body_has_none(
 
 
 async def test_h2_server_drops_connection_headers() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     headers = [(b"connection", b"close"), (b"keep-alive", b"timeout=5"), (b"X-Kept", b"y")]
     site.on_complete = lambda exchange: exchange.send(Head(200, headers), End())
     async with h2_serving(site) as served:
@@ -159,7 +159,7 @@ async def test_h2_server_drops_connection_headers() -> None:
 
 
 async def test_h2_server_trailers_end_the_body() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(
@@ -169,7 +169,7 @@ async def test_h2_server_trailers_end_the_body() -> None:
 
 
 async def test_h2_server_expect_continue_is_answered() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/echo", (b"expect", b"100-continue")))
@@ -185,7 +185,7 @@ async def test_h2_server_expect_continue_is_answered() -> None:
 
 
 async def test_h2_server_padding_and_priority_are_ignored() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         fields = block(
             [
@@ -252,20 +252,20 @@ async def test_h2_server_response_follows_window_settings() -> None:
 async def test_h2_server_output_is_pulled_after_the_last_was_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         taken: list[FakeExchange] = []
-        monkeypatch.setattr(served.reception, "output_sent", taken.append)
+        monkeypatch.setattr(served.driver, "output_sent", taken.append)
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
         exchange = site.exchanges[0]
         assert taken == [exchange]  # a head needs no window
         exchange.send(Body(b"a" * 100_000))
-        served.reception.pump()
+        served.driver.pump()
         await wire.settle()
         exchange.send(Body(b"b" * 100_000))
-        served.reception.pump()
+        served.driver.pump()
         await wire.settle()
         assert taken == [exchange]
         assert [len(action.data) for action in exchange._actions if isinstance(action, Body)] == [
@@ -323,17 +323,17 @@ async def test_h2_server_slow_reader_needs_minimum_progress(
 async def test_h2_server_unread_stream_is_reset_after_a_timeout(
     autojump_clock: MockClock,
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"))
         await wire.until(HEADERS, 1, END_HEADERS)
         start = trio.current_time()
         site.exchanges[0].send(Body(b"x" * 65_536))
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).reset == CANCEL
         assert site.exchanges[0].gone_at == start + 30
-        assert [(told.status, told.size) for told in served.told] == [(200, 65_536)]
+        assert [(entry.status, entry.size) for entry in served.access_log] == [(200, 65_536)]
 
 
 async def test_h2_server_large_responses_take_turns() -> None:
@@ -372,7 +372,7 @@ def room_given(wire: H2Wire, stream: int) -> int:
 
 
 async def test_h2_server_long_body_gets_window_updates() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(post(1))
@@ -392,7 +392,7 @@ async def test_h2_server_long_body_gets_window_updates() -> None:
 
 
 async def test_h2_server_short_body_gets_no_window_update() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         for id in range(1, 11, 2):
             await wire.send(post(id), *[frame(DATA, 0, id, b"x" * 15_000)] * 2)
@@ -403,7 +403,7 @@ async def test_h2_server_short_body_gets_no_window_update() -> None:
 
 
 async def test_h2_server_rejected_body_gets_no_window_update(autojump_clock: MockClock) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
         answer = await wire.answer(1)
@@ -419,7 +419,7 @@ async def test_h2_server_rejected_body_gets_no_window_update(autojump_clock: Moc
 async def test_h2_server_rejected_body_is_drained_for_a_second(
     much: bool, autojump_clock: MockClock
 ) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
         await wire.until(DATA, 1, END_STREAM)
@@ -437,7 +437,7 @@ async def test_h2_server_incomplete_bodies_are_limited_but_the_oldest(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_BODY_BYTES", 130_000)
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         for id in 1, 3, 5:
@@ -460,7 +460,7 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_BODY_BYTES", 0)
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(post(1), post(3), *[frame(DATA, 0, 3, b"x" * 16_384)] * 3)
         await wire.settle()
@@ -472,7 +472,7 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sent",
     [
         b"",
         PREFACE[:10],
@@ -482,13 +482,13 @@ async def test_h2_server_body_beyond_the_window_is_a_connection_error(
         HELLO + frame(HEADERS, 0, 1),
     ],
 )
-async def test_h2_server_preface_and_first_head_time_out(
-    said: bytes, autojump_clock: MockClock
+async def test_h2_server_missing_preface_or_head_is_closed_after_timeout(
+    sent: bytes, autojump_clock: MockClock
 ) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = served.connect()
-        if said:
-            await wire.send(said)
+        if sent:
+            await wire.send(sent)
         assert await wire.end() == NO_ERROR
         assert trio.current_time() == 10
         await wire.stream.aclose()
@@ -497,7 +497,7 @@ async def test_h2_server_preface_and_first_head_time_out(
 
 
 async def test_h2_server_later_head_times_out(autojump_clock: MockClock) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.ask(1)
         await trio.sleep(50)
@@ -507,14 +507,14 @@ async def test_h2_server_later_head_times_out(autojump_clock: MockClock) -> None
 
 
 async def test_h2_server_head_timeout_starts_with_the_head(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = served.connect()
         later = asking(3, b"second")
         await wire.send(HELLO, asking(1, b"", b"/later"), later[:20])
         await trio.sleep(15)
         site.exchanges[0].send(Head(204, []), End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).status == 204
         await trio.sleep(9)
         await wire.send(later[20:])
@@ -525,20 +525,20 @@ async def test_h2_server_response_at_the_deadline_does_not_end_the_connection(
     autojump_clock: MockClock,
 ) -> None:
     for _ in range(20):  # the order of tasks that wake at the same time is random in trio
-        site = FakeSite()
+        site = FakeRouter()
         async with h2_serving(site) as served:
             wire = await served.meet()
             await wire.send(asking(1, b"", b"/later"), post(3), frame(DATA, 0, 3, b"x"))
             await wait()
             await trio.sleep_until(served.connections[0]._deadline.when)
             site.exchanges[0].send(Head(204, []), End())
-            served.reception.pump()
+            served.driver.pump()
             assert (await wire.answer(1)).status == 204
             assert (await wire.answer(3)).status == 408
 
 
 async def test_h2_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await trio.sleep(50)
         await wire.ask(1)
@@ -555,7 +555,7 @@ async def test_h2_server_idle_connection_is_closed(autojump_clock: MockClock) ->
 async def test_h2_server_slow_body_needs_minimum_progress(
     piece: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(post(1), asking(3, b"", b"/later"))
@@ -578,7 +578,7 @@ async def test_h2_server_slow_body_needs_minimum_progress(
 
 
 async def test_h2_server_reset_disconnects_the_exchange(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"), asking(3, b"", b"/later"), post(5))
@@ -589,13 +589,13 @@ async def test_h2_server_reset_disconnects_the_exchange(autojump_clock: MockCloc
         assert [exchange.gone_at for exchange in site.exchanges] == [7, 7, 7]
         for exchange in site.exchanges:
             exchange.send(Body(b"to nobody"))
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.ask(7, b"and on")).body == b"and on"
-        assert [told.status for told in served.told] == [200, 0, 0, 200]
+        assert [entry.status for entry in served.access_log] == [200, 0, 0, 200]
 
 
 async def test_h2_server_request_reset_in_the_same_read_is_not_started() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(given_up(1), asking(3, b"body"))
@@ -607,7 +607,7 @@ async def test_h2_server_request_reset_in_the_same_read_is_not_started() -> None
 async def test_h2_server_disconnect_ends_all_exchanges(
     half: bool, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"), asking(3, b"", b"/later"), post(5))
@@ -623,14 +623,14 @@ async def test_h2_server_disconnect_ends_all_exchanges(
         assert served.connections[0]._body_bytes == 0
 
 
-async def test_h2_server_disconnect_at_every_byte_of_a_request() -> None:
-    said = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
-    for size in range(0, len(said) + 1, 3):
-        site = FakeSite()
+async def test_h2_server_disconnect_at_every_byte_of_request_leaves_nothing() -> None:
+    sent = HELLO + post(1, b"/later") + frame(DATA, END_STREAM, 1, b"body")
+    for size in range(0, len(sent) + 1, 3):
+        site = FakeRouter()
         async with h2_serving(site) as served:
             wire = served.connect()
             if size:
-                await wire.send(said[:size])
+                await wire.send(sent[:size])
             await wait()
             await wire.stream.aclose()
             await wait()
@@ -639,7 +639,7 @@ async def test_h2_server_disconnect_at_every_byte_of_a_request() -> None:
 
 
 async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"))
@@ -658,14 +658,14 @@ async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) 
         assert (await wire.answer(5)).reset == REFUSED
         served.connections[0].shutdown()  # harmless
         site.exchanges[0].send(Head(204, []), End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).status == 204
         await wire.end()
         assert len(site.exchanges) == 2
 
 
 async def test_h2_server_shutdown_twice_sends_the_last_stream_id() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"))
@@ -676,7 +676,7 @@ async def test_h2_server_shutdown_twice_sends_the_last_stream_id() -> None:
 
 
 async def test_h2_server_shutdown_of_an_idle_connection_closes(autojump_clock: MockClock) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.ask(1)
         served.connections[0].shutdown()
@@ -691,13 +691,13 @@ async def test_h2_server_shutdown_of_an_idle_connection_closes(autojump_clock: M
 async def test_h2_server_goaway_of_the_client_completes_its_requests(
     code: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"), frame(GOAWAY, 0, 0, number(0) + number(code)))
         await trio.sleep(5)
         site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).body == b"at last"
         assert await wire.end() == NO_ERROR
 
@@ -706,7 +706,7 @@ async def test_h2_server_closes_after_the_maximum_of_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_REQUESTS", 3)
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         for id in 1, 3:
             await wire.ask(id)
@@ -722,7 +722,7 @@ async def test_h2_server_closes_after_the_maximum_of_requests(
 async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
     path: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/later"))
@@ -730,7 +730,7 @@ async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
         assert (answer.status, answer.body) == (500, b"Internal error.\n")
         assert (await wire.ask(5, b"and on")).body == b"and on"
         site.exchanges[0].send(Head(200, []), Body(b"unharmed"), End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).body == b"unharmed"
     assert ["internal error" in record.message for record in caplog.records] == [True]
 
@@ -738,7 +738,7 @@ async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
 async def test_h2_server_internal_error_within_a_response_resets(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(asking(1, b"", b"/stream"))
@@ -749,7 +749,7 @@ async def test_h2_server_internal_error_within_a_response_resets(
 
         site.exchanges[0].actions_to_send = fail  # type: ignore[method-assign,assignment]
         site.exchanges[0].send(Body(b"x"))
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).reset == INTERNAL
         assert site.exchanges[0].gone_at is not None
         assert (await wire.ask(3, b"and on")).body == b"and on"
@@ -765,7 +765,7 @@ async def test_h2_server_internal_error_of_the_connection_ends_it(
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: MockClock,
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire, other = await served.meet(), await served.meet()
         await wire.send(post(1, b"/later"))
@@ -790,7 +790,7 @@ async def test_h2_server_internal_error_of_the_connection_ends_it(
 
 
 async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock) -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.ask(1, b"body")
         await wire.send(asking(3, b"", b"/later"))
@@ -799,7 +799,7 @@ async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock
         await wire.ask(5, b"", b"/refuse")
         await wire.send(post(7, b"no path", flags=END_HEADERS | END_STREAM))
         await wire.settle()
-        assert served.told == [
+        assert served.access_log == [
             AccessLogEntry("POST", "/echo", 200, 0.0, 4),
             AccessLogEntry("POST", "/later", 0, 3.0, 0),
             AccessLogEntry("POST", "/refuse", 403, 0.0, 2),
@@ -807,10 +807,10 @@ async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock
 
 
 async def test_h2_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(told: AccessLogEntry) -> None:
+    def fail(entry: AccessLogEntry) -> None:
         raise ZeroDivisionError
 
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = served.connect()
         served.connections[0]._on_exchange = fail
         await wire.meet()

@@ -91,8 +91,8 @@ def test_hpack_encoded_heads_decode_without_a_table(
 ) -> None:
     encoder, decoder = H2ServerProtocol().encoder, Decoder()
     for _ in range(3):
-        said = encoder.encode([(b":status", status), *headers])
-        assert list(decoder.decode(said, raw=True)) == [(b":status", status), *headers]
+        encoded = encoder.encode([(b":status", status), *headers])
+        assert list(decoder.decode(encoded, raw=True)) == [(b":status", status), *headers]
         assert len(decoder.header_table.dynamic_entries) == 0
 
 

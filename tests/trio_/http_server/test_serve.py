@@ -24,8 +24,8 @@ from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
 from tests.core.helpers import D, E, ping, request, stateless_request
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
-from tests.trio_.http_site import FakeSite, HttpWire, get, serving
-from tests.trio_.http_talk import MemoryListener, Talker, events_in, served_over_http
+from tests.trio_.h11_wire import FakeRouter, HttpWire, get, serving
+from tests.trio_.http_session import HttpSession, MemoryListener, events_in, served_over_http
 from tests.trio_.wire import text_of
 
 if TYPE_CHECKING:
@@ -80,23 +80,23 @@ def make(notes: Notes | None = None) -> Server:
 @ERAS
 async def test_http_server_answers_calls(version: str) -> None:
     async with served_over_http(make()) as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
         for id in range(3):
-            assert text_of(await talker.call(id, "hello")) == "hello"
-            assert text_of(await talker.call(f"{id}", "sleep", {"seconds": 0})) == "slept"
+            assert text_of(await session.call(id, "hello")) == "hello"
+            assert text_of(await session.call(f"{id}", "sleep", {"seconds": 0})) == "slept"
 
 
 @ERAS
 async def test_http_server_builtin_answers_create_no_service(version: str) -> None:
     server = make()
     async with served_over_http(server) as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
         before = len(server._listeners)
         for id in range(3):
             asking = stateless_request(id, "server/discover") if version == E else ping(id)
-            assert "result" in json.loads((await talker.post(asking)).body)
+            assert "result" in json.loads((await session.post(asking)).body)
         assert len(server._listeners) == before
     assert server._listeners == {}
 
@@ -112,23 +112,25 @@ async def test_http_server_response_stream_ends_and_is_resumed(autojump_clock: M
         return "there"
 
     async with served_over_http(server) as listener:
-        talker = Talker(listener.connect())
-        await talker.shake_hands()
-        answer = await talker.post(talker.calling(1, "long"))
+        session = HttpSession(listener.connect())
+        await session.shake_hands()
+        answer = await session.post(session.calling(1, "long"))
         assert events_in(answer.body) == []
         assert b"retry: 500\n" in answer.body
         (id,) = re.findall(rb"^id: (.*)$", answer.body, re.MULTILINE)
-        assert b"there" in (await talker.ask(talker.getting(b"last-event-id: " + id))).body
+        assert b"there" in (await session.ask(session.getting(b"last-event-id: " + id))).body
         assert trio.current_time() == 10
 
 
 @ERAS
 async def test_http_server_progress_and_result_are_an_event_stream(version: str) -> None:
     async with served_over_http(make()) as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
         for _ in range(2):
-            answer = await talker.post(talker.calling(1, "steps", {"count": 3}, progressToken="t"))
+            answer = await session.post(
+                session.calling(1, "steps", {"count": 3}, progressToken="t")
+            )
             assert answer.headers[b"content-type"] == b"text/event-stream"
             *steps, result = events_in(answer.body)
             assert [step["params"]["progress"] for step in steps] == [0, 1, 2]
@@ -140,7 +142,7 @@ async def test_http_server_calls_on_several_connections_run_concurrently(
     version: str, autojump_clock: MockClock
 ) -> None:
     async with served_over_http(make()) as listener, trio.open_nursery() as nursery:
-        first = Talker(listener.connect(), version)
+        first = HttpSession(listener.connect(), version)
         await first.shake_hands()
         for id in range(10):
             nursery.start_soon(partial(first.again(listener).call, id, "sleep", {"seconds": 10}))
@@ -155,13 +157,13 @@ async def test_http_server_disconnect_cancels_the_call_by_revision(
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         for version in D, E:
-            talker = Talker(listener.connect(), version)
-            await talker.shake_hands()
-            await talker.send(
-                talker.posting(talker.calling(1, "sleep", {"seconds": 5, "name": version}))
+            session = HttpSession(listener.connect(), version)
+            await session.shake_hands()
+            await session.send(
+                session.posting(session.calling(1, "sleep", {"seconds": 5, "name": version}))
             )
             await trio.sleep(1)
-            await talker.stream.aclose()
+            await session.stream.aclose()
             await trio.sleep(1)
         assert notes.ended == [f"{E} cancelled"]
         await trio.sleep(10)
@@ -171,25 +173,25 @@ async def test_http_server_disconnect_cancels_the_call_by_revision(
 async def test_http_server_session_delete_cancels_its_calls(autojump_clock: MockClock) -> None:
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
-        talker = Talker(listener.connect())
-        await talker.shake_hands()
-        calls = [talker.again(listener) for _ in range(3)]
+        session = HttpSession(listener.connect())
+        await session.shake_hands()
+        calls = [session.again(listener) for _ in range(3)]
         for id, each in enumerate(calls):
             await each.send(
                 each.posting(each.calling(id, "sleep", {"seconds": 50, "name": f"{id}"}))
             )
-        stream = talker.again(listener)
+        stream = session.again(listener)
         await stream.send(stream.getting())
         assert b"text/event-stream" in await stream.until(b"\r\n\r\n")
         await wait()
-        assert (await talker.ask(talker.getting(method=b"DELETE"))).status == 204
+        assert (await session.ask(session.getting(method=b"DELETE"))).status == 204
         for each in calls:
             assert (await each.answer()).status in (200, 404)
         await stream.until(b"0\r\n\r\n")
         await wait()
         assert sorted(notes.ended) == ["0 cancelled", "1 cancelled", "2 cancelled"]
-        assert (await talker.post(ping())).status == 404
-        await talker.shake_hands()
+        assert (await session.post(ping())).status == 404
+        await session.shake_hands()
 
 
 @ERAS
@@ -198,7 +200,7 @@ async def test_http_server_unread_stream_blocks_its_own_handler_only(
 ) -> None:
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
-        slow = Talker(listener.connect(), version)
+        slow = HttpSession(listener.connect(), version)
         await slow.shake_hands()
         quick = slow.again(listener)
         call = slow.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
@@ -220,7 +222,7 @@ async def test_http_server_client_that_never_reads_is_disconnected(
     notes = Notes()
     server = make(notes)
     async with served_over_http(server) as listener:
-        slow = Talker(listener.connect(), version)
+        slow = HttpSession(listener.connect(), version)
         await slow.shake_hands()
         call = slow.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
         await slow.send(slow.posting(call))
@@ -253,23 +255,24 @@ async def test_http_server_handlers_run_in_the_context_of_serve() -> None:
     variable.set("around")
     async with served_over_http(server) as listener:
         variable.set("later")
-        talker = Talker(listener.connect(), E)
+        session = HttpSession(listener.connect(), E)
         for id, name in enumerate(["change", "change_later"] * 2):
-            assert text_of(await talker.call(id, name)) == "around"
+            assert text_of(await session.call(id, name)) == "around"
 
 
 async def test_http_server_changes_reach_the_standalone_stream(autojump_clock: MockClock) -> None:
     server = make()
     async with served_over_http(server) as listener:
-        talker = Talker(listener.connect())
-        await talker.shake_hands()
-        stream = talker.again(listener)
+        session = HttpSession(listener.connect())
+        await session.shake_hands()
+        stream = session.again(listener)
         await stream.send(stream.getting())
         await stream.until(b"\r\n\r\n")
         await trio.to_thread.run_sync(partial(server.changed, tools=True))
-        assert b"notifications/tools/list_changed" in await stream.until(b"}")
-        await trio.sleep(100)
-        assert b": \n" in await stream.until(b"\n\n") or stream.heard  # keep-alive comments
+        assert b"notifications/tools/list_changed" in await stream.until(b"}\n\n")
+        await trio.sleep(50)
+        while stream.buffer.count(b":\n\n") < 3:  # keep-alive comments
+            assert await stream.more()
 
 
 # -- Paths and routes ----------------------------------------------------------------------------
@@ -314,25 +317,25 @@ async def test_http_server_serves_servers_and_routes_by_path() -> None:
         assert address == ("127.0.0.1", address.port, f"http://127.0.0.1:{address.port}/a")
         assert entered == ["a", "b"]
 
-        async def connect() -> Talker:
-            return Talker(await trio.open_tcp_stream("127.0.0.1", address.port), E)
+        async def connect() -> HttpSession:
+            return HttpSession(await trio.open_tcp_stream("127.0.0.1", address.port), E)
 
-        async with (talker := await connect()).stream:
+        async with (session := await connect()).stream:
             for path in "a", "b":
-                asking = talker.posting(talker.calling(1, "who")).replace(
+                asking = session.posting(session.calling(1, "who")).replace(
                     b" /mcp ", b" /%b " % path.encode()
                 )
-                assert text_of(json.loads((await talker.ask(asking)).body)) == f"{path} {path}"
+                assert text_of(json.loads((await session.ask(asking)).body)) == f"{path} {path}"
             for path, status, body in (
                 ("/healthz?x", 200, b"fine GET"),
                 ("/mcp", 404, b"There is nothing at this path.\n"),
             ):
-                answer = await talker.ask(get(path))
+                answer = await session.ask(get(path))
                 assert (answer.status, answer.body) == (status, body)
-            assert (await talker.ask(get("/healthz", method=b"HEAD"))).status == 200
-            assert (await talker.ask(get("/broken"))).status == 500
-        async with (talker := await connect()).stream:
-            assert (await talker.ask(get("/healthz"))).status == 200
+            assert (await session.ask(get("/healthz", method=b"HEAD"))).status == 200
+            assert (await session.ask(get("/broken"))).status == 500
+        async with (session := await connect()).stream:
+            assert (await session.ask(get("/healthz"))).status == 200
         nursery.cancel_scope.cancel()
     assert entered == ["a", "b", "left b", "left a"]
 
@@ -367,14 +370,14 @@ async def test_http_server_invalid_host_or_origin_raises_at_once(option: dict[st
 @ERAS
 @pytest.mark.parametrize("framed", [False, True])
 @pytest.mark.parametrize("over", [0, 1])
-async def test_http_server_body_limit(
+async def test_http_server_body_over_limit_is_rejected(
     version: str, framed: bool, over: int, autojump_clock: MockClock
 ) -> None:
     size = 4 * 1024 * 1024
     async with served_over_http(make()) as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
-        asking = talker.posting(talker.calling(1, "hello"))
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
+        asking = session.posting(session.calling(1, "hello"))
         head, end, body = asking.partition(b"\r\n\r\n")
         body += b" " * (size + over - len(body))
         if framed:
@@ -388,38 +391,40 @@ async def test_http_server_body_limit(
 
         async def send() -> None:
             with suppress(trio.BrokenResourceError):
-                await talker.send(head + end + body)
+                await session.send(head + end + body)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send)
-            answer = await talker.answer()
+            answer = await session.answer()
             assert answer.status == (413 if over else 200)
             assert (answer.headers.get(b"connection") == b"close") is bool(over)
-            assert not over or await talker.rest() == b""
-        assert text_of(await talker.again(listener).call(2, "hello")) == "hello"
+            assert not over or await session.rest() == b""
+        assert text_of(await session.again(listener).call(2, "hello")) == "hello"
 
 
 @ERAS
-async def test_http_server_disconnect_at_every_byte_of_a_response(version: str) -> None:
+async def test_http_server_disconnect_at_every_byte_of_response_leaves_nothing(
+    version: str,
+) -> None:
     server = make()
     async with served_over_http(server) as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
         for tool, arguments in ("hello", {}), ("steps", {"count": 2}):
-            asking = talker.posting(talker.calling("0000", tool, arguments, progressToken="t"))
-            whole = talker.again(listener)
+            asking = session.posting(session.calling("0000", tool, arguments, progressToken="t"))
+            whole = session.again(listener)
             await whole.send(asking)
             await wait()
             await whole.more()
             await whole.stream.aclose()
-            for size in range(1, len(whole.heard)):
-                wire = talker.again(listener)
+            for size in range(1, len(whole.buffer)):
+                wire = session.again(listener)
                 await wire.send(asking.replace(b'"0000"', b'"%04d"' % size))
-                while len(wire.heard) < size:
-                    wire.heard += await wire.stream.receive_some(size - len(wire.heard))
+                while len(wire.buffer) < size:
+                    wire.buffer += await wire.stream.receive_some(size - len(wire.buffer))
                 await wire.stream.aclose()
                 await wait()
-            assert text_of(await talker.call(0, "hello")) == "hello"
+            assert text_of(await session.call(0, "hello")) == "hello"
         assert len(server._listeners) == (1 if version == D else 0)
 
 
@@ -447,14 +452,14 @@ async def ends_at(wire: HttpWire) -> float:
 async def test_http_server_idle_stops_at_once(autojump_clock: MockClock) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
-        talkers = [Talker(listener.connect(), version) for version in (D, E)]
-        for talker in talkers:
-            await talker.shake_hands()
-        silent = Talker(listener.connect())
+        talkers = [HttpSession(listener.connect(), version) for version in (D, E)]
+        for session in talkers:
+            await session.shake_hands()
+        silent = HttpSession(listener.connect())
         await wait()
         stopping.stop.set()
-        for talker in (*talkers, silent):
-            assert await ends_at(talker) == 0
+        for session in (*talkers, silent):
+            assert await ends_at(session) == 0
         assert listener.closed
 
 
@@ -464,12 +469,14 @@ async def test_http_server_stop_lets_handlers_finish_in_the_grace(
 ) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
-        other = talker.again(listener)
-        begun = talker.again(listener)
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
+        other = session.again(listener)
+        begun = session.again(listener)
         await begun.send(begun.posting(begun.calling(2, "hello"))[:-1])
-        await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 3, "name": "it"})))
+        await session.send(
+            session.posting(session.calling(1, "sleep", {"seconds": 3, "name": "it"}))
+        )
         await other.ask(other.posting(other.calling(3, "hello")))
         await wait()
         stopping.stop.set()
@@ -481,10 +488,10 @@ async def test_http_server_stop_lets_handlers_finish_in_the_grace(
         answer = await begun.answer()
         assert answer.headers[b"connection"] == b"close"
         assert answer.status in (200, 503)
-        answer = await talker.answer()
+        answer = await session.answer()
         assert text_of(json.loads(answer.body)) == "slept"
         assert answer.headers[b"connection"] == b"close"
-        assert await ends_at(talker) == 3
+        assert await ends_at(session) == 3
     assert stopping.notes.ended == ["it slept"]
 
 
@@ -494,20 +501,22 @@ async def test_http_server_stop_cancels_handlers_after_the_grace(
 ) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
-        talker = Talker(listener.connect(), version)
-        await talker.shake_hands()
-        await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 30, "name": "it"})))
+        session = HttpSession(listener.connect(), version)
+        await session.shake_hands()
+        await session.send(
+            session.posting(session.calling(1, "sleep", {"seconds": 30, "name": "it"}))
+        )
         stream = None
         if version == D:
-            stream = talker.again(listener)
+            stream = session.again(listener)
             await stream.send(stream.getting())
             await stream.until(b"\r\n\r\n")
         await wait()
         stopping.stop.set()
-        answer = await talker.answer()
+        answer = await session.answer()
         assert trio.current_time() == 5
         assert "shut down" in json.loads(answer.body)["error"]["message"]
-        assert await ends_at(talker) == 5
+        assert await ends_at(session) == 5
         if stream is not None:
             assert (await stream.rest()).endswith(b"0\r\n\r\n")
     assert stopping.notes.ended == ["it cancelled"]
@@ -518,14 +527,14 @@ async def test_http_server_stop_does_not_wait_for_an_unread_response(
 ) -> None:
     stopping = Stopping()
     async with stopping.served() as listener:
-        talker = Talker(listener.connect(), E)
-        call = talker.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
-        await talker.send(talker.posting(call))
+        session = HttpSession(listener.connect(), E)
+        call = session.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
+        await session.send(session.posting(call))
         await wait()
         stopping.stop.set()
         await trio.sleep(7.5)
         with pytest.raises(trio.BrokenResourceError):
-            await talker.send(b"x")
+            await session.send(b"x")
 
 
 # -- Connections ---------------------------------------------------------------------------------
@@ -534,23 +543,23 @@ async def test_http_server_stop_does_not_wait_for_an_unread_response(
 async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     assert repr(ServerConnections(None, None, 2, None)) == ("<ServerConnections: 0 of 2>")  # type: ignore[arg-type]
     async with served_over_http(make(), max_connections=2) as listener:
-        talkers = [Talker(listener.connect(), E) for _ in range(3)]
+        talkers = [HttpSession(listener.connect(), E) for _ in range(3)]
         await wait()
         assert await talkers[2].rest() == b""
         assert text_of(await talkers[0].call(1, "hello")) == "hello"
         await talkers[1].stream.aclose()
         await wait()
-        assert text_of(await Talker(listener.connect(), E).call(1, "hello")) == "hello"
+        assert text_of(await HttpSession(listener.connect(), E).call(1, "hello")) == "hello"
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-async def test_http_server_access_log() -> None:
-    told: list[AccessLogEntry] = []
-    async with served_over_http(make(), on_exchange=told.append) as listener:
-        talker = Talker(listener.connect(), E)
-        await talker.call(1, "hello")
-        await talker.ask(get("/none"))
-    assert [(each.method, each.target, each.status, each.rpc_method) for each in told] == [
+async def test_http_server_access_log_has_each_exchange() -> None:
+    entries: list[AccessLogEntry] = []
+    async with served_over_http(make(), on_exchange=entries.append) as listener:
+        session = HttpSession(listener.connect(), E)
+        await session.call(1, "hello")
+        await session.ask(get("/none"))
+    assert [(each.method, each.target, each.status, each.rpc_method) for each in entries] == [
         ("POST", "/mcp", 200, "tools/call"),
         ("GET", "/none", 404, ""),
     ]
@@ -561,9 +570,9 @@ async def test_http_server_access_log_forges_no_line() -> None:
     entries: list[AccessLogEntry] = []
     method = "tools/call\n12:00 GET /admin 200\x1b[2J\u202e"
     async with served_over_http(make(), on_exchange=entries.append) as listener:
-        talker = Talker(listener.connect(), D)
-        await talker.shake_hands()
-        await talker.post(request(1, method, {}))
+        session = HttpSession(listener.connect(), D)
+        await session.shake_hands()
+        await session.post(request(1, method, {}))
     assert entries[-1].rpc_method == "tools/call\\n12:00 GET /admin 200\\u001b[2J\\u202e"
 
 
@@ -576,8 +585,8 @@ SKIPPED: Final = {
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-async def test_http_server_corpus_of_heads(row: Row) -> None:
-    site = FakeSite()
+async def test_http_server_heads_of_corpus_get_their_status(row: Row) -> None:
+    site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
         await wire.send(row.raw)
@@ -601,7 +610,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-async def test_http_server_tls(authority: trustme.CA) -> None:
+async def test_http_server_tls_is_served(authority: trustme.CA) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context()
@@ -617,17 +626,19 @@ async def test_http_server_tls(authority: trustme.CA) -> None:
         await (await trio.open_tcp_stream("127.0.0.1", address.port)).aclose()
         tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
         stream = trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1")
-        talker = Talker(stream, E)
-        assert text_of(await talker.call(1, "hello")) == "hello"
+        session = HttpSession(stream, E)
+        assert text_of(await session.call(1, "hello")) == "hello"
         assert stream.selected_alpn_protocol() == "http/1.1"
-        answer = await talker.ask(talker.posting(talker.calling(2, "hello"), b"connection: close"))
+        answer = await session.ask(
+            session.posting(session.calling(2, "hello"), b"connection: close")
+        )
         assert answer.status == 200
-        assert await talker.rest() == b""  # an orderly TLS end, not a truncation
+        assert await session.rest() == b""  # an orderly TLS end, not a truncation
         await stream.aclose()
         tcp = await trio.open_tcp_stream("127.0.0.1", address.port)
-        talker = Talker(trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1"), E)
-        assert (await talker.ask(b" \r\n\r\n")).status == 400
-        await talker.stream.aclose()
+        session = HttpSession(trio.SSLStream(tcp, trusting, server_hostname="127.0.0.1"), E)
+        assert (await session.ask(b" \r\n\r\n")).status == 400
+        await session.stream.aclose()
         nursery.cancel_scope.cancel()
 
 
@@ -657,12 +668,12 @@ async def test_http_server_on_all_addresses_without_hosts_warns(
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make(), host, hosts=hosts))
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
-            talker = Talker(stream, E)
-            assert text_of(await talker.call(1, "hello")) == "hello"
-            rebound = talker.posting(talker.calling(2, "hello")).replace(
+            session = HttpSession(stream, E)
+            assert text_of(await session.call(1, "hello")) == "hello"
+            rebound = session.posting(session.calling(2, "hello")).replace(
                 b"host: localhost", b"host: evil.example"
             )
-            assert (await talker.ask(rebound)).status == 421
+            assert (await session.ask(rebound)).status == 421
         nursery.cancel_scope.cancel()
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * warns
     assert not warns or "hosts=" in caplog.text
@@ -704,13 +715,13 @@ def test_run_http_shuts_down_on_a_signal(
 
     async def call_and_kill(address: HttpAddress) -> None:
         async with await trio.open_tcp_stream(address.host, address.port) as stream:
-            talker = Talker(stream, E)
-            await talker.send(
-                talker.posting(talker.calling(1, "sleep", {"seconds": 0.2, "name": "it"}))
+            session = HttpSession(stream, E)
+            await session.send(
+                session.posting(session.calling(1, "sleep", {"seconds": 0.2, "name": "it"}))
             )
             await trio.sleep(0.05)
             signal.raise_signal(number)
-            assert text_of(json.loads((await talker.answer()).body)) == "slept"
+            assert text_of(json.loads((await session.answer()).body)) == "slept"
 
     async def watched(
         *args: Any, task_status: trio.TaskStatus[HttpAddress], **options: Any

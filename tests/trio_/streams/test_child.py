@@ -155,7 +155,7 @@ def grandchild(source, **options):
     say(other.pid)
     return other
 """
-STUBBORN = "signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+STUBBORN = "signal.signal(15, signal.SIG_IGN); print('stubborn', flush=True); time.sleep(60)"
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ STUBBORN = "signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.s
 async def test_child_group_is_killed_with_it(parent: str) -> None:
     async with spawn(python(GRANDCHILD + parent), grace=QUICK) as child:
         pid = int(await line(child.stream))
-        if "deaf" in parent:
-            assert await line(child.stream) == "deaf"
+        if "stubborn" in parent:
+            assert await line(child.stream) == "stubborn"
         assert alive(pid)
     assert not alive(pid)
     assert child.returncode is not None
@@ -187,7 +187,7 @@ async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: 
         async with spawn(python(leader), grace=Grace(20, 1.0)) as child:
             pid = int(await line(child.stream))
             if source == STUBBORN:
-                assert await line(child.stream) == "deaf"
+                assert await line(child.stream) == "stubborn"
             os.kill(child.pid, signal.SIGKILL)
             started = trio.current_time()
             assert await rest(child.stream) == b""
@@ -223,15 +223,15 @@ async def test_child_output_is_read_after_its_exit() -> None:
 async def test_child_group_gets_sigterm_once() -> None:
     """A server such as ours would exit at once at a second SIGTERM."""
     source = """
-        told = 0
-        def hear(*_):
-            global told
-            told += 1
-        signal.signal(15, hear)
+        count = 0
+        def on_signal(*_):
+            global count
+            count += 1
+        signal.signal(15, on_signal)
         print("hears", flush=True)
-        while not told: time.sleep(0.01)
+        while not count: time.sleep(0.01)
         time.sleep(0.3)
-        print(told, file=sys.stderr, flush=True)
+        print(count, file=sys.stderr, flush=True)
     """
     leader = GRANDCHILD + f"grandchild({textwrap.dedent(source)!r}); time.sleep(60)"
     async with spawn(python(leader), grace=Grace(0.05, 20), stderr="discard") as child:
@@ -240,7 +240,7 @@ async def test_child_group_gets_sigterm_once() -> None:
     assert child.stderr_tail == b"1\n"
 
 
-async def test_child_aclose_from_another_task() -> None:
+async def test_child_aclose_from_another_task_ends_it() -> None:
     ended = []
     async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
 
@@ -284,7 +284,7 @@ async def test_child_group_is_killed_on_cancellation() -> None:
     with trio.CancelScope() as scope:
         async with spawn(DEAF, grace=QUICK) as child:
             pid = int(await line(child.stream))
-            assert await line(child.stream) == "deaf"
+            assert await line(child.stream) == "stubborn"
             scope.cancel()
             await trio.sleep_forever()
     assert scope.cancelled_caught
@@ -332,7 +332,7 @@ def test_child_group_is_killed_on_ctrl_c(times: int) -> None:
     with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as client:
         assert client.stdout is not None
         pid = int(client.stdout.readline())
-        assert client.stdout.readline() == b"deaf\n"
+        assert client.stdout.readline() == b"stubborn\n"
         for _ in range(times):
             os.killpg(client.pid, signal.SIGINT)
             time.sleep(0.1)

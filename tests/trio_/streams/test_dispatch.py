@@ -116,25 +116,25 @@ FAULTS: dict[str, Callable[[], Any]] = {
 async def test_handler_failure_is_answered_without_details_and_logged(
     fault: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = {
+    requests = {
         "tools/call": {"name": "act"},
         "prompts/get": {"name": "act"},
         "resources/read": {"uri": "test://act"},
         "test/act": {},
     }
     async with served(declare(kind, FAULTS[fault])) as wire:
-        for id, (method, params) in enumerate(asked.items()):
+        for id, (method, params) in enumerate(requests.items()):
             caplog.clear()
             answer = await wire.ask(id, method, params)
             assert answer["id"] == id
             assert SECRET not in str(answer)
             if method == "tools/call" and "result" in answer:
                 assert answer["result"]["isError"] is True
-                told = text_of(answer)
+                text = text_of(answer)
             else:
                 assert answer["error"]["code"] == -32603
-                told = answer["error"]["message"]
-            [reference] = re.findall(r"reference ([0-9a-f]{8})", told)
+                text = answer["error"]["message"]
+            [reference] = re.findall(r"reference ([0-9a-f]{8})", text)
             [record] = [record for record in caplog.records if reference in record.getMessage()]
             assert record.name == "mcp_trio"
             assert record.levelno == logging.ERROR
@@ -218,10 +218,10 @@ async def test_handler_cancelled_in_a_group_with_an_error_logs_the_error(
                 raise ValueError(SECRET)
 
     async with served(server) as wire:
-        await wire.tell(wire.calling(1, "clumsy"))
+        await wire.send(wire.calling(1, "clumsy"))
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(cancelled(1))
-        assert await wire.hears_nothing()
+        await wire.send(cancelled(1))
+        assert await wire.is_silent()
         assert await wire.is_alive()
     [record] = caplog.records
     assert "tools/call failed" in record.getMessage()
@@ -245,18 +245,18 @@ async def test_handler_cancelled_from_outside_in_a_group_propagates() -> None:
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_stream, server, theirs)
-            await wire.tell(wire.calling(1, "clumsy"))
+            await wire.send(wire.calling(1, "clumsy"))
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     assert scope.cancelled_caught
     # The response may or may not be sent: cancelling the server does not wait for that.
-    assert [answer["id"] for answer in await wire.hear_all()] in ([], [1])
+    assert [answer["id"] for answer in await wire.receive_all()] in ([], [1])
 
 
 # --- cancellation -------------------------------------------------------------------------------
 
 
-class Witness:
+class RecordingTools:
     """A tool that waits, and a record of what happened to it."""
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -310,12 +310,12 @@ class Witness:
 async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(
     tool: str, version: str
 ) -> None:
-    witness = Witness()
+    witness = RecordingTools()
     async with served(witness.server, version) as wire:
-        await wire.tell(wire.calling(1, tool, progressToken="p"))
+        await wire.send(wire.calling(1, tool, progressToken="p"))
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(cancelled(1, "changed my mind"))
-        assert await wire.hears_nothing()
+        await wire.send(cancelled(1, "changed my mind"))
+        assert await wire.is_silent()
         assert witness.seen in (["started", "cancelled", "finally"], ["returns"])
         assert await wire.is_alive()
 
@@ -336,41 +336,41 @@ async def test_handler_cancelled_by_the_peer_stops_and_sends_nothing(
 async def test_handler_cancellation_of_unknown_request_is_ignored(
     notice: Message, version: str
 ) -> None:
-    async with served(Witness().server, version) as wire:
+    async with served(RecordingTools().server, version) as wire:
         assert text_of(await wire.call(1, "hello")) == "hello"
-        await wire.tell(notice)
-        assert await wire.hears_nothing()
+        await wire.send(notice)
+        assert await wire.is_silent()
         assert await wire.is_alive()
 
 
 async def test_handler_cancelled_before_its_task_runs() -> None:
-    witness = Witness()
+    witness = RecordingTools()
     async with served(witness.server) as wire:
-        await wire.tell(wire.calling(1, "wait"), cancelled(1), wire.calling(2, "hello"))
-        assert (await wire.hear())["id"] == 2
-        assert await wire.hears_nothing()
+        await wire.send(wire.calling(1, "wait"), cancelled(1), wire.calling(2, "hello"))
+        assert (await wire.receive())["id"] == 2
+        assert await wire.is_silent()
         assert witness.seen == ["started", "cancelled", "finally"]
 
 
 async def test_handler_that_ignores_cancellation_keeps_its_slot() -> None:
-    witness = Witness(Limits(in_flight=1))
+    witness = RecordingTools(Limits(in_flight=1))
     async with served(witness.server) as wire:
-        await wire.tell(wire.calling(1, "shielded"))
+        await wire.send(wire.calling(1, "shielded"))
         await trio.testing.wait_all_tasks_blocked()
-        await wire.tell(cancelled(1), wire.calling(2, "hello"), wire.calling(1, "hello"))
-        refused = await wire.hear()
+        await wire.send(cancelled(1), wire.calling(2, "hello"), wire.calling(1, "hello"))
+        refused = await wire.receive()
         assert (refused["id"], refused["error"]["code"]) == (1, -32600)  # the id is still in use
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
         assert await wire.is_alive()
         witness.go.set()
-        assert (await wire.hear())["id"] == 2
+        assert (await wire.receive())["id"] == 2
         assert witness.seen == ["returns"]
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
 
 
 async def test_handler_thread_cancelled_is_abandoned() -> None:
     server = Server("threads")
-    entered, leave, told = threading.Event(), threading.Event(), threading.Event()
+    entered, leave, noticed = threading.Event(), threading.Event(), threading.Event()
 
     @server.tool(thread=True)
     def block(context: Context) -> str:
@@ -378,22 +378,22 @@ async def test_handler_thread_cancelled_is_abandoned() -> None:
         entered.set()
         leave.wait(30)
         context.progress_nowait(1.0)
-        told.set()
+        noticed.set()
         return "too late"
 
     async with served(server) as wire:
-        await wire.tell(wire.calling(1, "block", progressToken=1))
+        await wire.send(wire.calling(1, "block", progressToken=1))
         await trio.to_thread.run_sync(entered.wait)
-        await wire.tell(cancelled(1))
+        await wire.send(cancelled(1))
         assert await wire.is_alive()
         leave.set()
-        assert await trio.to_thread.run_sync(told.wait, 30)
-        assert await wire.hears_nothing()
+        assert await trio.to_thread.run_sync(noticed.wait, 30)
+        assert await wire.is_silent()
 
 
 async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
     server = Server("threads")
-    entered, leave, told = threading.Event(), threading.Event(), threading.Event()
+    entered, leave, noticed = threading.Event(), threading.Event(), threading.Event()
 
     @server.tool(thread=True)
     def block(context: Context) -> str:
@@ -401,14 +401,14 @@ async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
         entered.set()
         leave.wait(30)
         context.progress_nowait(1.0)
-        told.set()
+        noticed.set()
         return "too late"
 
     async with served(server, grace=0) as wire:
-        await wire.tell(wire.calling(1, "block", progressToken=1))
+        await wire.send(wire.calling(1, "block", progressToken=1))
         await trio.to_thread.run_sync(entered.wait)
     leave.set()
-    assert await trio.to_thread.run_sync(told.wait, 30)
+    assert await trio.to_thread.run_sync(noticed.wait, 30)
 
 
 # --- concurrency --------------------------------------------------------------------------------
@@ -425,11 +425,11 @@ async def test_handler_32_concurrent_calls_are_answered_as_they_end() -> None:
         return number
 
     async with served(server) as wire:
-        await wire.tell(*(wire.calling(n, "wait", {"number": n}) for n in range(32)))
+        await wire.send(*(wire.calling(n, "wait", {"number": n}) for n in range(32)))
         await trio.testing.wait_all_tasks_blocked()
         for n in reversed(range(32)):
             gates[n].set()
-            answer = await wire.hear()
+            answer = await wire.receive()
             assert (answer["id"], text_of(answer)) == (n, str(n))
 
 
@@ -448,8 +448,8 @@ async def test_handler_concurrency_is_limited() -> None:
         return ""
 
     async with served(server) as wire:
-        await wire.tell(*(wire.calling(n, "work") for n in range(20)))
-        assert {(await wire.hear())["id"] for _ in range(20)} == set(range(20))
+        await wire.send(*(wire.calling(n, "work") for n in range(20)))
+        assert {(await wire.receive())["id"] for _ in range(20)} == set(range(20))
     assert most == 3
 
 
@@ -474,7 +474,7 @@ async def test_handler_lookup_failure_is_answered(caplog: pytest.LogCaptureFixtu
             raise ValueError(SECRET)
 
     odd = Odd("odd")
-    odd.add_tool(Witness().hello)
+    odd.add_tool(RecordingTools().hello)
     async with served(odd) as wire:
         answer = await wire.call(1, "hello")
         assert answer["error"]["code"] == -32603
@@ -487,9 +487,9 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "mcp_trio")
-    async with served(Witness().server) as wire:
-        await wire.tell("no JSON")
-        assert (await wire.hear())["error"]["code"] == -32700
+    async with served(RecordingTools().server) as wire:
+        await wire.send("no JSON")
+        assert (await wire.receive())["error"]["code"] == -32700
     texts = [record.getMessage() for record in caplog.records]
     assert texts[0].startswith("message rejected: the message is not JSON")
     assert texts[-1] == "conversation ended: the client closed the connection"
@@ -497,8 +497,8 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
 
 
 @pytest.mark.may_leave("connection")
-async def test_dispatch_repr(nursery: trio.Nursery) -> None:
-    server = Witness().server
+async def test_dispatch_repr_shows_counts(nursery: trio.Nursery) -> None:
+    server = RecordingTools().server
     dispatch = Dispatch(server, nursery, None)
     dispatch.serve(
         Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.handle_event)
@@ -512,6 +512,6 @@ async def test_dispatch_cancellation_reason_is_logged(caplog: pytest.LogCaptureF
     server = Server("handlers")
     server.add_tool(trio.sleep_forever, name="wait", description="Wait.")
     async with served(server) as wire:
-        await wire.tell(wire.calling(7, "wait"), cancelled(7, reason="no longer wanted"))
+        await wire.send(wire.calling(7, "wait"), cancelled(7, reason="no longer wanted"))
         assert await wire.is_alive()
     assert "request 7 cancelled: no longer wanted" in caplog.messages

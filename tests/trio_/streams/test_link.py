@@ -64,19 +64,19 @@ class Recorder:
         nursery.start_soon(self.link.write)
         nursery.start_soon(self.link.tick)
         nursery.start_soon(self.read)
-        await self.tell(initialize(D), INITIALIZED)
-        assert "result" in (await self.hear())[0]
+        await self.send(initialize(D), INITIALIZED)
+        assert "result" in (await self.receive())[0]
         self.events.clear()
 
     async def read(self) -> None:
         await self.link.read()
         self.read_ended = True
 
-    async def tell(self, *messages: Any) -> None:
+    async def send(self, *messages: Any) -> None:
         await self.other.send_all(b"".join(map(line, messages)))
         await trio.testing.wait_all_tasks_blocked()
 
-    async def hear(self) -> list[Any]:
+    async def receive(self) -> list[Any]:
         await trio.testing.wait_all_tasks_blocked()
         data = self.rest + await self.other.receive_some()
         whole, _, self.rest = data.rpartition(b"\n")
@@ -135,12 +135,12 @@ class Broken(Counting):
 async def test_link_reads_events_and_writes_responses(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
-    await here.tell(request(7, "tools/call", CALL))
+    await here.send(request(7, "tools/call", CALL))
     assert [(event.id, event.method.name) for event in here.of(RequestReceived)] == [
         (7, "tools/call")
     ]
     here.answer(7)
-    assert await here.hear() == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
+    assert await here.receive() == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
 
 
 async def test_link_queued_messages_leave_in_one_write(nursery: trio.Nursery) -> None:
@@ -172,17 +172,17 @@ async def test_link_messages_queued_during_a_write_leave_in_the_next(nursery: tr
 async def test_link_end_of_input_does_not_stop_writing(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
-    await here.tell(request(1, "tools/call", CALL))
+    await here.send(request(1, "tools/call", CALL))
     await here.other.send_eof()
     await trio.testing.wait_all_tasks_blocked()
     assert here.read_ended
     assert here.conn.state is State.CLOSING
     here.answer(1)
-    assert await here.hear() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert await here.receive() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert not here.link.broken
 
 
-async def test_link_stop_reading(nursery: trio.Nursery) -> None:
+async def test_link_stop_reading_ends_reader_only(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
     here.link.stop_reading()
@@ -215,7 +215,7 @@ async def test_link_broken_stream_closes_the_connection(direction: str) -> None:
 async def test_link_broken_stream_ends_running_requests(nursery: trio.Nursery) -> None:
     here = Recorder()
     await here.start(nursery)
-    await here.tell(request(1, "tools/call", CALL))
+    await here.send(request(1, "tools/call", CALL))
     await here.other.aclose()
     await trio.testing.wait_all_tasks_blocked()
     assert here.of(RequestCancelled) == []  # the input has ended, but the client may still read
@@ -237,17 +237,17 @@ async def test_link_paused_stops_reading_until_answered(
 ) -> None:
     here = Recorder(limits=SMALL)
     await here.start(nursery)
-    await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2)))
+    await here.send(*(request(id, "tools/call", CALL) for id in (1, 2)))
     assert [event.id for event in here.of(RequestReceived)] == [1]
     assert repr(here.link).endswith(", paused>")
-    await here.tell(ping("late"))
+    await here.send(ping("late"))
     assert here.conn.queued() == 0
     here.answer(1)
-    heard = await here.hear()
-    assert [message["id"] for message in heard] == [1, "late"]
+    received = await here.receive()
+    assert [message["id"] for message in received] == [1, "late"]
     assert [event.id for event in here.of(RequestReceived)] == [1, 2]
     here.answer(2)
-    assert (await here.hear())[0]["id"] == 2
+    assert (await here.receive())[0]["id"] == 2
     assert "paused" not in repr(here.link)
 
 
@@ -257,12 +257,12 @@ async def test_link_paused_too_long_rejects_requests(
 ) -> None:
     here = Recorder(limits=SMALL)
     await here.start(nursery)
-    await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2, 3)), cancelled(1))
+    await here.send(*(request(id, "tools/call", CALL) for id in (1, 2, 3)), cancelled(1))
     mock_clock.jump(4.9)
     await trio.testing.wait_all_tasks_blocked()
     assert here.of(RequestCancelled) == []
     mock_clock.jump(0.2)
-    [refused] = await here.hear()
+    [refused] = await here.receive()
     assert (refused["id"], refused["error"]["code"]) == (3, -32000)
     assert [event.id for event in here.of(RequestCancelled)] == [1]
 
@@ -270,28 +270,28 @@ async def test_link_paused_too_long_rejects_requests(
 async def test_link_unread_responses_stop_reading(nursery: trio.Nursery) -> None:
     here = Recorder(limits=Limits(queued=1000))
     await here.start(nursery)
-    told = 0
+    sent = 0
 
-    async def tell_for_ever() -> None:
-        nonlocal told
+    async def send_for_ever() -> None:
+        nonlocal sent
         while True:
-            await here.other.send_all(b"".join(line(ping(told + n)) for n in range(100)))
-            told += 100
+            await here.other.send_all(b"".join(line(ping(sent + n)) for n in range(100)))
+            sent += 100
 
-    nursery.start_soon(tell_for_ever)
+    nursery.start_soon(send_for_ever)
     await trio.testing.wait_all_tasks_blocked()
     assert repr(here.link).endswith(", paused>")
     assert here.conn.queued() < 1100  # the writer may have as much again
-    stopped, heard = told, 0
-    while told == stopped:
-        heard += len(await here.hear())
-    assert heard > 1000
+    stopped, received = sent, 0
+    while sent == stopped:
+        received += len(await here.receive())
+    assert received > 1000
 
 
 async def test_link_end_of_input_during_a_pause_is_seen_afterwards(nursery: trio.Nursery) -> None:
     here = Recorder(limits=SMALL)
     await here.start(nursery)
-    await here.tell(*(request(id, "tools/call", CALL) for id in (1, 2)))
+    await here.send(*(request(id, "tools/call", CALL) for id in (1, 2)))
     await here.other.send_eof()
     await trio.testing.wait_all_tasks_blocked()
     assert not here.read_ended
@@ -316,17 +316,17 @@ async def test_link_timer_ends_an_unanswered_initialize(
     await trio.testing.wait_all_tasks_blocked()
     conn.open(trio.current_time())
 
-    asked: list[str] = []
+    methods: list[str] = []
 
     async def listen() -> None:
         async for data in other:
-            asked.extend(json.loads(each)["method"] for each in data.splitlines())
+            methods.extend(json.loads(each)["method"] for each in data.splitlines())
 
     async def asked_after(seconds: float) -> list[str]:
-        asked.clear()
+        methods.clear()
         mock_clock.jump(seconds)
         await trio.testing.wait_all_tasks_blocked()
-        return asked
+        return methods
 
     nursery.start_soon(listen)
     link.pump()
@@ -473,7 +473,7 @@ async def test_link_pump_survives_an_exception_of_on_event() -> None:
     assert len(taken) == 2
 
 
-async def test_link_repr() -> None:
+async def test_link_repr_shows_connection() -> None:
     here = Recorder()
     assert repr(here.link) == f"<Link {here.conn!r}>"
     here.link._abort()

@@ -31,8 +31,8 @@ def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
 async def received(chunks: Sequence[bytes]) -> tuple[list[tuple[str, bytes]], bytes]:
     """Return what a trace reports of these chunks, and what the reader gets."""
     ours, theirs = memory_pair()
-    told: list[tuple[str, bytes]] = []
-    stream = TracedStream(ours, lambda direction, line: told.append((direction, line)))
+    traced: list[tuple[str, bytes]] = []
+    stream = TracedStream(ours, lambda direction, line: traced.append((direction, line)))
     got = b""
     for chunk in chunks:
         await theirs.send_all(chunk)
@@ -40,23 +40,23 @@ async def received(chunks: Sequence[bytes]) -> tuple[list[tuple[str, bytes]], by
     await theirs.aclose()
     got += await stream.receive_some()
     await stream.aclose()
-    return told, got
+    return traced, got
 
 
 @given(st.lists(st.integers(0, len(CROSSED))))
 def test_trace_reports_lines_in_any_chunks(cuts: list[int]) -> None:
-    told, got = trio.run(received, pieces(CROSSED, cuts))
-    assert told == [("received", line) for line in LINES]
+    traced, got = trio.run(received, pieces(CROSSED, cuts))
+    assert traced == [("received", line) for line in LINES]
     assert got == CROSSED
 
 
 async def test_trace_reports_sent_lines_before_they_are_written() -> None:
     ours, theirs = memory_pair()
-    told: list[tuple[str, bytes]] = []
-    stream = TracedStream(ours, lambda direction, line: told.append((direction, line)))
+    traced: list[tuple[str, bytes]] = []
+    stream = TracedStream(ours, lambda direction, line: traced.append((direction, line)))
     await stream.wait_send_all_might_not_block()
     await stream.send_all(b'{"a":1}\n{"b":2}\n')
-    assert told == [("sent", b'{"a":1}'), ("sent", b'{"b":2}')]
+    assert traced == [("sent", b'{"a":1}'), ("sent", b'{"b":2}')]
     assert await theirs.receive_some() == b'{"a":1}\n{"b":2}\n'
     await stream.aclose()
     assert await theirs.receive_some() == b""
@@ -64,8 +64,8 @@ async def test_trace_reports_sent_lines_before_they_are_written() -> None:
 
 async def test_trace_reports_an_endless_line_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_trace, "_MAX_LINE", 5)
-    told, got = await received([b"123", b"456", b"789\n"])
-    assert told == [("received", b"123456"), ("received", b"789")]
+    traced, got = await received([b"123", b"456", b"789\n"])
+    assert traced == [("received", b"123456"), ("received", b"789")]
     assert got == b"123456789\n"
 
 
@@ -85,11 +85,11 @@ async def test_trace_that_raises_is_not_called_again(caplog: pytest.LogCaptureFi
 
 @pytest.mark.parametrize("version", ALL)
 async def test_trace_of_a_client_has_all_messages(version: str) -> None:
-    told: list[tuple[str, bytes]] = []
+    traced: list[tuple[str, bytes]] = []
     async with mcp_trio.connect(
-        mcp_trio.Server("silent"), versions=[version], trace=lambda *crossed: told.append(crossed)
+        mcp_trio.Server("silent"), versions=[version], trace=lambda *crossed: traced.append(crossed)
     ) as client:
         await client.ping()
-    assert [direction for direction, _ in told[:2]] == ["sent", "received"]
-    assert {direction for direction, line in told if b'"id":2' in line} == {"sent", "received"}
-    assert all(line.startswith(b"{") for _, line in told)
+    assert [direction for direction, _ in traced[:2]] == ["sent", "received"]
+    assert {direction for direction, line in traced if b'"id":2' in line} == {"sent", "received"}
+    assert all(line.startswith(b"{") for _, line in traced)

@@ -216,12 +216,12 @@ def test_warnings_too_many_drop_oldest() -> None:
 
 
 @pytest.mark.requirement("AU-1", "AU-3")
-@pytest.mark.parametrize(("server", "met", "url", "addresses"), PLACES)
+@pytest.mark.parametrize(("server", "server_address", "url", "addresses"), PLACES)
 def test_may_fetch_address_depends_on_server_address(
-    server: str, met: str | None, url: str, addresses: dict[str, bool]
+    server: str, server_address: str | None, url: str, addresses: dict[str, bool]
 ) -> None:
     auth = authorizer(server)
-    auth.set_server_address(met)
+    auth.set_server_address(server_address)
     assert {each: auth.may_fetch(url, each) for each in addresses} == addresses
 
 
@@ -581,7 +581,7 @@ def test_login_registration_error_is_reported_unchanged() -> None:
 def test_listen_prefers_port_of_last_login() -> None:
     place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
     ours, free = distinct_redirect_uri(place, AS), distinct_redirect_uri(anywhere, AS)
-    for stored, said, asked in (
+    for stored, redirect_uri, expected in (
         (ours, anywhere, ListenForRedirect(ours, any_port=True)),
         (place, anywhere, ListenForRedirect(ours, any_port=True)),
         (None, anywhere, ListenForRedirect(free, any_port=True)),
@@ -592,8 +592,8 @@ def test_listen_prefers_port_of_last_login() -> None:
         ("https://e.com/cb", anywhere, ListenForRedirect(free, any_port=True)),
     ):
         store = stored_tokens(redirect_uri=stored, refresh=None)
-        auth = loaded_authorizer(store, redirect_uri=said)
-        assert listen_step(challenged_flow(auth), store) == asked
+        auth = loaded_authorizer(store, redirect_uri=redirect_uri)
+        assert listen_step(challenged_flow(auth), store) == expected
 
 
 CIMD = "https://app.example.com/client.json"
@@ -675,19 +675,19 @@ def test_login_failed_with_stored_registration_deletes_it(
 
 def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> ListenForRedirect:
     """Return the `ListenForRedirect` step of a flow, which then fails."""
-    asked: list[ListenForRedirect] = []
+    steps: list[ListenForRedirect] = []
 
     def until_it_listens() -> Generator[Any, Any, None]:
         reply: Any = None
         while True:
             step = flow.send(reply)
             if isinstance(step, ListenForRedirect):
-                asked.append(step)
+                steps.append(step)
                 flow.throw(AuthRequired("nobody is there"))
             reply = yield step
 
     assert str(play_to_failure(until_it_listens(), discovery(), store)) == "nobody is there"
-    return asked[0]
+    return steps[0]
 
 
 @pytest.mark.requirement("AT-6")
@@ -804,14 +804,14 @@ def test_step_ups_are_counted_per_operation() -> None:
         loaded_authorizer(stored_tokens(requested_scopes=("s",)), client_id="test-client-id"),
         stored_tokens(),
     )
-    asked = "s"
+    scope = "s"
     script: Script = []
     for number in range(MAX_STEP_UPS):
         script += [(mcp(f"Bearer t{number + 1}", "x"), forbidden(f"x{number}"))]
         if not number:
             script += discovery()
-        asked += f" x{number}"
-        script += login(f"t{number + 2}", scope=asked)
+        scope += f" x{number}"
+        script += login(f"t{number + 2}", scope=scope)
     script += [(mcp("Bearer t4", "x"), forbidden("x4"))]
     failure = play_to_failure(request(auth, "x"), script, store)
     assert isinstance(failure, AuthRequired)
@@ -819,7 +819,7 @@ def test_step_ups_are_counted_per_operation() -> None:
     assert "still refuses x after the scopes it wants (x4)" in str(failure)
     more: Script = [
         (mcp("Bearer t4", "y"), forbidden("y0")),
-        *login("t5", scope=f"{asked} y0"),
+        *login("t5", scope=f"{scope} y0"),
         (mcp("Bearer t5"), OK),
     ]
     play(request(auth, "y"), more, store)
@@ -958,7 +958,7 @@ def test_insufficient_scope_without_token_leads_to_login() -> None:
 
 @pytest.mark.requirement("AF-6", "AF-7")
 @pytest.mark.parametrize(
-    ("members", "challenge", "published", "asked"),
+    ("members", "challenge", "published", "expected_scope"),
     [
         ({}, "c", ["p"], "c"),
         ({}, None, ["p", "q"], "p q"),
@@ -969,13 +969,13 @@ def test_insufficient_scope_without_token_leads_to_login() -> None:
     ],
 )
 def test_login_scopes_combine_stored_profile_and_challenge(
-    members: dict[str, Any], challenge: str | None, published: list[str], asked: str | None
+    members: dict[str, Any], challenge: str | None, published: list[str], expected_scope: str | None
 ) -> None:
     script: Script = [
         (mcp(None), unauthorized(scope=challenge)),
         *discovery(resource(scopes_supported=published), server(scopes_supported=["zzz"])),
         (posted(f"{AS}/register"), registered()),
-        *login("t1", scope=asked),
+        *login("t1", scope=expected_scope),
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer(**members)), script)
@@ -983,7 +983,7 @@ def test_login_scopes_combine_stored_profile_and_challenge(
 
 @pytest.mark.requirement("AT-3")
 @pytest.mark.parametrize(
-    ("members", "challenge", "known", "asked"),
+    ("members", "challenge", "known", "expected_scope"),
     [
         ({}, "c", ["offline_access"], "c offline_access"),
         ({}, "c", ["c"], "c"),
@@ -994,13 +994,16 @@ def test_login_scopes_combine_stored_profile_and_challenge(
     ],
 )
 def test_login_offline_access_requested_if_supported(
-    members: dict[str, Any], challenge: str | None, known: list[str] | None, asked: str | None
+    members: dict[str, Any],
+    challenge: str | None,
+    known: list[str] | None,
+    expected_scope: str | None,
 ) -> None:
     script: Script = [
         (mcp(None), unauthorized(scope=challenge)),
         *discovery(metadata=server(scopes_supported=known)),
         (posted(f"{AS}/register"), registered()),
-        *login("t1", scope=asked),
+        *login("t1", scope=expected_scope),
         (mcp("Bearer t1"), OK),
     ]
     play(session(authorizer(**members)), script)

@@ -15,6 +15,7 @@ from mcp_core.auth.client._callback import (
     authorization_url,
     code_challenge,
     new_authorization_request,
+    new_secret,
     read_callback,
 )
 from tests.core.auth.play import AS, MCP, REDIRECT, Entropy, authority
@@ -50,14 +51,14 @@ def test_authorization_request_without_s256_fails(methods: list[str] | None) -> 
         )
 
 
-def asked(scopes: tuple[str, ...] = (), **more: Any) -> tuple[str, dict[str, str]]:
+def built_url(scopes: tuple[str, ...] = (), **more: Any) -> tuple[str, dict[str, str]]:
     url = authorization_url(authority(**more), PENDING, "client id", scopes, allow_loopback=True)
     return url, dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
 
 
 @pytest.mark.requirement("AF-3", "AF-5")
 def test_authorization_url_has_all_parameters() -> None:
-    url, query = asked(("a", "b c"))
+    url, query = built_url(("a", "b c"))
     assert query == {
         "response_type": "code",
         "client_id": "client id",
@@ -74,12 +75,12 @@ def test_authorization_url_has_all_parameters() -> None:
 
 @pytest.mark.requirement("AF-6", "AT-3")
 def test_authorization_url_scope_and_prompt_are_optional() -> None:
-    assert "scope" not in asked()[1]
-    assert asked(("a", "offline_access"))[1]["prompt"] == "consent"
+    assert "scope" not in built_url()[1]
+    assert built_url(("a", "offline_access"))[1]["prompt"] == "consent"
 
 
 def test_authorization_url_keeps_query_of_endpoint() -> None:
-    url, query = asked(authorization_endpoint=f"{AS}/authorize?tenant=1")
+    url, query = built_url(authorization_endpoint=f"{AS}/authorize?tenant=1")
     assert url.startswith(f"{AS}/authorize?tenant=1&response_type=code&")
     assert query["tenant"] == "1"
 
@@ -98,14 +99,14 @@ def test_authorization_url_conflicting_query_fails(name: str) -> None:
         with pytest.raises(
             AuthorizationFailed, match=rf"already sets parameters of a login \({name}\)"
         ):
-            asked(authorization_endpoint=f"{AS}/authorize{query}")
+            built_url(authorization_endpoint=f"{AS}/authorize{query}")
 
 
 def test_authorization_url_without_endpoint_fails() -> None:
     with pytest.raises(
         AuthorizationFailed, match="has no authorization endpoint, so a browser cannot log in"
     ):
-        asked(authorization_endpoint=None)
+        built_url(authorization_endpoint=None)
 
 
 @pytest.mark.requirement("AU-4")
@@ -117,7 +118,7 @@ def test_authorization_url_unusable_endpoint_fails(endpoint: str) -> None:
     with pytest.raises(
         AuthorizationFailed, match="authorization_endpoint of the authorization server"
     ):
-        asked(authorization_endpoint=endpoint)
+        built_url(authorization_endpoint=endpoint)
 
 
 GOOD: list[tuple[str, bool]] = [
@@ -250,3 +251,17 @@ def test_callback_any_text_raises_authorization_failed_only(callback: str) -> No
     is_callback_for(BROWSE, callback)
     with pytest.raises(AuthorizationFailed):
         read_callback(callback, PENDING, iss_required=True)
+
+
+# -- PKCE ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("AF-1", "AF-2")
+def test_code_challenge_equals_example_of_rfc_7636() -> None:
+    verifier = Secret("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+    assert code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+
+def test_new_secret_has_256_bits() -> None:
+    secret = new_secret(lambda size: b"\xfb" * size)
+    assert secret.reveal() == "-_v7" * 10 + "-_s"

@@ -96,7 +96,9 @@ DEMANDS: list[tuple[list[str], AuthChallenge]] = [
 
 
 @pytest.mark.parametrize(("values", "demand"), DEMANDS)
-def test_parse_auth_challenge_table(values: list[str], demand: AuthChallenge) -> None:
+def test_parse_auth_challenge_returns_challenges_of_table(
+    values: list[str], demand: AuthChallenge
+) -> None:
     assert parse_auth_challenge(values) == demand
 
 

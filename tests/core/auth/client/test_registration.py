@@ -79,7 +79,7 @@ def test_identity_order_follows_specification(
 
 @pytest.mark.requirement("AQ-1", "AQ-2")
 @pytest.mark.parametrize(
-    ("redirect_uri", "told"),
+    ("redirect_uri", "shown_uri"),
     [
         (REDIRECT, REDIRECT),
         ("http://127.0.0.1:0/callback", "http://127.0.0.1/callback (at any port)"),
@@ -87,13 +87,14 @@ def test_identity_order_follows_specification(
     ],
 )
 def test_identity_without_registration_endpoint_requires_manual_one(
-    redirect_uri: str, told: str
+    redirect_uri: str, shown_uri: str
 ) -> None:
     server = authority(registration_endpoint=None).metadata
     ours = profile(redirect_uri=redirect_uri)
     flow = identify(ours, server, redirect_uri=REDIRECT, scopes=(), now=1000.0)
     with pytest.raises(
-        AuthRequired, match=re.escape(f"with the redirect URI {told}, and set the client_id (and")
+        AuthRequired,
+        match=re.escape(f"with the redirect URI {shown_uri}, and set the client_id (and"),
     ):
         play(flow, [])
 
@@ -138,7 +139,7 @@ def test_identity_preregistered_authentication_method(
 
 @pytest.mark.requirement("AQ-10", "AQ-6", "AQ-8", "AQ-9")
 @pytest.mark.parametrize(
-    ("supported", "asked", "given", "method"),
+    ("supported", "configured", "given", "method"),
     [
         ([NONE, BASIC], NONE, None, NONE),
         ([BASIC, POST], BASIC, None, BASIC),
@@ -149,8 +150,8 @@ def test_identity_preregistered_authentication_method(
         ([BASIC], BASIC, NONE, NONE),
     ],
 )
-def test_registration_request_and_authentication_method(
-    supported: list[str] | None, asked: str, given: str | None, method: str
+def test_registration_request_declares_authentication_method(
+    supported: list[str] | None, configured: str, given: str | None, method: str
 ) -> None:
     expected = posted(
         REGISTER,
@@ -159,7 +160,7 @@ def test_registration_request_and_authentication_method(
         application_type="native",
         grant_types=["authorization_code", "refresh_token"],
         response_types=["code"],
-        token_endpoint_auth_method=asked,
+        token_endpoint_auth_method=configured,
         scope="a b",
     )
     script: Script = [(expected, registered(token_endpoint_auth_method=given))]
@@ -341,7 +342,7 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
 
 
 @pytest.mark.parametrize(
-    ("members", "held", "identity"),
+    ("members", "stored", "identity"),
     [
         ({"client_id": "c"}, tokens("c"), ClientIdentity("c", NONE)),
         ({"client_id": "c"}, tokens("d", POST), None),
@@ -352,9 +353,9 @@ def tokens(client_id: str, method: str | None = None) -> Tokens:
     ],
 )
 def test_known_identity_of_tokens_table(
-    members: dict[str, Any], held: Tokens | None, identity: ClientIdentity | None
+    members: dict[str, Any], stored: Tokens | None, identity: ClientIdentity | None
 ) -> None:
-    assert known_identity(profile(**members), authority(**SUPPORTED).metadata, held) == identity
+    assert known_identity(profile(**members), authority(**SUPPORTED).metadata, stored) == identity
 
 
 def test_identity_repr_shows_no_secret() -> None:

@@ -305,7 +305,7 @@ def test_proof_nonce_is_shared_by_processes_with_same_key() -> None:
         ("https://[::1/", "https://[::1/", False),
     ],
 )
-def test_same_url_table(one: str, other: str, same: bool) -> None:
+def test_same_url_compares_as_in_table(one: str, other: str, same: bool) -> None:
     assert same_url(one, other) is same
     assert same_url(other, one) is same
 

@@ -55,7 +55,7 @@ def test_grant_introspected_without_expiry_is_accepted() -> None:
 
 
 def test_grant_principals_are_unique() -> None:
-    said: list[dict[str, Any]] = [
+    claim_sets: list[dict[str, Any]] = [
         {"sub": "x"},
         {"client_id": "x"},
         {"sub": "client:x"},
@@ -71,7 +71,7 @@ def test_grant_principals_are_unique() -> None:
             require_expiry=False,
         ).principal
         for issuer in (ISSUER, f"{ISSUER}/tenant")
-        for index, claims in enumerate(said)
+        for index, claims in enumerate(claim_sets)
     }
     # The same user with another client is the same principal.
     assert found[ISSUER, 0] == found[ISSUER, 3]

@@ -35,7 +35,9 @@ def verifier(**options: Any) -> IntrospectionVerifier:
     return IntrospectionVerifier(ISSUER, RESOURCE, **given)
 
 
-def says(answer: Any = None, status: int = 200, **claims: Any) -> list[tuple[str, HttpResponse]]:
+def responses(
+    answer: Any = None, status: int = 200, **claims: Any
+) -> list[tuple[str, HttpResponse]]:
     body = (
         answer
         if isinstance(answer, bytes)
@@ -73,16 +75,16 @@ def test_introspection_any_token_is_one_form_field(token: str) -> None:
 
 @pytest.mark.requirement("AR-11")
 def test_introspection_active_token_gives_grant() -> None:
-    found = grant(says())
+    found = grant(responses())
     assert found.principal == f"{ISSUER}#sub:alice"
     assert found.client_id == "app"
     assert found.scopes == {"files:read", "files:write"}
     assert found.expires_at == NOW + 600
-    assert grant(says(exp=None, iss=ISSUER, nbf=None, client_id=None)).expires_at is None
+    assert grant(responses(exp=None, iss=ISSUER, nbf=None, client_id=None)).expires_at is None
     assert grant(
-        says(json.dumps({"active": True, "aud": [RESOURCE], "sub": "bob"}).encode())
+        responses(json.dumps({"active": True, "aud": [RESOURCE], "sub": "bob"}).encode())
     ).principal.endswith("bob")
-    assert grant(says(cnf={"jkt": "thumb"}, token_type="DPoP")).jkt == "thumb"
+    assert grant(responses(cnf={"jkt": "thumb"}, token_type="DPoP")).jkt == "thumb"
 
 
 @pytest.mark.requirement("AR-1", "AR-11")
@@ -126,14 +128,14 @@ def test_introspection_active_token_gives_grant() -> None:
 def test_introspection_other_responses_deny_or_unavailable(
     answer: bytes, words: str | None
 ) -> None:
-    asked = verifier()
+    introspector = verifier()
     for _ in range(2):  # it is not cached
         if words is None:
             with pytest.raises(VerifierUnavailable, match="did not answer as RFC 7662 says"):
-                grant(says(answer), by=asked)
+                grant(responses(answer), by=introspector)
         else:
             with pytest.raises(InvalidToken, match=words) as caught:
-                grant(says(answer), by=asked)
+                grant(responses(answer), by=introspector)
             assert "canary" not in str(caught.value)
 
 
@@ -156,59 +158,59 @@ def test_introspection_no_response_is_unavailable(reply: Any, words: str) -> Non
 
 
 def test_introspection_active_result_is_cached() -> None:
-    asked = verifier(cache_seconds=30)
-    first = grant(says(), by=asked)
+    introspector = verifier(cache_seconds=30)
+    first = grant(responses(), by=introspector)
     for later in (0.0, 1.0, 29.9):
-        assert grant([], NOW + later, by=asked) is first
-    assert grant(says(scope="less"), NOW + 30, by=asked).scopes == {"less"}
-    assert run_with_replies(asked.verify(TOKEN + "x", NOW + 31), says(scope="other")).scopes == {
-        "other"
-    }
-    assert grant([], NOW + 31, by=asked).scopes == {"less"}
-    assert repr(asked) == f"<IntrospectionVerifier of {ISSUER}, 2 tokens remembered>"
+        assert grant([], NOW + later, by=introspector) is first
+    assert grant(responses(scope="less"), NOW + 30, by=introspector).scopes == {"less"}
+    assert run_with_replies(
+        introspector.verify(TOKEN + "x", NOW + 31), responses(scope="other")
+    ).scopes == {"other"}
+    assert grant([], NOW + 31, by=introspector).scopes == {"less"}
+    assert repr(introspector) == f"<IntrospectionVerifier of {ISSUER}, 2 tokens remembered>"
 
 
 def test_introspection_cache_ends_at_token_expiry() -> None:
-    asked = verifier(cache_seconds=30)
-    grant(says(exp=NOW + 5), by=asked)
-    assert grant([], NOW + 20, by=asked).expires_at == NOW + 5  # within the leeway
+    introspector = verifier(cache_seconds=30)
+    grant(responses(exp=NOW + 5), by=introspector)
+    assert grant([], NOW + 20, by=introspector).expires_at == NOW + 5  # within the leeway
     strict = verifier(cache_seconds=30, leeway=0)
-    grant(says(exp=NOW + 5), by=strict)
+    grant(responses(exp=NOW + 5), by=strict)
     with pytest.raises(InvalidToken, match="has expired"):
         grant([], NOW + 5, by=strict)
 
 
 def test_introspection_clock_set_back_discards_cache() -> None:
-    asked = verifier()
-    grant(says(), by=asked)
-    assert grant(says(scope="x"), NOW - 1, by=asked).scopes == {"x"}
+    introspector = verifier()
+    grant(responses(), by=introspector)
+    assert grant(responses(scope="x"), NOW - 1, by=introspector).scopes == {"x"}
 
 
 def test_introspection_cache_full_drops_least_recently_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_introspection, "_MAX_CACHED", 3)
-    asked = verifier()
+    introspector = verifier()
     for index in range(5):
-        run_with_replies(asked.verify(f"t{index}", NOW), says())
-    assert "3 tokens" in repr(asked)
-    assert run_without_steps(asked.verify("t4", NOW)).client_id == "app"
-    assert run_without_steps(asked.verify("t2", NOW)).client_id == "app"
-    run_with_replies(asked.verify("t1", NOW), says(scope="asked again"))
+        run_with_replies(introspector.verify(f"t{index}", NOW), responses())
+    assert "3 tokens" in repr(introspector)
+    assert run_without_steps(introspector.verify("t4", NOW)).client_id == "app"
+    assert run_without_steps(introspector.verify("t2", NOW)).client_id == "app"
+    run_with_replies(introspector.verify("t1", NOW), responses(scope="asked again"))
 
 
 def test_introspection_concurrent_flows_of_one_token_share_the_fetch() -> None:
-    asked = verifier()
-    flows = [asked.verify(TOKEN, NOW) for _ in range(3)]
+    introspector = verifier()
+    flows = [introspector.verify(TOKEN, NOW) for _ in range(3)]
     steps = [next(flow) for flow in flows]
     assert all(step is steps[0] for step in steps)
-    assert next(asked.verify("another", NOW)) is not steps[0]
+    assert next(introspector.verify("another", NOW)) is not steps[0]
     flows.pop().close()
     for flow in flows:
         with pytest.raises(StopIteration) as stop:
-            flow.send(says()[0][1])
+            flow.send(responses()[0][1])
         assert stop.value.value.client_id == "app"
-    assert asked._steps == {}
+    assert introspector._steps == {}
     # A response is for the flows that waited for it, not for later ones.
     assert next(verifier().verify(TOKEN, NOW)) is not steps[0]
 
@@ -217,36 +219,36 @@ def test_introspection_flood_of_unknown_tokens_spares_known_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_introspection, "_MAX_UNKNOWN", 2)
-    asked = verifier(cache_seconds=30)
-    grant(says(), by=asked)
-    flood = [asked.verify(f"unknown-{index}", NOW + 60) for index in range(5)]
+    introspector = verifier(cache_seconds=30)
+    grant(responses(), by=introspector)
+    flood = [introspector.verify(f"unknown-{index}", NOW + 60) for index in range(5)]
     for flow in flood[:2]:
         next(flow)
     for flow in flood[2:]:
         with pytest.raises(VerifierUnavailable, match="too many unknown tokens"):
             next(flow)
-    assert grant(says(scope="again"), NOW + 60, by=asked).scopes == {"again"}
+    assert grant(responses(scope="again"), NOW + 60, by=introspector).scopes == {"again"}
     # A known token stays known if it could not be introspected, and no longer if it is revoked.
     with pytest.raises(VerifierUnavailable):
-        grant([(ENDPOINT, NO_REPLY)], NOW + 100, by=asked)
+        grant([(ENDPOINT, NO_REPLY)], NOW + 100, by=introspector)
     with pytest.raises(InvalidToken, match="not active"):
-        grant(says(b'{"active":false}'), NOW + 100, by=asked)
+        grant(responses(b'{"active":false}'), NOW + 100, by=introspector)
     with pytest.raises(VerifierUnavailable, match="too many unknown tokens"):
-        grant(says(), NOW + 100, by=asked)
+        grant(responses(), NOW + 100, by=introspector)
     # Places are free again once the flows have ended.
     flood[0].close()
     with pytest.raises(InvalidToken):
-        flood[1].send(says(b'{"active":false}')[0][1])
-    assert asked._unknown == 0
-    assert grant(says(), NOW + 100, by=asked).client_id == "app"
+        flood[1].send(responses(b'{"active":false}')[0][1])
+    assert introspector._unknown == 0
+    assert grant(responses(), NOW + 100, by=introspector).client_id == "app"
 
 
-def test_introspection_repr_and_cache_hide_token() -> None:
-    asked = verifier()
-    grant(says(), by=asked)
-    assert "canary" not in repr(asked)
-    assert "canary" not in repr(next(asked.verify("canary-2", NOW)))
-    assert TOKEN.encode() not in b"".join(asked._cache)
+def test_introspection_token_is_hidden_in_repr_and_cache() -> None:
+    introspector = verifier()
+    grant(responses(), by=introspector)
+    assert "canary" not in repr(introspector)
+    assert "canary" not in repr(next(introspector.verify("canary-2", NOW)))
+    assert TOKEN.encode() not in b"".join(introspector._cache)
 
 
 @pytest.mark.parametrize(

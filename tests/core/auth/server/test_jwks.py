@@ -87,20 +87,20 @@ def test_jwks_first_token_fetches_once() -> None:
 def test_jwks_unknown_key_fetches_every_half_minute() -> None:
     """The other tokens get 503, and the time to wait."""
     keys = published()
-    asked: list[float] = []
+    fetched_at: list[float] = []
     waits: dict[int, float] = {}
     for seconds in range(120):
         flow = keys.find_key(BY_RSA, NOW + seconds)
         try:
             step = next(flow)
             assert isinstance(step, Fetch)
-            asked.append(seconds)
+            fetched_at.append(seconds)
             flow.send(OLD)
         except VerifierUnavailable as exc:
             waits[seconds] = exc.retry_after
         except InvalidToken:
             continue
-    assert asked == [0, 1, 2, 31, 61, 91]
+    assert fetched_at == [0, 1, 2, 31, 61, 91]
     assert waits[3] == pytest.approx(27)
     assert waits[29] == pytest.approx(1)
     assert run_without_steps(keys.find_key(BY_EC, NOW + 120)).kid == "ec"
@@ -250,7 +250,7 @@ def test_jwks_first_flow_closed_others_get_reply() -> None:
 
 def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
     keys = published(None)
-    asked = []
+    fetched_at = []
     for tenths in range(300):
         flow = keys.find_key(BY_EC, NOW + tenths / 10)
         try:
@@ -258,9 +258,9 @@ def test_jwks_closed_flows_do_not_cause_more_fetches() -> None:
         except VerifierUnavailable:
             continue
         else:
-            asked.append(tenths)
+            fetched_at.append(tenths)
             flow.close()
-    assert asked == [0, 100, 200]
+    assert fetched_at == [0, 100, 200]
 
 
 def test_jwks_reply_after_fetch_ended_is_ignored() -> None:

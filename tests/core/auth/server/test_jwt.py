@@ -246,14 +246,14 @@ def test_jwt_valid_token_gives_grant(changes: dict[str, Any], wanted: dict[str, 
 
 
 def test_jwt_escaped_slash_in_claim_name_is_accepted() -> None:
-    said = (
+    payload = (
         '{"iss":"https:\\/\\/as.example.com","aud":"https:\\/\\/mcp.example.com\\/mcp",'
         '"sub":"a","exp":1800000100,"https:\\/\\/x":1}'
     )
     assert (
-        run_without_steps(VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, said), NOW)).claims[
-            "https://x"
-        ]
+        run_without_steps(
+            VERIFIER.verify(forge({"alg": "ES256", "kid": "ec"}, payload), NOW)
+        ).claims["https://x"]
         == 1
     )
 
@@ -337,8 +337,8 @@ def test_jwt_verifier_without_audience_raises(audience: Any) -> None:
 def test_jwt_audience_host_only_ignores_trailing_slash() -> None:
     for name in ("https://mcp.example.com", "https://mcp.example.com/"):
         verifier = JwtVerifier(ISSUER, name, jwks=JWKS)
-        for said in ("https://mcp.example.com", "https://mcp.example.com/"):
-            assert run_without_steps(verifier.verify(token(aud=said), NOW)).client_id == "app"
+        for audience in ("https://mcp.example.com", "https://mcp.example.com/"):
+            assert run_without_steps(verifier.verify(token(aud=audience), NOW)).client_id == "app"
         assert "another audience" in refusal(verifier, token(aud="https://mcp.example.com//"))
         assert "another audience" in refusal(verifier, token(aud=RESOURCE))
 

@@ -304,10 +304,10 @@ def test_admit_introspects_opaque_token() -> None:
             ISSUER, RESOURCE, endpoint=endpoint, client_id="me", client_secret="x"
         )
     )
-    said = HttpResponse(
+    response = HttpResponse(
         200, [], json.dumps({"active": True, "aud": RESOURCE, "sub": "alice"}).encode()
     )
-    grant = run_with_replies(by.admit(b"POST", b"/mcp", [bearer()], NOW), [(endpoint, said)])
+    grant = run_with_replies(by.admit(b"POST", b"/mcp", [bearer()], NOW), [(endpoint, response)])
     assert isinstance(grant, Grant)
 
 
@@ -432,16 +432,16 @@ class LeakyVerifier:
     ],
 )
 def test_admit_verifier_exception_with_token_is_redacted(verifier: Any, kind: str) -> None:
-    told = f"the verifier raised {kind}, whose text is left out: the token is in it"
+    reason = f"the verifier raised {kind}, whose text is left out: the token is in it"
     if kind in ("InvalidToken", "VerifierUnavailable"):
         refusal = admit_head(guard(verifier), bearer(CANARY))
         assert isinstance(refusal, AuthDenial)
-        assert refusal.reason == told
+        assert refusal.reason == reason
         assert CANARY not in repr(refusal)
     else:
         with pytest.raises(RuntimeError) as caught:
             admit_head(guard(verifier), bearer(CANARY))
-        assert str(caught.value) == told
+        assert str(caught.value) == reason
         assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
@@ -655,10 +655,10 @@ def test_admit_post_leaves_scopes_to_check() -> None:
 @pytest.mark.requirement("AR-8")
 def test_check_satisfies_accepts_implied_scopes() -> None:
     def satisfies(granted: frozenset[str], scope: str) -> bool:
-        asked.append(scope)
+        calls.append(scope)
         return scope in granted or "admin" in granted or f"{scope.partition(':')[0]}:*" in granted
 
-    asked: list[str] = []
+    calls: list[str] = []
     by = guard(
         scopes=["base"],
         tool_scopes={"rm": ["files:write"], "ls": ["files:read"]},
@@ -668,7 +668,7 @@ def test_check_satisfies_accepts_implied_scopes() -> None:
     assert by.check(Grant("me", scopes=frozenset({"admin"})), "tools/call", rm) is None
     assert by.check(Grant("me", scopes=frozenset({"base", "files:*"})), "tools/call", ls) is None
     assert by.check(Grant("me", scopes=frozenset({"base", "mail:*"})), "tools/call", ls) is not None
-    assert asked == ["base", "files:write", "base", "files:read", "base", "files:read"]
+    assert calls == ["base", "files:write", "base", "files:read", "base", "files:read"]
 
 
 def test_check_unwritable_scope_is_missing_but_not_challenged() -> None:
@@ -855,7 +855,7 @@ def test_resource_metadata_paths_table(resource: str, paths: tuple[str, ...]) ->
     assert challenge.endswith(f'{paths[0]}"')
 
 
-def test_resource_metadata_document() -> None:
+def test_resource_metadata_document_has_all_members() -> None:
     assert json.loads(guard().metadata()) == {
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],

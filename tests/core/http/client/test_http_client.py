@@ -42,11 +42,11 @@ def test_response_to_unknown_call_is_ignored() -> None:
 
 
 def test_on_message_option_gets_each_message() -> None:
-    heard: list[bytes] = []
-    net = Net(E, options=HttpClientOptions(on_message=heard.append))
+    received: list[bytes] = []
+    net = Net(E, options=HttpClientOptions(on_message=received.append))
     net.open()
     net.answer(net.call(), result(1, {}))
-    assert heard == [b'{"jsonrpc":"2.0","id":1,"result":{}}']
+    assert received == [b'{"jsonrpc":"2.0","id":1,"result":{}}']
 
 
 def test_queued_counts_messages_until_driver_takes_them() -> None:

@@ -297,9 +297,9 @@ def test_server_request_on_stream_is_answered_by_post() -> None:
     id, call = send_call(net)
     net.start_response(call)
     net.send_body(call, event(request("q", "roots/list")))
-    asked = net.event()
-    assert isinstance(asked, RequestReceived)
-    assert asked.related == id
+    requests = net.event()
+    assert isinstance(requests, RequestReceived)
+    assert requests.related == id
     net.conn.send_result("q", t.ListRootsResult(roots=[]))
     answer = net.call()
     assert (posted_message(answer)["id"], answer.brief, answer.idempotent) == ("q", True, True)

@@ -66,7 +66,7 @@ def open_legacy(endpoint: str = "/messages?session=1", **config: Any) -> tuple[N
 @pytest.mark.requirement("PROBE-6", "PROBE-7", "SSE-3", "SSE-6")
 @pytest.mark.parametrize("versions", [(A,), (A, D), (A, C, D, E)])
 @pytest.mark.parametrize("status", [400, 404, 405])
-def test_http_sse_handshake_and_conversation(versions: tuple[str, ...], status: int) -> None:
+def test_http_sse_handshake_precedes_messages(versions: tuple[str, ...], status: int) -> None:
     net, first, get = rejected_handshake(*versions, status=status)
     assert (get.head.method, get.head.target, get.long_lived) == (b"GET", b"/base/sse", True)
     assert header(get, "accept") == "text/event-stream"

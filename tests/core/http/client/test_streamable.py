@@ -618,7 +618,7 @@ def test_session_lost_is_renegotiated_and_calls_repeated() -> None:
     net = open_client(D, stream=True)
     lost, streaming = send_call(net)
     net.start_response(streaming)
-    asked, call = send_call(net, "tools/list")
+    requests, call = send_call(net, "tools/list")
     waiting, third = send_call(net)
     net.answer(
         call,
@@ -632,7 +632,7 @@ def test_session_lost_is_renegotiated_and_calls_repeated() -> None:
     assert net.dropped == [3, streaming.key]
     later = net.conn.send_request("tools/list")
     again = answer_handshake_again(net)
-    assert [posted_message(each)["id"] for each in again] == [asked, later]
+    assert [posted_message(each)["id"] for each in again] == [requests, later]
     assert {header(each, "mcp-session-id") for each in again} == {"two"}
     assert isinstance(net.event(), PeerReady)
     # A call in flight in the old session gets its own 404, and is then sent again.
@@ -647,7 +647,7 @@ def test_session_lost_is_renegotiated_and_calls_repeated() -> None:
                 LIST if posted_message(each)["method"] == "tools/list" else CONTENT,
             ),
         )
-    assert [seen.id for seen in net.events()] == [asked, later, waiting]
+    assert [seen.id for seen in net.events()] == [requests, later, waiting]
     assert net.http.idle
 
 

@@ -156,7 +156,7 @@ def a_notification(method: str) -> Outgoing:
 RESPONSE = Outgoing(b"{}", MessageKind.RESPONSE, "q")
 
 
-def transport() -> tuple[FakeHost, PlainTransport]:
+def new_transport() -> tuple[FakeHost, PlainTransport]:
     host = FakeHost()
     return host, PlainTransport(host)
 
@@ -235,96 +235,96 @@ def test_custom_method_has_no_step() -> None:
 
 
 def test_transport_holds_all_messages_behind_initialized() -> None:
-    host, way = transport()
-    way.send(a_notification("notifications/initialized"), 0.0)
-    way.send(a_request("tools/list"), 0.0)
-    way.send(RESPONSE, 0.0)
-    assert way.methods == ["notifications/initialized"]
-    assert way.queued == 4
-    assert host.deadlines[way] == 10.0
-    way.send_waiting(1.0)
-    assert way.queued == 4
-    way.posts[0].response_started(Head(202, []), 1.0)
-    way.send_waiting(1.0)
-    assert way.methods == ["notifications/initialized", "tools/list", ""]
-    assert way.queued == 0
-    assert way not in host.deadlines
+    host, transport = new_transport()
+    transport.send(a_notification("notifications/initialized"), 0.0)
+    transport.send(a_request("tools/list"), 0.0)
+    transport.send(RESPONSE, 0.0)
+    assert transport.methods == ["notifications/initialized"]
+    assert transport.queued == 4
+    assert host.deadlines[transport] == 10.0
+    transport.send_waiting(1.0)
+    assert transport.queued == 4
+    transport.posts[0].response_started(Head(202, []), 1.0)
+    transport.send_waiting(1.0)
+    assert transport.methods == ["notifications/initialized", "tools/list", ""]
+    assert transport.queued == 0
+    assert transport not in host.deadlines
 
 
 def test_transport_failed_initialized_releases_held_messages() -> None:
-    _, way = transport()
-    way.send(a_notification("notifications/initialized"), 0.0)
-    way.send(a_request("tools/list"), 0.0)
-    way.posts[0].fail_connection_lost(None, 1.0)
-    way.send_waiting(1.0)
-    assert way.methods == ["notifications/initialized", "tools/list"]
+    _, transport = new_transport()
+    transport.send(a_notification("notifications/initialized"), 0.0)
+    transport.send(a_request("tools/list"), 0.0)
+    transport.posts[0].fail_connection_lost(None, 1.0)
+    transport.send_waiting(1.0)
+    assert transport.methods == ["notifications/initialized", "tools/list"]
 
 
 def test_transport_holds_requests_behind_set_level_until_result() -> None:
     """Response headers are not enough: the server may send them before it parses the request."""
-    host, way = transport()
+    host, transport = new_transport()
     host.fake.pending = {1}
-    way.send(a_request("logging/setLevel"), 0.0)
-    way.send(a_request("tools/list", 2), 0.0)
-    way.send(RESPONSE, 0.0)
-    way.send(a_notification("notifications/roots/list_changed"), 0.0)
-    way.send_waiting(0.0)
-    assert way.methods == ["logging/setLevel", "notifications/roots/list_changed", ""]
-    way.posts[0].response_started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
-    way.send_waiting(0.0)
-    assert len(way.posts) == 3
+    transport.send(a_request("logging/setLevel"), 0.0)
+    transport.send(a_request("tools/list", 2), 0.0)
+    transport.send(RESPONSE, 0.0)
+    transport.send(a_notification("notifications/roots/list_changed"), 0.0)
+    transport.send_waiting(0.0)
+    assert transport.methods == ["logging/setLevel", "notifications/roots/list_changed", ""]
+    transport.posts[0].response_started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
+    transport.send_waiting(0.0)
+    assert len(transport.posts) == 3
     host.fake.pending.clear()
-    way.send_waiting(0.0)
-    assert way.methods[3:] == ["tools/list"]
+    transport.send_waiting(0.0)
+    assert transport.methods[3:] == ["tools/list"]
 
 
 def test_transport_held_set_level_holds_later_requests_again() -> None:
-    host, way = transport()
-    way.send(a_notification("notifications/initialized"), 0.0)
-    way.send(a_request("logging/setLevel"), 0.0)
-    way.send(a_request("tools/list", 2), 0.0)
+    host, transport = new_transport()
+    transport.send(a_notification("notifications/initialized"), 0.0)
+    transport.send(a_request("logging/setLevel"), 0.0)
+    transport.send(a_request("tools/list", 2), 0.0)
     host.fake.pending = {1}
-    way.posts[0].response_started(Head(202, []), 3.0)
-    way.send_waiting(3.0)
-    assert way.methods == ["notifications/initialized", "logging/setLevel"]
-    assert host.deadlines[way] == 13.0
+    transport.posts[0].response_started(Head(202, []), 3.0)
+    transport.send_waiting(3.0)
+    assert transport.methods == ["notifications/initialized", "logging/setLevel"]
+    assert host.deadlines[transport] == 13.0
 
 
 def test_transport_gate_timeout_releases_held_messages() -> None:
-    host, way = transport()
+    host, transport = new_transport()
     host.fake.pending = {1}
-    way.send(a_request("logging/setLevel"), 0.0)
-    way.send(a_request("tools/list", 2), 0.0)
-    way.on_deadline(10.0)
-    assert way.methods == ["logging/setLevel", "tools/list"]
-    assert way not in host.deadlines
+    transport.send(a_request("logging/setLevel"), 0.0)
+    transport.send(a_request("tools/list", 2), 0.0)
+    transport.on_deadline(10.0)
+    assert transport.methods == ["logging/setLevel", "tools/list"]
+    assert transport not in host.deadlines
 
 
 def test_transport_initialize_is_never_held() -> None:
     """A session that was lost is negotiated anew while messages wait for the old one."""
-    _, way = transport()
-    way.send(a_notification("notifications/initialized"), 0.0)
-    way.send(a_request("initialize"), 0.0)
-    assert way.methods == ["notifications/initialized", "initialize"]
+    _, transport = new_transport()
+    transport.send(a_notification("notifications/initialized"), 0.0)
+    transport.send(a_request("initialize"), 0.0)
+    assert transport.methods == ["notifications/initialized", "initialize"]
 
 
 def test_transport_cancel_removes_held_request_or_is_sent() -> None:
-    _, way = transport()
-    way.send(a_notification("notifications/initialized"), 0.0)
-    way.send(a_request("tools/list", 2), 0.0)
-    way.send(Outgoing(b"{}", MessageKind.CANCEL, 2), 0.0)
-    assert (way.queued, way.cancelled) == (0, [])
-    way.send(Outgoing(b"{}", MessageKind.CANCEL, 2), 0.0)
-    assert way.cancelled == [2]
+    _, transport = new_transport()
+    transport.send(a_notification("notifications/initialized"), 0.0)
+    transport.send(a_request("tools/list", 2), 0.0)
+    transport.send(Outgoing(b"{}", MessageKind.CANCEL, 2), 0.0)
+    assert (transport.queued, transport.cancelled) == (0, [])
+    transport.send(Outgoing(b"{}", MessageKind.CANCEL, 2), 0.0)
+    assert transport.cancelled == [2]
 
 
 def test_transport_close_discards_held_messages() -> None:
-    host, way = transport()
-    way.send(a_notification("notifications/initialized"), 0.0)
-    way.send(a_request("tools/list", 2), 0.0)
-    way.close(1.0)
-    assert way.queued == 0
-    assert way not in host.deadlines
+    host, transport = new_transport()
+    transport.send(a_notification("notifications/initialized"), 0.0)
+    transport.send(a_request("tools/list", 2), 0.0)
+    transport.close(1.0)
+    assert transport.queued == 0
+    assert transport not in host.deadlines
 
 
 # -- The POST of one message -----------------------------------------------------------------------

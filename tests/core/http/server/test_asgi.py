@@ -11,7 +11,7 @@ from msgspec import json
 
 from mcp_core.http import AsgiHttpExchange, PlainResponse
 from mcp_core.http.server._asgi import split_scope
-from tests.core.http.site import GET, HOST, POST, E, Talk, meta, request
+from tests.core.http.router_harness import GET, HOST, POST, E, RouterHarness, meta, request
 
 
 def scope(**more: Any) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def test_scope_path_is_relative_to_the_mount(
     inside: bytes,
     target: bytes,
 ) -> None:
-    told = {"root_path": root, "raw_path": raw, "query_string": query}
-    given = scope(path=path, **{key: value for key, value in told.items() if value is not None})
+    members = {"root_path": root, "raw_path": raw, "query_string": query}
+    given = scope(path=path, **{key: value for key, value in members.items() if value is not None})
     head, found = split_scope(given)
     assert (found, head.target, head.method) == (inside, target, b"POST")
 
@@ -99,10 +99,10 @@ class Token:
 
 
 def begin(
-    talk: Talk, method: str, headers: list[tuple[bytes, bytes]], **more: Any
+    harness: RouterHarness, method: str, headers: list[tuple[bytes, bytes]], **more: Any
 ) -> AsgiHttpExchange:
     return AsgiHttpExchange(
-        talk.site, scope(method=method, headers=headers, **more), talk.now, token=Token()
+        harness.router, scope(method=method, headers=headers, **more), harness.now, token=Token()
     )
 
 
@@ -121,65 +121,67 @@ def calling(tool: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
     return headers, json.encode(request(1, "tools/call", params))
 
 
-def settle(talk: Talk) -> None:
-    talk.site.pump(talk._take)
+def settle(harness: RouterHarness) -> None:
+    harness.router.pump(harness._take)
 
 
 def test_whole_response_is_two_messages() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     headers, data = calling("echo")
-    asked = begin(talk, "POST", headers)
-    assert (asked.over, asked.messages_to_send(0.0)) == (False, [])
-    asked.receive(body(data), talk.now)
-    settle(talk)
-    start, end = asked.messages_to_send(0.0)
-    assert asked.over
+    exchange = begin(harness, "POST", headers)
+    assert (exchange.over, exchange.messages_to_send(0.0)) == (False, [])
+    exchange.receive(body(data), harness.now)
+    settle(harness)
+    start, end = exchange.messages_to_send(0.0)
+    assert exchange.over
     assert (start["type"], start["status"]) == ("http.response.start", 200)
     assert (b"content-length", b"%d" % len(end["body"])) in start["headers"]
     assert (end["type"], end["more_body"]) == ("http.response.body", False)
     assert json.decode(end["body"])["result"]["content"][0]["text"] == "hi"
-    assert asked.messages_to_send(0.0) == []
+    assert exchange.messages_to_send(0.0) == []
 
 
 @given(cuts=st.lists(st.integers(min_value=0, max_value=400), max_size=6))
 def test_request_body_may_be_cut_anywhere(cuts: list[int]) -> None:
     headers, data = calling("echo")
-    said = []
+    outputs = []
     for places in ([], sorted(cuts)):
-        talk = Talk()
-        asked = begin(talk, "POST", headers)
+        harness = RouterHarness()
+        exchange = begin(harness, "POST", headers)
         begun = 0
         for place in places:
-            asked.receive(body(data[begun:place], more=True), talk.now)
-            assert asked.messages_to_send(0.0) == []
+            exchange.receive(body(data[begun:place], more=True), harness.now)
+            assert exchange.messages_to_send(0.0) == []
             begun = place
-        asked.receive(body(data[begun:]), talk.now)
-        settle(talk)
-        said.append(asked.messages_to_send(0.0))
-    assert said[0] == said[1]
+        exchange.receive(body(data[begun:]), harness.now)
+        settle(harness)
+        outputs.append(exchange.messages_to_send(0.0))
+    assert outputs[0] == outputs[1]
 
 
 def test_optional_message_keys_may_be_missing() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     headers, data = calling("echo")
-    asked = begin(talk, "POST", headers)
-    asked.receive({"type": "http.request", "body": bytearray(data), "more_body": True}, talk.now)
-    asked.receive({"type": "http.request"}, talk.now)
-    settle(talk)
-    assert len(asked.messages_to_send(0.0)) == 2
-    asked.receive({"type": "http.request"}, talk.now)  # sent twice, as by some servers
-    asked.receive({"type": "http.something.else"}, talk.now)
-    settle(talk)
-    assert asked.messages_to_send(0.0) == []
+    exchange = begin(harness, "POST", headers)
+    exchange.receive(
+        {"type": "http.request", "body": bytearray(data), "more_body": True}, harness.now
+    )
+    exchange.receive({"type": "http.request"}, harness.now)
+    settle(harness)
+    assert len(exchange.messages_to_send(0.0)) == 2
+    exchange.receive({"type": "http.request"}, harness.now)  # sent twice, as by some servers
+    exchange.receive({"type": "http.something.else"}, harness.now)
+    settle(harness)
+    assert exchange.messages_to_send(0.0) == []
 
 
 def test_stream_head_comes_with_a_body() -> None:
-    talk = Talk()
-    visit = talk.session("2025-06-18")
-    asked = begin(talk, "GET", [*GET, *visit.headers])
-    asked.receive(body(b""), talk.now)
-    settle(talk)
-    assert asked.messages_to_send(0.0) == [
+    harness = RouterHarness()
+    client = harness.session("2025-06-18")
+    exchange = begin(harness, "GET", [*GET, *client.headers])
+    exchange.receive(body(b""), harness.now)
+    settle(harness)
+    assert exchange.messages_to_send(0.0) == [
         {
             "type": "http.response.start",
             "status": 200,
@@ -191,77 +193,77 @@ def test_stream_head_comes_with_a_body() -> None:
         },
         {"type": "http.response.body", "body": b"", "more_body": True},
     ]
-    assert repr(asked).startswith("<AsgiHttpExchange open, <Exchange STREAM")
-    asked.receive({"type": "http.disconnect"}, talk.now)
-    assert (asked.over, asked.gone) == (True, True)
-    assert repr(asked).startswith("<AsgiHttpExchange gone, <Exchange DISCONNECTED")
+    assert repr(exchange).startswith("<AsgiHttpExchange open, <Exchange STREAM")
+    exchange.receive({"type": "http.disconnect"}, harness.now)
+    assert (exchange.over, exchange.gone) == (True, True)
+    assert repr(exchange).startswith("<AsgiHttpExchange gone, <Exchange DISCONNECTED")
 
 
 def test_output_of_one_moment_is_one_message() -> None:
-    talk = Talk()
-    visit = talk.session("2025-06-18")
-    asked = begin(talk, "GET", [*GET, *visit.headers])
-    asked.receive(body(b""), talk.now)
-    talk.server.changed(tools=True, resources=True)
-    settle(talk)
-    _, message = asked.messages_to_send(0.0)
+    harness = RouterHarness()
+    client = harness.session("2025-06-18")
+    exchange = begin(harness, "GET", [*GET, *client.headers])
+    exchange.receive(body(b""), harness.now)
+    harness.server.changed(tools=True, resources=True)
+    settle(harness)
+    _, message = exchange.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 2
     assert message["more_body"]
-    talk.server.changed(tools=True)
-    settle(talk)
-    begin(talk, "DELETE", [HOST, *visit.headers])
-    settle(talk)
-    [message] = asked.messages_to_send(0.0)
+    harness.server.changed(tools=True)
+    settle(harness)
+    begin(harness, "DELETE", [HOST, *client.headers])
+    settle(harness)
+    [message] = exchange.messages_to_send(0.0)
     assert message["body"].count(b"list_changed") == 1
     assert not message["more_body"]
-    assert repr(asked).startswith("<AsgiHttpExchange over, <Exchange")
+    assert repr(exchange).startswith("<AsgiHttpExchange over, <Exchange")
 
 
 @pytest.mark.parametrize(
     ("version", "closes"), [("1.0", True), ("1.1", True), ("2", False), (None, True)]
 )
 def test_connection_close_is_sent_in_http_1_only(version: str | None, closes: bool) -> None:
-    talk = Talk()
+    harness = RouterHarness()
     more = {} if version is None else {"http_version": version}
-    asked = begin(talk, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
-    start, _ = asked.messages_to_send(0.0)
+    exchange = begin(harness, "POST", [*POST, (b"content-length", b"9" * 9)], **more)
+    start, _ = exchange.messages_to_send(0.0)
     assert start["status"] == 413
     assert ((b"connection", b"close") in start["headers"]) is closes
 
 
 def test_unknown_path_gets_404_and_a_route_is_served() -> None:
-    talk = Talk(routes={"/healthz": lambda head: PlainResponse(200, head.target)})
-    lost = begin(talk, "GET", [HOST], path="/mc")
+    harness = RouterHarness(routes={"/healthz": lambda head: PlainResponse(200, head.target)})
+    lost = begin(harness, "GET", [HOST], path="/mc")
     assert lost.messages_to_send(0.0)[0]["status"] == 404
-    found = begin(talk, "GET", [HOST], path="/tools/healthz", root_path="/tools")
+    found = begin(harness, "GET", [HOST], path="/tools/healthz", root_path="/tools")
     start, end = found.messages_to_send(0.0)
     assert (start["status"], end["body"]) == (200, b"/tools/healthz")
-    head = begin(talk, "HEAD", [HOST], path="/healthz")
+    head = begin(harness, "HEAD", [HOST], path="/healthz")
     start, end = head.messages_to_send(0.0)
     assert (b"content-length", b"8") in start["headers"]
     assert end == {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 def test_disconnect_before_the_response_sends_nothing() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     headers, data = calling("slow")
-    asked = begin(talk, "POST", headers)
-    asked.receive(body(data), talk.now)
-    settle(talk)
-    asked.disconnected(talk.now)
-    settle(talk)
-    talk.jobs.popitem()[1].close()
-    assert asked.messages_to_send(0.0) == []
-    assert talk.site.idle
+    exchange = begin(harness, "POST", headers)
+    exchange.receive(body(data), harness.now)
+    settle(harness)
+    exchange.disconnected(harness.now)
+    settle(harness)
+    harness.jobs.popitem()[1].close()
+    assert exchange.messages_to_send(0.0) == []
+    assert harness.router.idle
 
 
 def test_scope_of_another_type_raises() -> None:
     with pytest.raises(ValueError, match="knows no 'telephone'"):
-        begin(Talk(), "GET", [HOST], type="telephone")
+        begin(RouterHarness(), "GET", [HOST], type="telephone")
 
 
 def test_http_request_is_never_paused() -> None:
-    assert not begin(Talk(), "GET", [HOST]).paused
+    assert not begin(RouterHarness(), "GET", [HOST]).paused
 
 
 # -- Hostile header values -------------------------------------------------------------------------
@@ -288,20 +290,20 @@ def test_http_request_is_never_paused() -> None:
 )
 def test_error_texts_have_no_control_characters_of_a_header(name: bytes, value: bytes) -> None:
     """ASGI servers pass on more characters than our own: terminals and logs show error texts."""
-    talk = Talk()
-    visit = talk.session()
+    harness = RouterHarness()
+    client = harness.session()
     headers, data = calling("echo")
     for method, usual in (
         ("POST", headers),
-        ("POST", [*POST, *visit.headers]),
-        ("GET", [*GET, *visit.headers]),
-        ("DELETE", [HOST, *visit.headers]),
+        ("POST", [*POST, *client.headers]),
+        ("GET", [*GET, *client.headers]),
+        ("DELETE", [HOST, *client.headers]),
     ):
         hostile = [*[pair for pair in usual if pair[0] != name], (name, value)]
-        asked = begin(talk, method, hostile)
+        asked = begin(harness, method, hostile)
         if not asked.over:
             asked.receive(body(data), 0.0)
-        settle(talk)
+        settle(harness)
         said = asked.messages_to_send(0.0)
         texts = [pair[1].decode() for pair in said[0]["headers"]]
         bodies = [message["body"] for message in said[1:] if message["body"].startswith(b"{")]

@@ -9,22 +9,22 @@ from msgspec import json
 
 from mcp_core.auth import Await
 from mcp_core.http import AsgiHttpExchange, AsgiWebSocket, asgi_exchange
-from tests.core.http.server.test_websocket_session import GuardedSockets
-from tests.core.http.site import GET, HOST, D, initialize, request
-from tests.core.http.sockets import SocketTalk
-from tests.core.http.test_guarded import GRANTS, guard
+from tests.core.http.router_harness import GET, HOST, D, initialize, request
+from tests.core.http.server.test_auth import GRANTS, guard
+from tests.core.http.server.test_websocket_session import AuthWebSocketHarness
+from tests.core.http.websocket_harness import WebSocketHarness
 
 CONNECT = {"type": "websocket.connect"}
 ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
 EXPLAINS: dict[str, Any] = {"websocket.http.response": {}}
 
 
-class Asked:
-    """The application's end: `said` is what it has sent."""
+class AsgiHarness:
+    """The application's end: `sent` is what it has sent."""
 
-    def __init__(self, talk: SocketTalk, **scope: Any) -> None:
-        self.talk = talk
-        self.pokes = 0
+    def __init__(self, harness: WebSocketHarness, **scope: Any) -> None:
+        self.harness = harness
+        self.wakeups = 0
         whole = {
             "type": "websocket",
             "path": "/mcp",
@@ -32,66 +32,70 @@ class Asked:
             "headers": [HOST],
             **scope,
         }
-        asked = asgi_exchange(talk.site, whole, talk.now, token=self)
-        assert isinstance(asked, AsgiWebSocket)
-        self.asked = asked
-        self.said: list[Any] = []
+        app = asgi_exchange(harness.router, whole, harness.now, token=self)
+        assert isinstance(app, AsgiWebSocket)
+        self.websocket = app
+        self.sent: list[Any] = []
         self.pump()
 
     def wake(self) -> None:
-        self.pokes += 1
+        self.wakeups += 1
 
     def pump(self) -> None:
-        site = self.talk.site
-        while isinstance(found := site.next_event(), tuple):
-            self.talk._take(*found)
-        for exchange in site.ready():
+        router = self.harness.router
+        while isinstance(found := router.next_event(), tuple):
+            self.harness._take(*found)
+        for exchange in router.ready():
             exchange.token.wake()
 
-    def tell(self, **message: Any) -> list[Any]:
+    def receive(self, **message: Any) -> list[Any]:
         """Receive a message, and return the output that follows."""
-        self.asked.receive(message, self.talk.now)
-        return self.hear()
+        self.websocket.receive(message, self.harness.now)
+        return self.output()
 
-    def hear(self) -> list[Any]:
-        said: list[Any] = []
+    def output(self) -> list[Any]:
+        output: list[Any] = []
         while True:
             self.pump()
-            messages = self.asked.messages_to_send(self.talk.now)
+            messages = self.websocket.messages_to_send(self.harness.now)
             if not messages:
-                return said
-            said += messages
+                return output
+            output += messages
 
-    def say(self, message: Any) -> list[Any]:
-        heard = self.tell(type="websocket.receive", text=json.encode(message).decode())
-        return [json.decode(each["text"]) if "text" in each else each for each in heard]
+    def receive_text(self, message: Any) -> list[Any]:
+        output = self.receive(type="websocket.receive", text=json.encode(message).decode())
+        return [json.decode(each["text"]) if "text" in each else each for each in output]
 
 
-def connected(talk: SocketTalk | None = None, **scope: Any) -> Asked:
-    asked = Asked(talk or SocketTalk(), **scope)
-    assert asked.hear() == []
-    assert asked.tell(**CONNECT) == [ACCEPT]
-    assert asked.pokes
-    return asked
+def connected(harness: WebSocketHarness | None = None, **scope: Any) -> AsgiHarness:
+    app = AsgiHarness(harness or WebSocketHarness(), **scope)
+    assert app.output() == []
+    assert app.receive(**CONNECT) == [ACCEPT]
+    assert app.wakeups
+    return app
 
 
 def test_websocket_carries_a_conversation() -> None:
-    asked = connected()
-    (answer,) = asked.say(initialize(D))
+    app = connected()
+    (answer,) = app.receive_text(initialize(D))
     assert answer["result"]["protocolVersion"] == D
-    assert asked.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
-    asked.asked.receive(
+    assert app.receive_text({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
+    app.websocket.receive(
         {"type": "websocket.receive", "text": json.encode(request(0, "ping")).decode()}, 0.0
     )
-    asked.pump()
-    assert len(asked.asked.messages_to_send(0.0)) == 1
-    asked.talk.wait(1000.0)  # no keep-alive ping, and no write timeout
-    assert asked.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-    assert repr(asked.asked).startswith("<AsgiWebSocket open, <Exchange DONE")
-    asked.tell(type="websocket.disconnect", code=1000)
-    assert (asked.asked.over, asked.asked.gone, asked.talk.endpoint.one_shots) == (True, True, {})
-    assert repr(asked.asked).startswith("<AsgiWebSocket gone")
-    assert asked.hear() == []
+    app.pump()
+    assert len(app.websocket.messages_to_send(0.0)) == 1
+    app.harness.wait(1000.0)  # no keep-alive ping, and no write timeout
+    assert app.receive_text(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert repr(app.websocket).startswith("<AsgiWebSocket open, <Exchange DONE")
+    app.receive(type="websocket.disconnect", code=1000)
+    assert (app.websocket.over, app.websocket.gone, app.harness.endpoint.one_shots) == (
+        True,
+        True,
+        {},
+    )
+    assert repr(app.websocket).startswith("<AsgiWebSocket gone")
+    assert app.output() == []
 
 
 ENDS: list[tuple[dict[str, Any], int]] = [
@@ -103,19 +107,19 @@ ENDS: list[tuple[dict[str, Any], int]] = [
 
 @pytest.mark.parametrize(("message", "code"), ENDS)
 def test_websocket_ends_by_close_or_disconnect(message: dict[str, Any], code: int) -> None:
-    asked = connected()
-    (close,) = asked.tell(type="websocket.receive", **message)
+    app = connected()
+    (close,) = app.receive(type="websocket.receive", **message)
     assert (close["type"], close["code"]) == ("websocket.close", code)
-    assert (asked.asked.over, asked.asked.gone) == (True, False)
-    assert repr(asked.asked).startswith("<AsgiWebSocket over")
-    asked.asked.disconnected(0.0)
-    assert asked.hear() == []
+    assert (app.websocket.over, app.websocket.gone) == (True, False)
+    assert repr(app.websocket).startswith("<AsgiWebSocket over")
+    app.websocket.disconnected(0.0)
+    assert app.output() == []
 
 
 def test_shutdown_closes_the_websocket() -> None:
-    asked = connected()
-    asked.talk.site.close()
-    assert asked.hear() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
+    app = connected()
+    app.harness.router.close()
+    assert app.output() == [{"type": "websocket.close", "code": 1001, "reason": ""}]
 
 
 REFUSED = [
@@ -131,15 +135,15 @@ REFUSED = [
 
 @pytest.mark.parametrize(("scope", "status"), REFUSED)
 def test_rejected_upgrade_gets_a_reason_or_403(scope: dict[str, Any], status: int) -> None:
-    asked = Asked(SocketTalk(), **scope)
-    assert asked.tell(**CONNECT) == [{"type": "websocket.close"}]
-    assert asked.asked.over
-    asked = Asked(SocketTalk(), extensions=EXPLAINS, **scope)
-    start, body = asked.tell(**CONNECT)
+    app = AsgiHarness(WebSocketHarness(), **scope)
+    assert app.receive(**CONNECT) == [{"type": "websocket.close"}]
+    assert app.websocket.over
+    app = AsgiHarness(WebSocketHarness(), extensions=EXPLAINS, **scope)
+    start, body = app.receive(**CONNECT)
     assert (start["type"], start["status"]) == ("websocket.http.response.start", status)
     assert body["body"]
     assert not body["more_body"]
-    assert asked.asked.over
+    assert app.websocket.over
 
 
 def test_handshake_headers_are_not_checked_again() -> None:
@@ -162,45 +166,45 @@ def test_upgrade_waits_for_the_grant() -> None:
 
         return verify()
 
-    talk = GuardedSockets(guard(later))
-    asked = Asked(talk, headers=[HOST, (b"authorization", b"Bearer ann")])
-    admission = asked.asked.exchange.auth_check
+    harness = AuthWebSocketHarness(guard(later))
+    app = AsgiHarness(harness, headers=[HOST, (b"authorization", b"Bearer ann")])
+    admission = app.websocket.exchange.auth_check
     assert admission is not None
-    assert asked.tell(**CONNECT) == []
-    assert asked.tell(type="websocket.receive", text="{}") == []
-    assert not asked.asked.paused
+    assert app.receive(**CONNECT) == []
+    assert app.receive(type="websocket.receive", text="{}") == []
+    assert not app.websocket.paused
     assert isinstance(admission.step, Await)
     admission.step.awaitable.close()  # type: ignore[attr-defined]
     admission.send(GRANTS["ann"], 0.0)
-    assert asked.hear() == [ACCEPT]
+    assert app.output() == [ACCEPT]
 
 
 def test_disconnect_before_accept_leaves_nothing() -> None:
-    asked = Asked(SocketTalk())
-    asked.tell(type="websocket.disconnect", code=1006, reason="")
-    assert (asked.hear(), asked.talk.endpoint.one_shots) == ([], {})
-    asked = Asked(SocketTalk(), path="/other")
-    asked.tell(type="websocket.disconnect")
-    assert asked.hear() == []
+    app = AsgiHarness(WebSocketHarness())
+    app.receive(type="websocket.disconnect", code=1006, reason="")
+    assert (app.output(), app.harness.endpoint.one_shots) == ([], {})
+    app = AsgiHarness(WebSocketHarness(), path="/other")
+    app.receive(type="websocket.disconnect")
+    assert app.output() == []
 
 
 def test_websocket_that_is_not_read_is_paused() -> None:
-    asked = connected()
-    asked.say(initialize(D))
+    app = connected()
+    app.receive_text(initialize(D))
     for id in range(30):
         params = {"name": "echo", "arguments": {"text": "x" * 60_000}}
         text = json.encode(request(id, "tools/call", params)).decode()
-        asked.asked.receive({"type": "websocket.receive", "text": text}, 0.0)
-        asked.pump()
-    assert asked.asked.paused
-    asked.hear()
-    assert not asked.asked.paused
+        app.websocket.receive({"type": "websocket.receive", "text": text}, 0.0)
+        app.pump()
+    assert app.websocket.paused
+    app.output()
+    assert not app.websocket.paused
 
 
 def test_asgi_exchange_follows_the_scope_type() -> None:
     scope = {"type": "http", "method": "GET", "path": "/mcp", "headers": GET}
-    exchange = asgi_exchange(SocketTalk().site, scope, 0.0, token=None)
+    exchange = asgi_exchange(WebSocketHarness().router, scope, 0.0, token=None)
     assert isinstance(exchange, AsgiHttpExchange)
     assert not exchange.paused
     with pytest.raises(ValueError, match="knows no 'telephone'"):
-        asgi_exchange(SocketTalk().site, {"type": "telephone"}, 0.0, token=None)
+        asgi_exchange(WebSocketHarness().router, {"type": "telephone"}, 0.0, token=None)

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_core.http import HostOriginPolicy
 from mcp_core.http.server._checks import cors_headers, preflight_headers
-from tests.core.http.site import HOST, E, Talk, meta, request
+from tests.core.http.router_harness import HOST, E, RouterHarness, meta, request
 
 PAGE = (b"origin", b"https://app.example")
 
@@ -31,7 +31,7 @@ def test_guarded_response_exposes_the_challenge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requests", "allowed"),
     [
         ({}, b"*"),
         (
@@ -40,23 +40,25 @@ def test_guarded_response_exposes_the_challenge() -> None:
         ),
     ],
 )
-def test_preflight_allows_the_requested_headers(asked: dict[bytes, bytes], told: bytes) -> None:
-    headers = dict(preflight_headers(asked))
-    assert headers[b"access-control-allow-headers"] == told
+def test_preflight_allows_the_requested_headers(
+    requests: dict[bytes, bytes], allowed: bytes
+) -> None:
+    headers = dict(preflight_headers(requests))
+    assert headers[b"access-control-allow-headers"] == allowed
     assert headers[b"access-control-allow-methods"] == b"GET, POST, DELETE, OPTIONS"
     assert int(headers[b"access-control-max-age"]) == 600
 
 
 def test_cors_headers_are_sent_to_listed_origins_only() -> None:
-    talk = Talk(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
+    harness = RouterHarness(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     version = (b"mcp-protocol-version", E.encode())
     body = request(1, "tools/list", {"_meta": meta()})
     for page, shares in ((PAGE, True), ((b"origin", b"http://127.0.0.1:8000"), False)):
         replies = [
-            talk.post(body, page, version, (b"mcp-method", b"tools/list")),
-            talk.post(body, page, version),
-            talk.send(b"PUT", [HOST, page]),
-            talk.send(b"OPTIONS", [HOST, page]),
+            harness.post(body, page, version, (b"mcp-method", b"tools/list")),
+            harness.post(body, page, version),
+            harness.send(b"PUT", [HOST, page]),
+            harness.send(b"OPTIONS", [HOST, page]),
         ]
         assert [reply.status for reply in replies] == [200, 400, 405, 204]
         assert [b"access-control-allow-origin" in reply.headers for reply in replies] == [
@@ -64,5 +66,5 @@ def test_cors_headers_are_sent_to_listed_origins_only() -> None:
         ] * 4
     assert (
         b"access-control-allow-origin"
-        not in talk.send(b"OPTIONS", [HOST, (b"origin", b"https://evil.example")]).headers
+        not in harness.send(b"OPTIONS", [HOST, (b"origin", b"https://evil.example")]).headers
     )

@@ -11,7 +11,18 @@ from msgspec import Meta, json
 from mcp_core import Limits, McpError, ToolError
 from mcp_core.http import HostOriginPolicy, HttpLimits, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
-from tests.core.http.site import GET, HOST, POST, D, E, Reply, Talk, initialize, meta, request
+from tests.core.http.router_harness import (
+    GET,
+    HOST,
+    POST,
+    D,
+    E,
+    Reply,
+    RouterHarness,
+    initialize,
+    meta,
+    request,
+)
 
 VERSION = (b"mcp-protocol-version", E.encode())
 LIST = request(1, "tools/list", {"_meta": meta()})
@@ -79,8 +90,8 @@ HEADS = [
 def test_head_with_a_fault_is_rejected(
     verb: bytes, headers: list[tuple[bytes, bytes]], status: int, says: str
 ) -> None:
-    talk = Talk()
-    reply = talk.send(verb, headers, b"{}")
+    harness = RouterHarness()
+    reply = harness.send(verb, headers, b"{}")
     assert reply.status == status
     assert says in reply.message["error"]["message"]
     assert reply.message.get("id") is None
@@ -90,12 +101,12 @@ def test_head_with_a_fault_is_rejected(
     assert reply.exchange.close_after == (b"content-length" in dict(headers))
     if status == 405:
         assert b"allow" in reply.headers
-    assert not talk.seen
+    assert not harness.seen
 
 
 @pytest.mark.parametrize("verb", [b"HEAD", b"TRACE", b"CONNECT", b"post"])
 def test_unknown_verb_gets_405(verb: bytes) -> None:
-    reply = Talk().send(verb, [HOST])
+    reply = RouterHarness().send(verb, [HOST])
     assert (reply.status, reply.headers[b"allow"]) == (405, b"GET, POST, DELETE, OPTIONS")
     assert (reply.body == b"") == (verb == b"HEAD")
     assert int(reply.headers[b"content-length"]) > 0
@@ -108,7 +119,7 @@ def test_accept_any_range_allows_both_types() -> None:
         b"application/*, text/*",
         b"application/json;q=0.5, text/event-stream;q=0.1",
     ):
-        reply = Talk().send(
+        reply = RouterHarness().send(
             b"POST",
             [HOST, JSON, (b"accept", accept), VERSION, (b"mcp-method", b"tools/list")],
             json.encode(LIST),
@@ -117,7 +128,7 @@ def test_accept_any_range_allows_both_types() -> None:
 
 
 def test_accept_json_suffices_if_reply_is_json() -> None:
-    talk = Talk(reply="json")
+    harness = RouterHarness(reply="json")
     headers = [
         HOST,
         JSON,
@@ -125,15 +136,15 @@ def test_accept_json_suffices_if_reply_is_json() -> None:
         VERSION,
         (b"mcp-method", b"tools/list"),
     ]
-    assert talk.send(b"POST", headers, json.encode(LIST)).status == 200
-    assert talk.send(b"POST", [HOST, JSON, (b"accept", b"text/event-stream")]).status == 406
+    assert harness.send(b"POST", headers, json.encode(LIST)).status == 200
+    assert harness.send(b"POST", [HOST, JSON, (b"accept", b"text/event-stream")]).status == 406
 
 
 def test_origin_of_the_server_itself_is_allowed() -> None:
-    talk = Talk()
-    reply = talk.modern(LIST)
+    harness = RouterHarness()
+    reply = harness.modern(LIST)
     assert reply.status == 200
-    same = talk.post(
+    same = harness.post(
         LIST, (b"origin", b"http://127.0.0.1:8000"), VERSION, (b"mcp-method", b"tools/list")
     )
     assert same.status == 200
@@ -142,25 +153,27 @@ def test_origin_of_the_server_itself_is_allowed() -> None:
 
 def test_origin_that_is_listed_gets_cors_headers() -> None:
     page = (b"origin", b"https://app.example")
-    talk = Talk(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
+    harness = RouterHarness(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     wants = (b"access-control-request-headers", b"mcp-session-id, content-type")
-    before = talk.send(b"OPTIONS", [HOST, page, (b"access-control-request-method", b"POST"), wants])
+    before = harness.send(
+        b"OPTIONS", [HOST, page, (b"access-control-request-method", b"POST"), wants]
+    )
     assert before.status == 204
     assert before.headers[b"access-control-allow-origin"] == b"https://app.example"
     assert before.headers[b"access-control-allow-headers"] == wants[1]
     assert b"POST" in before.headers[b"access-control-allow-methods"]
-    reply = talk.post(LIST, page, VERSION, (b"mcp-method", b"tools/list"))
+    reply = harness.post(LIST, page, VERSION, (b"mcp-method", b"tools/list"))
     assert reply.status == 200
     assert reply.headers[b"access-control-allow-origin"] == b"https://app.example"
     assert b"mcp-session-id" in reply.headers[b"access-control-expose-headers"]
-    stream = talk.get(page)
+    stream = harness.get(page)
     assert (stream.is_stream, stream.headers[b"vary"]) == (True, b"origin")
-    refused = talk.send(b"PUT", [HOST, page])
+    refused = harness.send(b"PUT", [HOST, page])
     assert refused.headers[b"access-control-allow-origin"] == b"https://app.example"
 
 
 def test_options_without_origin_lists_the_verbs() -> None:
-    reply = Talk().send(b"OPTIONS", [HOST])
+    reply = RouterHarness().send(b"OPTIONS", [HOST])
     assert (reply.status, reply.headers) == (204, {b"allow": b"GET, POST, DELETE, OPTIONS"})
 
 
@@ -169,7 +182,7 @@ def test_options_without_origin_lists_the_verbs() -> None:
 
 @pytest.mark.requirement("HTTP-8", "SHM-10")
 def test_result_at_once_is_json() -> None:
-    reply = Talk().call(7, text="hello")
+    reply = RouterHarness().call(7, text="hello")
     assert reply.status == 200
     assert reply.headers[b"content-type"] == b"application/json"
     assert int(reply.headers[b"content-length"]) == len(reply.body)
@@ -179,23 +192,23 @@ def test_result_at_once_is_json() -> None:
 
 
 def test_result_after_a_while_is_json() -> None:
-    talk = Talk()
-    reply = talk.call(1, "slow", steps=2)
+    harness = RouterHarness()
+    reply = harness.call(1, "slow", steps=2)
     assert reply.status == 0
-    talk.step(3)
+    harness.step(3)
     assert (reply.status, reply.headers[b"content-type"]) == (200, b"application/json")
 
 
 @pytest.mark.requirement("HTTP-8", "HTTP-10", "SHM-8", "SHM-10", "SHM-13", "SHM-15", "PROG-9")
 def test_message_before_the_result_begins_a_stream() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken="p")}
-    reply = talk.modern(request(1, "tools/call", params), "count")
-    talk.step(1)
+    reply = harness.modern(request(1, "tools/call", params), "count")
+    harness.step(1)
     assert reply.is_stream
     assert reply.headers[b"x-accel-buffering"] == b"no"
     assert [m["params"]["progress"] for m in reply.messages] == [1]
-    talk.step(5)
+    harness.step(5)
     assert [m.get("method", "answer") for m in reply.messages] == ["notifications/progress"] * 2 + [
         "answer"
     ]
@@ -205,38 +218,38 @@ def test_message_before_the_result_begins_a_stream() -> None:
 
 @pytest.mark.requirement("SHM-15", "SHM-16")
 def test_silence_begins_a_stream_with_a_comment() -> None:
-    talk = Talk()
-    reply = talk.call(1, "slow", steps=2)
-    talk.wait(14.9)
+    harness = RouterHarness()
+    reply = harness.call(1, "slow", steps=2)
+    harness.wait(14.9)
     assert reply.status == 0
-    talk.wait(0.1)
+    harness.wait(0.1)
     assert (reply.is_stream, reply.body) == (True, b":\n\n")
-    talk.wait(15)
+    harness.wait(15)
     assert reply.body == b":\n\n" * 2
-    talk.step(3)
+    harness.step(3)
     assert reply.message["id"] == 1
     assert reply.ended
-    assert talk.site.next_deadline() is None
+    assert harness.router.next_deadline() is None
 
 
 def test_reply_json_never_streams() -> None:
-    talk = Talk(reply="json")
+    harness = RouterHarness(reply="json")
     params = {"name": "count", "arguments": {"to": 3}, "_meta": meta(progressToken="p")}
-    reply = talk.modern(request(1, "tools/call", params), "count")
-    talk.wait(40)
-    talk.step(5)
+    reply = harness.modern(request(1, "tools/call", params), "count")
+    harness.wait(40)
+    harness.step(5)
     assert reply.headers[b"content-type"] == b"application/json"
     assert reply.message["result"]["content"][0]["text"] == "counted"
-    listening = talk.modern(
+    listening = harness.modern(
         modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     )
     assert listening.is_stream  # there is no other way to listen
 
 
 def test_reply_sse_always_streams_but_for_error_statuses() -> None:
-    talk = Talk(reply="sse")
-    assert talk.call(1).is_stream
-    assert talk.modern(modern("nope")).status == 404
+    harness = RouterHarness(reply="sse")
+    assert harness.call(1).is_stream
+    assert harness.modern(modern("nope")).status == 404
 
 
 STATUSES = [
@@ -283,7 +296,7 @@ STATUSES = [
 def test_error_response_has_the_status_of_its_code(
     what: str, message: Any, headers: list[tuple[bytes, bytes]], status: int, code: int
 ) -> None:
-    reply = Talk().post(message, VERSION, *headers)
+    reply = RouterHarness().post(message, VERSION, *headers)
     assert (reply.status, reply.message["error"]["code"]) == (status, code)
     # A bad body has no id in it that could be repeated, and this revision does not say null then.
     assert reply.message.get("id") == (
@@ -293,24 +306,24 @@ def test_error_response_has_the_status_of_its_code(
 
 @pytest.mark.requirement("SHM-3", "SHM-4", "ERR-6")
 def test_headers_are_checked_before_revision_and_method() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     other = {**meta(), "io.modelcontextprotocol/protocolVersion": "v999.0.0"}
     message = request(1, "nope", {"_meta": other})
     method = (b"mcp-method", b"nope")
-    assert talk.post(message, VERSION, method).message["error"]["code"] == -32020
-    reply = talk.post(message, (b"mcp-protocol-version", b"v999.0.0"), method)
+    assert harness.post(message, VERSION, method).message["error"]["code"] == -32020
+    reply = harness.post(message, (b"mcp-protocol-version", b"v999.0.0"), method)
     assert (reply.status, reply.message["error"]["code"]) == (400, -32022)
     assert reply.message["error"]["data"]["requested"] == "v999.0.0"
     assert E in reply.message["error"]["data"]["supported"]
-    assert talk.post(message, method).message["error"]["code"] == -32020
+    assert harness.post(message, method).message["error"]["code"] == -32020
 
 
 @pytest.mark.requirement("PROBE-11", "SHM-17", "HTTP-4")
 def test_revision_is_read_from_the_header_or_else_the_body() -> None:
-    talk = Talk()
-    assert talk.post(LIST, (b"mcp-method", b"tools/list")).message["error"]["code"] == -32020
-    assert talk.post(initialize()).headers[b"mcp-session-id"]
-    nowhere = talk.post(request(1, "tools/list"))
+    harness = RouterHarness()
+    assert harness.post(LIST, (b"mcp-method", b"tools/list")).message["error"]["code"] == -32020
+    assert harness.post(initialize()).headers[b"mcp-session-id"]
+    nowhere = harness.post(request(1, "tools/list"))
     assert (nowhere.status, "send initialize first" in nowhere.message["error"]["message"]) == (
         400,
         True,
@@ -320,36 +333,40 @@ def test_revision_is_read_from_the_header_or_else_the_body() -> None:
 
 def test_revision_that_is_not_served_is_rejected() -> None:
     old = Server("old", versions=[D])
-    reply = Talk(old).modern(LIST)
+    reply = RouterHarness(old).modern(LIST)
     assert (reply.status, "served are 2025-11-25" in reply.message["error"]["message"]) == (
         400,
         True,
     )
     new = Server("new", versions=[E])
-    assert Talk(new).post(initialize()).message["error"]["code"] == -32602
-    assert Talk(new).post(initialize(), (b"mcp-protocol-version", D.encode())).status == 400
+    assert RouterHarness(new).post(initialize()).message["error"]["code"] == -32602
+    assert (
+        RouterHarness(new).post(initialize(), (b"mcp-protocol-version", D.encode())).status == 400
+    )
 
 
 @pytest.mark.requirement("HTTP-9", "SHM-18")
 def test_notification_gets_202_without_a_body() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     for headers in ([VERSION], [VERSION, (b"mcp-method", b"notifications/cancelled")]):
-        reply = talk.post(note, *headers)
+        reply = harness.post(note, *headers)
         assert (reply.status, reply.body, reply.ended) == (202, b"", True)
-    bad = talk.post({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}, VERSION)
+    bad = harness.post(
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}, VERSION
+    )
     assert bad.status == 400
 
 
 def test_body_over_the_limit_gets_413_at_once() -> None:
-    talk = Talk()
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
-    talk.site.receive_data(exchange, b" " * 100_000, 0.0)
+    harness = RouterHarness()
+    exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
+    harness.router.receive_data(exchange, b" " * 100_000, 0.0)
     assert exchange.reading
-    reply = talk.replies[exchange] = Reply(exchange)
-    talk.site.receive_data(exchange, b" ", 0.0)
-    talk.site.receive_data(exchange, b"ignored", 0.0)
-    talk.pump()
+    reply = harness.replies[exchange] = Reply(exchange)
+    harness.router.receive_data(exchange, b" ", 0.0)
+    harness.router.receive_data(exchange, b"ignored", 0.0)
+    harness.pump()
     assert (reply.status, exchange.reading, exchange.close_after, exchange.over) == (
         413,
         False,
@@ -360,68 +377,68 @@ def test_body_over_the_limit_gets_413_at_once() -> None:
 
 @pytest.mark.parametrize("size", [99_999, 100_000])
 def test_body_at_the_limit_is_read(size: int) -> None:
-    talk = Talk()
+    harness = RouterHarness()
     empty = len(
         json.encode(
             request(1, "tools/call", {"name": "echo", "arguments": {"text": ""}, "_meta": meta()})
         )
     )
-    reply = talk.call(1, text="x" * (size - empty))
+    reply = harness.call(1, text="x" * (size - empty))
     assert reply.status == 200
 
 
 def test_body_in_pieces_is_one_body() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     body = json.encode(LIST)
     headers = [*POST, VERSION, (b"mcp-method", b"tools/list")]
-    whole = talk.modern(LIST).body
+    whole = harness.modern(LIST).body
     for size in (1, 7, len(body)):
-        exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0.0)
-        reply = talk.replies[exchange] = Reply(exchange)
+        exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", headers), 0.0)
+        reply = harness.replies[exchange] = Reply(exchange)
         for start in range(0, len(body), size):
-            talk.site.receive_data(exchange, body[start : start + size], 0.0)
-        talk.site.receive_data(exchange, b"", 0.0)
-        talk.pump()
+            harness.router.receive_data(exchange, body[start : start + size], 0.0)
+        harness.router.receive_data(exchange, b"", 0.0)
+        harness.pump()
         assert reply.body == whole
 
 
 @pytest.mark.requirement("SHM-11", "CXL-14")
 def test_disconnect_cancels_the_request() -> None:
-    talk = Talk()
-    reply = talk.call(1, "slow", steps=100)
-    talk.step()
-    talk.close_after(reply)
-    talk.step(2)
-    assert not talk.jobs
-    assert talk.endpoint.idle
-    assert not talk.site.ready()
-    assert type(talk.seen[-1][1]).__name__ == "ConnectionClosed"
+    harness = RouterHarness()
+    reply = harness.call(1, "slow", steps=100)
+    harness.step()
+    harness.close_after(reply)
+    harness.step(2)
+    assert not harness.jobs
+    assert harness.endpoint.idle
+    assert not harness.router.ready()
+    assert type(harness.seen[-1][1]).__name__ == "ConnectionClosed"
 
 
 def test_disconnect_within_the_body_sends_nothing() -> None:
-    talk = Talk()
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
-    talk.site.receive_data(exchange, b'{"jsonrpc"', 0.0)
-    talk.site.disconnected(exchange, 0.0)
-    talk.site.disconnected(exchange, 0.0)
-    talk.site.receive_data(exchange, b"", 0.0)
-    talk.pump()
-    assert (talk.seen, talk.site.actions_to_send(exchange)) == ([], [])
+    harness = RouterHarness()
+    exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", [*POST, VERSION]), 0.0)
+    harness.router.receive_data(exchange, b'{"jsonrpc"', 0.0)
+    harness.router.disconnected(exchange, 0.0)
+    harness.router.disconnected(exchange, 0.0)
+    harness.router.receive_data(exchange, b"", 0.0)
+    harness.pump()
+    assert (harness.seen, harness.router.actions_to_send(exchange)) == ([], [])
 
 
 def test_disconnect_after_the_response_is_harmless() -> None:
-    talk = Talk()
-    reply = talk.call(1)
-    talk.close_after(reply)
-    ((conversation, event),) = talk.seen  # it has ended with its response, and without an event
+    harness = RouterHarness()
+    reply = harness.call(1)
+    harness.close_after(reply)
+    ((conversation, event),) = harness.seen  # it has ended with its response, and without an event
     assert (type(event).__name__, conversation.retired) == ("RequestReceived", True)
-    assert (talk.endpoint.one_shots, list(talk.server._listeners)) == ({}, [])
+    assert (harness.endpoint.one_shots, list(harness.server._listeners)) == ({}, [])
 
 
 def test_concurrent_requests_may_have_the_same_id() -> None:
-    talk = Talk()
-    replies = [talk.call(1, "slow", text=str(number)) for number in range(20)]
-    talk.step(3)
+    harness = RouterHarness()
+    replies = [harness.call(1, "slow", text=str(number)) for number in range(20)]
+    harness.step(3)
     assert [reply.message["result"]["content"][0]["text"] for reply in replies] == [
         str(n) for n in range(20)
     ]
@@ -429,38 +446,38 @@ def test_concurrent_requests_may_have_the_same_id() -> None:
 
 @pytest.mark.requirement("SHM-9")
 def test_input_required_result_is_json() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     able = {**meta(), "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
     params = {"name": "ask", "arguments": {}, "_meta": able}
-    reply = talk.modern(request(1, "tools/call", params), "ask")
-    talk.step(3)
+    reply = harness.modern(request(1, "tools/call", params), "ask")
+    harness.step(3)
     assert reply.headers[b"content-type"] == b"application/json"
     assert reply.message["result"]["resultType"] == "input_required"
 
 
 def test_slow_reader_delays_the_handler_and_a_stalled_one_loses_the_stream() -> None:
-    talk = Talk(limits=HttpLimits(queued=1000))
+    harness = RouterHarness(limits=HttpLimits(queued=1000))
     params = {"name": "count", "arguments": {"to": 100}, "_meta": meta(progressToken="p")}
-    reply = talk.modern(request(1, "tools/call", params), "count")
+    reply = harness.modern(request(1, "tools/call", params), "count")
     exchange = reply.exchange
-    talk.deaf = True
-    talk.step(60)
+    harness.unread = True
+    harness.step(60)
     assert exchange.queued <= 1200
-    talk.deaf = False
-    talk.site.endpoints[0].ready[exchange] = None
-    talk.pump()
+    harness.unread = False
+    harness.router.endpoints[0].ready[exchange] = None
+    harness.pump()
     assert reply.ended
     assert all("result" not in message for message in reply.messages)
-    talk.step(3)
-    assert not talk.jobs  # the client is gone
+    harness.step(3)
+    assert not harness.jobs  # the client is gone
 
 
 def test_listen_stream_ends_with_its_subscription() -> None:
-    talk = Talk()
-    asked = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    reply = talk.modern(asked)
-    talk.server.changed(tools=True)
-    talk.pump()
+    harness = RouterHarness()
+    requests = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    reply = harness.modern(requests)
+    harness.server.changed(tools=True)
+    harness.pump()
     methods = [message["method"] for message in reply.messages]
     assert methods == [
         "notifications/subscriptions/acknowledged",
@@ -469,42 +486,42 @@ def test_listen_stream_ends_with_its_subscription() -> None:
     assert all(
         m["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1 for m in reply.messages
     )
-    talk.site.shutdown()
-    talk.pump()
+    harness.router.shutdown()
+    harness.pump()
     assert reply.messages[-1]["result"]["resultType"] == "complete"
     assert reply.ended
 
 
 def test_changes_not_read_are_sent_once() -> None:
-    talk = Talk()
-    asked = modern(
+    harness = RouterHarness()
+    requests = modern(
         "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}}
     )
-    reply = talk.modern(asked)
-    talk.deaf = True
+    reply = harness.modern(requests)
+    harness.unread = True
     for _ in range(1000):
-        talk.server.changed(resource="memo://a")
-        talk.pump()
+        harness.server.changed(resource="memo://a")
+        harness.pump()
     assert reply.exchange.queued < 32_000
-    talk.deaf = False
-    talk.read(reply.exchange)
-    talk.pump()
+    harness.unread = False
+    harness.read(reply.exchange)
+    harness.pump()
     before = len(reply.messages)
-    talk.server.changed(resource="memo://a")
-    talk.pump()
+    harness.server.changed(resource="memo://a")
+    harness.pump()
     assert before < 150
     assert len(reply.messages) > before - 1
 
 
 @pytest.mark.requirement("SUB-15")
 def test_listen_stream_is_kept_alive() -> None:
-    talk = Talk()
-    reply = talk.modern(
+    harness = RouterHarness()
+    reply = harness.modern(
         modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     )
     assert reply.headers[b"x-accel-buffering"] == b"no"
     before = reply.body
-    talk.wait(46)
+    harness.wait(46)
     assert reply.body == before + b":\n\n" * 3
 
 
@@ -566,9 +583,9 @@ def test_checks_run_in_the_order_of_the_specification(
     headers.append((b"mcp-param-region", b"south" if "param header" in wrong else b"north"))
     if "origin" in wrong:
         headers.append((b"origin", b"http://evil.example"))
-    talk = Talk(server)
-    reply = talk.send(b"PUT" if "verb" in wrong else b"POST", headers, body)
-    talk.step(2)
+    harness = RouterHarness(server)
+    reply = harness.send(b"PUT" if "verb" in wrong else b"POST", headers, body)
+    harness.step(2)
     assert reply.status == status, reply
     if code is not None:
         assert reply.message["error"]["code"] == code
@@ -578,24 +595,24 @@ def test_checks_run_in_the_order_of_the_specification(
 
 
 def test_shutdown_rejects_new_requests() -> None:
-    talk = Talk()
-    visit = talk.session()
-    running = talk.call(1, "slow", steps=2)
-    talk.site.shutdown()
-    talk.pump()
-    for refused in (talk.call(2), talk.post(initialize()), talk.get()):
+    harness = RouterHarness()
+    client = harness.session()
+    running = harness.call(1, "slow", steps=2)
+    harness.router.shutdown()
+    harness.pump()
+    for refused in (harness.call(2), harness.post(initialize()), harness.get()):
         assert refused.status == 503
         assert b"retry-after" in refused.headers
-    busy = visit.call(3)
+    busy = client.call(3)
     assert (busy.status, busy.message["error"]["code"]) == (503, -32000)
-    assert visit.post(request(4, "ping")).message["result"] == {}
-    talk.step(4)
+    assert client.post(request(4, "ping")).message["result"] == {}
+    harness.step(4)
     assert running.message["result"]
-    talk.site.close()
-    talk.pump()
-    assert talk.site.idle
-    assert not talk.endpoint.sessions
-    assert all(not service.server._listeners for service in talk.services)
+    harness.router.close()
+    harness.pump()
+    assert harness.router.idle
+    assert not harness.endpoint.sessions
+    assert all(not service.server._listeners for service in harness.services)
 
 
 def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
@@ -609,17 +626,17 @@ def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
         "/empty": lambda head: PlainResponse(204),
         "/broken": failing,
     }
-    talk = Talk(routes=routes)
-    reply = talk.send(b"GET", [HOST], target=b"/healthz?deep=1")
+    harness = RouterHarness(routes=routes)
+    reply = harness.send(b"GET", [HOST], target=b"/healthz?deep=1")
     assert (reply.status, reply.body, reply.headers[b"cache-control"]) == (200, b"ok", b"no-store")
-    assert talk.send(b"HEAD", [HOST], target=b"/healthz").body == b""
-    assert talk.send(b"GET", [HOST], target=b"/empty").headers == {}
-    missing = talk.send(b"POST", POST, b"{}", target=b"/other")
+    assert harness.send(b"HEAD", [HOST], target=b"/healthz").body == b""
+    assert harness.send(b"GET", [HOST], target=b"/empty").headers == {}
+    missing = harness.send(b"POST", POST, b"{}", target=b"/other")
     assert (missing.status, missing.body) == (404, b"There is nothing at this path.\n")
-    assert talk.send(b"OPTIONS", [HOST], target=b"/mcp/").status == 204
+    assert harness.send(b"OPTIONS", [HOST], target=b"/mcp/").status == 204
     with pytest.raises(RuntimeError, match="broken"):
-        talk.send(b"GET", [HOST], target=b"/broken")
-    assert repr(talk.site) == "<Router of 1 endpoints and 3 plain routes>"
+        harness.send(b"GET", [HOST], target=b"/broken")
+    assert repr(harness.router) == "<Router of 1 endpoints and 3 plain routes>"
 
 
 @pytest.mark.requirement("DEC-2")
@@ -631,7 +648,7 @@ def test_handler_error_has_the_status_of_its_code() -> None:
         """A memo."""
         raise McpError({"a": -32602, "b": -32603, "c": 7}[name], "no")
 
-    talk = Talk(server)
+    harness = RouterHarness(server)
     statuses = []
     for name in "abc":
         headers = [
@@ -640,7 +657,7 @@ def test_handler_error_has_the_status_of_its_code() -> None:
             (b"mcp-name", b"memo://" + name.encode()),
         ]
         statuses.append(
-            talk.post(modern("resources/read", {"uri": f"memo://{name}"}), *headers).status
+            harness.post(modern("resources/read", {"uri": f"memo://{name}"}), *headers).status
         )
     assert statuses == [400, 200, 200]
 
@@ -655,23 +672,23 @@ def test_calls_of_one_principal_share_a_rate_limit() -> None:
         """At once."""
         return text
 
-    talk = Talk(server)
+    harness = RouterHarness(server)
     body = request(1, "tools/call", {"name": "echo", "_meta": meta()})
     headers = [VERSION, (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
-    assert [talk.post(body, *headers, principal="a").status for _ in range(3)] == [200, 200, 429]
-    assert talk.post(body, *headers, principal="b").status == 200
-    assert [talk.post(body, *headers).status for _ in range(4)] == [200] * 4
+    assert [harness.post(body, *headers, principal="a").status for _ in range(3)] == [200, 200, 429]
+    assert harness.post(body, *headers, principal="b").status == 200
+    assert [harness.post(body, *headers).status for _ in range(4)] == [200] * 4
 
 
 def test_reprs_name_the_state() -> None:
-    talk = Talk()
-    reply = talk.call(1, "slow")
-    assert repr(talk.endpoint) == "<Endpoint with 0 sessions, 1 exchanges under way>"
+    harness = RouterHarness()
+    reply = harness.call(1, "slow")
+    assert repr(harness.endpoint) == "<Endpoint with 0 sessions, 1 exchanges under way>"
     assert (
         repr(reply.exchange) == "<Exchange UNDECIDED of <EventStream , 0 messages, 1 pending> at 0>"
     )
-    assert repr(talk.seen[0][0]).startswith("<Conversation over <Connection server")
-    assert repr(talk.endpoint.log) == "<EventLog of 0 streams, 0 bytes>"
+    assert repr(harness.seen[0][0]).startswith("<Conversation over <Connection server")
+    assert repr(harness.endpoint.log) == "<EventLog of 0 streams, 0 bytes>"
 
 
 # -- Between a head and its body -------------------------------------------------------------------
@@ -682,41 +699,41 @@ def test_reprs_name_the_state() -> None:
     "what", ["deleted", "idle", "closed", "wound down, in a session", "wound down", "closed, alone"]
 )
 def test_change_between_head_and_body_is_noticed(what: str) -> None:
-    talk = Talk(limits=HttpLimits(idle=60))
-    visit = talk.session()
+    harness = RouterHarness(limits=HttpLimits(idle=60))
+    client = harness.session()
     in_session = not (what == "wound down" or what.endswith("alone"))
-    headers = visit.headers if in_session else [VERSION, (b"mcp-method", b"tools/list")]
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", [*POST, *headers]), 0.0)
-    reply = talk.replies[exchange] = Reply(exchange)
+    headers = client.headers if in_session else [VERSION, (b"mcp-method", b"tools/list")]
+    exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", [*POST, *headers]), 0.0)
+    reply = harness.replies[exchange] = Reply(exchange)
     assert exchange.reading
     if what == "deleted":
-        assert visit.delete().status == 204
+        assert client.delete().status == 204
     elif what == "idle":
-        talk.wait(61)
+        harness.wait(61)
     elif what.startswith("closed"):
-        talk.site.close()
+        harness.router.close()
     else:
-        talk.site.shutdown()
-    talk.site.receive_data(
-        exchange, json.encode(request(1, "ping") if in_session else LIST), talk.now
+        harness.router.shutdown()
+    harness.router.receive_data(
+        exchange, json.encode(request(1, "ping") if in_session else LIST), harness.now
     )
-    talk.site.receive_data(exchange, b"", talk.now)
-    talk.pump()
+    harness.router.receive_data(exchange, b"", harness.now)
+    harness.pump()
     if what == "wound down, in a session":
         assert (reply.status, reply.message["result"]) == (200, {})
     else:
         assert reply.status == (404 if in_session else 503)
     assert reply.ended
-    assert not talk.jobs
+    assert not harness.jobs
 
 
 def test_release_needs_a_stream() -> None:
-    talk = Talk(reply="json")
-    visit = talk.session()
-    visit.call(1, "slow", steps=2)
-    (session,) = talk.endpoint.sessions.values()
+    harness = RouterHarness(reply="json")
+    client = harness.session()
+    client.call(1, "slow", steps=2)
+    (session,) = harness.endpoint.sessions.values()
     assert not session.release(1, None)
-    talk.step(3)
+    harness.step(3)
 
 
 def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -731,37 +748,37 @@ def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.Monk
         """At once."""
         return "x"
 
-    talk = Talk(server)
+    harness = RouterHarness(server)
     body = request(1, "tools/call", {"name": "echo", "_meta": meta()})
     headers = [VERSION, (b"mcp-method", b"tools/call"), (b"mcp-name", b"echo")]
     statuses = [
-        talk.post(body, *headers, principal=who).status for who in ("a", "b", "a", "c", "a", "b")
+        harness.post(body, *headers, principal=who).status for who in ("a", "b", "a", "c", "a", "b")
     ]
     assert statuses == [200, 200, 429, 200, 429, 200]
 
 
 def test_cancellation_in_a_rejected_batch_does_nothing() -> None:
-    talk = Talk()
-    visit = talk.session("2025-03-26")
+    harness = RouterHarness()
+    client = harness.session("2025-03-26")
     call = request(1, "tools/call", {"name": "slow", "arguments": {"text": "x"}})
     note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-    first = visit.post(call)
-    refused = visit.post([call, note])  # the id is in use, so nothing of it counts
+    first = client.post(call)
+    refused = client.post([call, note])  # the id is in use, so nothing of it counts
     assert refused.status == 400
-    talk.step(3)
+    harness.step(3)
     assert first.message["result"]["content"][0]["text"] == "x"
 
 
 def test_one_shot_requests_are_limited_and_end() -> None:
-    talk = Talk(limits=HttpLimits(sessions=1))
-    running = talk.call(1, "slow", steps=9)
-    refused = talk.call(2)
+    harness = RouterHarness(limits=HttpLimits(sessions=1))
+    running = harness.call(1, "slow", steps=9)
+    refused = harness.call(2)
     assert (refused.status, refused.headers[b"retry-after"]) == (503, b"5")
-    talk.site.close()
-    talk.pump()
+    harness.router.close()
+    harness.pump()
     assert (running.status, running.ended) == (503, True)
-    talk.step()
-    assert not talk.jobs
+    harness.step()
+    assert not harness.jobs
 
 
 @pytest.mark.requirement("SHL-29")
@@ -770,40 +787,40 @@ def test_one_shot_requests_are_limited_and_end() -> None:
 def test_unknown_version_header_gets_400_for_every_verb(
     verb: bytes, versions: tuple[str, ...]
 ) -> None:
-    talk = Talk(Server("s", versions=versions))
-    visit = talk.session()
-    for headers in ([visit.headers[0]], []):
+    harness = RouterHarness(Server("s", versions=versions))
+    client = harness.session()
+    for headers in ([client.headers[0]], []):
         for version in (b"1999-01-01", b"", b"x" * 1000, b"2025-11-25 "):
             more = [*GET, *headers] if verb == b"GET" else [*POST, *headers]
-            reply = talk.send(
+            reply = harness.send(
                 verb, [*more, (b"mcp-protocol-version", version)], json.encode(request(1, "ping"))
             )
             assert reply.status == 400
-    assert visit.post(request(1, "ping")).status == 200
+    assert client.post(request(1, "ping")).status == 200
 
 
 @pytest.mark.parametrize("reply", ["auto", "json"])
 def test_last_event_id_that_was_never_sent_is_rejected(reply: str) -> None:
-    talk = Talk(reply=reply)
-    visit = talk.session()
-    running = visit.call(1, "slow", steps=2)
-    refused, unknown = visit.get(b"2-0"), visit.get(b"77-0")
+    harness = RouterHarness(reply=reply)
+    client = harness.session()
+    running = client.call(1, "slow", steps=2)
+    refused, unknown = client.get(b"2-0"), client.get(b"77-0")
     assert (refused.status, refused.body) == (400, unknown.body)
-    talk.step(4)
+    harness.step(4)
     assert (running.headers[b"content-type"], running.message["id"]) == (b"application/json", 1)
 
 
 @pytest.mark.requirement("SHM-14")
 def test_session_id_of_a_stateless_request_is_ignored() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     call = request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()})
     headers = [
         (b"mcp-protocol-version", E.encode()),
         (b"mcp-method", b"tools/call"),
         (b"mcp-name", b"echo"),
     ]
-    for id in (b"unknown", talk.session().id):
-        reply = talk.post(call, *headers, (b"mcp-session-id", id))
+    for id in (b"unknown", harness.session().id):
+        reply = harness.post(call, *headers, (b"mcp-session-id", id))
         assert (reply.status, reply.message["result"]["content"][0]["text"]) == (200, "x")
         assert b"mcp-session-id" not in reply.headers
 
@@ -811,11 +828,11 @@ def test_session_id_of_a_stateless_request_is_ignored() -> None:
 @pytest.mark.requirement("HDR-4")
 @pytest.mark.parametrize("name", ["ECHO", "Echo", "echo.", "=?base64?RUNITw==?="])
 def test_mirrored_name_in_another_spelling_is_a_mismatch(name: str) -> None:
-    talk = Talk()
+    harness = RouterHarness()
     call = request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}, "_meta": meta()})
-    reply = talk.modern(call, name)
+    reply = harness.modern(call, name)
     assert (reply.status, reply.message["error"]["code"]) == (400, -32020)
-    assert talk.modern(call, "=?base64?ZWNobw==?=").status == 200
+    assert harness.modern(call, "=?base64?ZWNobw==?=").status == 200
 
 
 # What stands in params, and whether two readers of the body can disagree about a mirrored value.
@@ -851,7 +868,7 @@ def test_duplicate_member_of_mirrored_params_is_rejected(
         META,
     )
     for each in (body, body.replace(b",", b" ,\n\t").replace(b":{", b" : { ")):
-        reply = Talk().post(
+        reply = RouterHarness().post(
             each, VERSION, (b"mcp-method", method.encode()), (b"mcp-name", name.encode())
         )
         if not ambiguous:
@@ -867,9 +884,9 @@ def test_duplicate_version_in_meta_is_rejected() -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%b}}'
     twice = body % META.replace(b'{"io', b"{" + versions + b'"io', 1)
     headers = [VERSION, (b"mcp-method", b"tools/list")]
-    reply = Talk().post(twice, *headers)
+    reply = RouterHarness().post(twice, *headers)
     assert (reply.status, reply.message["error"]["code"]) == (400, -32600)
-    assert Talk().post(body % META, *headers).status == 200
+    assert RouterHarness().post(body % META, *headers).status == 200
 
 
 # -- Bodies without a message ----------------------------------------------------------------------
@@ -878,13 +895,13 @@ def test_duplicate_version_in_meta_is_rejected() -> None:
 @pytest.mark.parametrize("body", [b"", b" \n"])
 def test_empty_post_of_a_session_or_without_one_gets_an_error(body: bytes) -> None:
     """A client whose body was lost must not take the response for an accepted message."""
-    talk = Talk()
+    harness = RouterHarness()
     replies = [
-        talk.post(body, VERSION, (b"mcp-method", b"tools/list")),
-        talk.post(body),
-        talk.session().post(body),
-        Talk(sessions=False).post(body),
-        Talk(Server("new", versions=[E])).post(body),
+        harness.post(body, VERSION, (b"mcp-method", b"tools/list")),
+        harness.post(body),
+        harness.session().post(body),
+        RouterHarness(sessions=False).post(body),
+        RouterHarness(Server("new", versions=[E])).post(body),
     ]
     for reply in replies:
         assert (reply.status, reply.message["error"]["code"]) == (400, -32700)
@@ -892,15 +909,15 @@ def test_empty_post_of_a_session_or_without_one_gets_an_error(body: bytes) -> No
 
 
 def test_empty_post_to_an_sse_session_gets_an_error() -> None:
-    talk = Talk()
-    stream = talk.get()
+    harness = RouterHarness()
+    stream = harness.get()
     (event,) = stream.events
-    assert talk.post(b"", target=event[1]).status == 400
+    assert harness.post(b"", target=event[1]).status == 400
     assert len(stream.events) == 1
 
 
 def test_busy_response_has_the_code_of_its_revision() -> None:
     """-32000 is not free in 2026-07-28, where our code is positive."""
-    talk = Talk(limits=HttpLimits(sessions=0))
-    assert talk.post(initialize()).message["error"]["code"] == -32000
-    assert talk.call(1).message["error"]["code"] == 429
+    harness = RouterHarness(limits=HttpLimits(sessions=0))
+    assert harness.post(initialize()).message["error"]["code"] == -32000
+    assert harness.call(1).message["error"]["code"] == 429

@@ -8,7 +8,16 @@ import pytest
 from msgspec import json
 
 from mcp_core.http import Body, End, Exchange, Head, RequestHead
-from tests.core.http.site import POST, D, Reply, Talk, Visit, initialize, meta, request
+from tests.core.http.router_harness import (
+    POST,
+    D,
+    Reply,
+    RouterHarness,
+    SessionClient,
+    initialize,
+    meta,
+    request,
+)
 from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
 
 MODERN = [
@@ -22,9 +31,9 @@ CALL = json.encode(
 )
 
 
-def begin(talk: Talk, headers: Any = MODERN) -> Reply:
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), talk.now)
-    reply = talk.replies[exchange] = Reply(exchange)
+def begin(harness: RouterHarness, headers: Any = MODERN) -> Reply:
+    exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", headers), harness.now)
+    reply = harness.replies[exchange] = Reply(exchange)
     return reply
 
 
@@ -34,42 +43,42 @@ def begin(talk: Talk, headers: Any = MODERN) -> Reply:
 @pytest.mark.parametrize("size", [1, 2, 3, 50, 1000])
 @pytest.mark.parametrize("kind", [bytes, bytearray])
 def test_body_in_any_pieces_gives_the_same_response(size: int, kind: Any) -> None:
-    talk = Talk()
-    reply = begin(talk)
+    harness = RouterHarness()
+    reply = begin(harness)
     for start in range(0, len(CALL), size):
         assert reply.exchange.reading
-        talk.site.receive_data(reply.exchange, kind(CALL[start : start + size]), 0)
-    talk.site.receive_data(reply.exchange, b"", 0)
+        harness.router.receive_data(reply.exchange, kind(CALL[start : start + size]), 0)
+    harness.router.receive_data(reply.exchange, b"", 0)
     assert not reply.exchange.reading
-    talk.pump()
+    harness.pump()
     assert reply.message_text == "x"
 
 
 @pytest.mark.parametrize("pieces", [[100_000], [50_000, 50_000], [99_999, 1], [1] * 10])
 def test_body_at_the_limit_is_accepted(pieces: list[int]) -> None:
-    talk = Talk()
-    reply = begin(talk)
+    harness = RouterHarness()
+    reply = begin(harness)
     for size in pieces:
-        talk.site.receive_data(reply.exchange, b" " * size, 0)
+        harness.router.receive_data(reply.exchange, b" " * size, 0)
     assert reply.exchange.reading
-    talk.pump()
+    harness.pump()
     assert reply.status == 0
 
 
 @pytest.mark.parametrize("pieces", [[100_001], [100_000, 1], [1, 100_000]])
 @pytest.mark.requirement("HTTP-7")
 def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
-    talk = Talk()
-    reply = begin(talk)
+    harness = RouterHarness()
+    reply = begin(harness)
     for size in pieces:
-        talk.site.receive_data(reply.exchange, b" " * size, 0)
+        harness.router.receive_data(reply.exchange, b" " * size, 0)
     assert not reply.exchange.reading
-    talk.site.receive_data(reply.exchange, b"more", 0)
-    talk.site.receive_data(reply.exchange, b"", 0)
-    talk.pump()
+    harness.router.receive_data(reply.exchange, b"more", 0)
+    harness.router.receive_data(reply.exchange, b"", 0)
+    harness.pump()
     assert (reply.status, reply.exchange.close_after, reply.ended) == (413, True, True)
     assert reply.exchange._body == b""
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}
 
 
 # -- The response ----------------------------------------------------------------------------------
@@ -136,10 +145,10 @@ def test_disconnected_exchange_has_no_actions() -> None:
 @pytest.mark.requirement("HTTP-8", "SHL-9")
 def test_cancelled_request_ends_its_response(reply: str) -> None:
     """The response is empty, and of the kind that the request accepts."""
-    talk = Talk(reply=reply)
-    visit = talk.session()
-    silent = visit.call(1, "slow", steps=100)
-    visit.post(cancelled(1))
+    harness = RouterHarness(reply=reply)
+    client = harness.session()
+    silent = client.call(1, "slow", steps=100)
+    client.post(cancelled(1))
     assert silent.ended
     if reply == "json":
         assert (silent.status, silent.body) == (202, b"")
@@ -150,10 +159,10 @@ def test_cancelled_request_ends_its_response(reply: str) -> None:
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 @pytest.mark.requirement("SHL-20")
 def test_new_session_id_is_in_the_response_head(reply: str) -> None:
-    talk = Talk(reply=reply)
-    begun = talk.post(initialize())
+    harness = RouterHarness(reply=reply)
+    begun = harness.post(initialize())
     assert begun.is_stream is (reply == "sse")
-    assert begun.headers[b"mcp-session-id"] in talk.endpoint.sessions
+    assert begun.headers[b"mcp-session-id"] in harness.endpoint.sessions
     assert begun.message["result"]["protocolVersion"] == D
 
 
@@ -177,19 +186,19 @@ def test_response_format_follows_the_reply_option(
         body = [{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": []}]
     elif code:
         body = [{"jsonrpc": "1.0", "id": n, "method": "ping"} for n in range(2, 2 + count)]
-    got = run.visit.post(body if count > 1 else body[0])
+    got = run.client.post(body if count > 1 else body[0])
     assert (got.status, got.is_stream, got.ended) == (status, stream, True)
     assert [each.get("error", {}).get("code", 0) for each in got.messages] == [code] * count
 
 
 @pytest.mark.requirement("SHM-13", "SSE-4")
 def test_event_ids_are_sent_only_if_resumable() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken=1)}
-    modern = talk.modern(request(1, "tools/call", params), "count")
-    old = talk.get()
-    talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target=old.events[0][1])
-    talk.step(3)
+    modern = harness.modern(request(1, "tools/call", params), "count")
+    old = harness.get()
+    harness.send(b"POST", POST, json.encode(initialize("2024-11-05")), target=old.events[0][1])
+    harness.step(3)
     assert [id for _, _, id, _ in (*modern.events, *old.events)] == [""] * 5
     assert b"event: message\n" in old.body
     assert b"event:" not in modern.body
@@ -200,23 +209,23 @@ def test_event_ids_are_sent_only_if_resumable() -> None:
 
 
 def test_comments_not_taken_do_not_pile_up() -> None:
-    talk = Talk()
-    reply = talk.call(1, "slow", steps=100)
-    read = talk.read
-    talk.read = lambda exchange: None  # type: ignore[method-assign]
-    talk.wait(1000)
-    talk.read = read  # type: ignore[method-assign]
-    talk.read(reply.exchange)
+    harness = RouterHarness()
+    reply = harness.call(1, "slow", steps=100)
+    read = harness.read
+    harness.read = lambda exchange: None  # type: ignore[method-assign]
+    harness.wait(1000)
+    harness.read = read  # type: ignore[method-assign]
+    harness.read(reply.exchange)
     assert reply.body == b":\n\n"
-    talk.wait(15)
+    harness.wait(15)
     assert reply.body == b":\n\n" * 2
 
 
 def test_comment_is_never_sent_after_the_end() -> None:
-    talk = Talk()
-    reply = talk.call(1)
+    harness = RouterHarness()
+    reply = harness.call(1)
     reply.exchange.send_comment()
-    assert talk.site.actions_to_send(reply.exchange) == []
+    assert harness.router.actions_to_send(reply.exchange) == []
 
 
 @pytest.mark.parametrize(
@@ -237,10 +246,10 @@ def test_exchange_is_resumable_once_an_event_id_was_sent(
     if when == "streaming":
         run.emit(1)
     elif when == "silent":
-        run.talk.wait(15)
+        run.harness.wait(15)
     assert run.reply.exchange.is_resumable is resumable
-    run.talk.close_after(run.reply)
-    assert (len(run.visit.talk.endpoint.sessions[run.visit.id].streams) == 2) is resumable
+    run.harness.close_after(run.reply)
+    assert (len(run.client.harness.endpoint.sessions[run.client.id].streams) == 2) is resumable
 
 
 @pytest.mark.requirement("SHL-7")
@@ -248,25 +257,25 @@ def test_release_sends_all_messages_first() -> None:
     run = Fifty()
     exchange = run.reply.exchange
     for retry, line in ((0.25, b"retry: 250\n\n"), (None, b"")):
-        assert run.conversation.conn.send_progress(run.id, run.told + 1)
-        run.told += 1
+        assert run.conversation.conn.send_progress(run.id, run.emitted + 1)
+        run.emitted += 1
         assert run.conversation.release(run.id, retry)
         assert not run.conversation.release(run.id, retry)  # the response has ended already
-        run.talk.pump()
-        reply = run.talk.replies[exchange]
+        run.harness.pump()
+        reply = run.harness.replies[exchange]
         assert reply.ended
-        assert reply.messages[-1]["params"]["progress"] == run.told
+        assert reply.messages[-1]["params"]["progress"] == run.emitted
         assert reply.body.endswith(b"}\n\n" + line)
         exchange = run.resume(reply.last_id).exchange
     run.finish()
-    assert run.talk.replies[exchange].message_text == "done"
-    assert left_over(run.talk) == {}
+    assert run.harness.replies[exchange].message_text == "done"
+    assert left_over(run.harness) == {}
 
 
 def test_release_before_any_message_sends_a_priming_event() -> None:
     run = Fifty()
     assert run.conversation.release(run.id, None)
-    run.talk.pump()
+    run.harness.pump()
     assert run.reply.body == b"id: 2-0\nretry: 1000\ndata: \n\n"
     again = run.resume(b"2-0")
     run.finish()
@@ -280,19 +289,19 @@ def test_release_after_the_stream_was_closed_does_nothing() -> None:
     for number in range(1, 10):
         run.conversation.conn.send_progress(run.id, number)
     assert not run.conversation.release(run.id, 1)
-    run.talk.pump()
+    run.harness.pump()
     assert run.reply.ended
     assert b"retry: 1000\n" in run.reply.body  # of the event that begins it, and no other
     again = run.resume(run.reply.last_id)
     assert [each["params"]["progress"] for each in again.messages] == list(range(1, 10))
-    assert left_over(run.talk) != {"jobs": 1}
+    assert left_over(run.harness) != {"jobs": 1}
 
 
 def test_queued_of_a_resumed_stream_counts_for_the_new_response_only() -> None:
     run = Fifty()
     run.emit(1)
     again = run.resume(run.reply.last_id)
-    run.talk.read = lambda exchange: None  # type: ignore[method-assign]
+    run.harness.read = lambda exchange: None  # type: ignore[method-assign]
     run.emit(1)
     assert run.reply.exchange.queued == 0
     assert again.exchange.queued > 0
@@ -302,15 +311,15 @@ def test_queued_of_a_resumed_stream_counts_for_the_new_response_only() -> None:
 
 
 def test_batch_that_began_as_a_stream_stays_one() -> None:
-    talk = Talk()
-    visit: Visit = talk.session(B)
+    harness = RouterHarness()
+    client: SessionClient = harness.session(B)
     slow = request(2, "tools/call", {"name": "slow", "arguments": {"steps": 2}})
-    reply = visit.post([request(1, "ping"), slow])
-    talk.wait(15)
+    reply = client.post([request(1, "ping"), slow])
+    harness.wait(15)
     assert [message["id"] for message in reply.messages] == [1]
-    talk.close_after(reply)
-    talk.step(3)
-    again = visit.get(reply.last_id)
+    harness.close_after(reply)
+    harness.step(3)
+    again = client.get(reply.last_id)
     assert [message["id"] for message in again.messages] == [2]
     assert again.ended
-    assert left_over(talk) == {}
+    assert left_over(harness) == {}

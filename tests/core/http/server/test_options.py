@@ -6,7 +6,7 @@ import pytest
 
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.http.server._stream import _MESSAGE, _STREAM
-from tests.core.http.site import Talk, initialize
+from tests.core.http.router_harness import RouterHarness, initialize
 from tests.core.http.test_isolation import Fifty, left_over
 
 NEAR = [(-1, True), (0, True), (1, False)]
@@ -35,7 +35,7 @@ def test_options_of_a_server_are_taken_over() -> None:
     usual = HttpOptions.of()
     assert (usual.reply, usual.sessions) == ("auto", True)
     limits = HttpLimits(sessions=5)
-    told = HttpOptions.of(
+    options = HttpOptions.of(
         "0.0.0.0",
         scheme="https",
         hosts=["a.example"],
@@ -44,10 +44,10 @@ def test_options_of_a_server_are_taken_over() -> None:
         limits=limits,
         trusted_proxies=["10.0.0.0/8"],
     )
-    assert (told.reply, told.sessions, told.limits) == ("sse", False, limits)
+    assert (options.reply, options.sessions, options.limits) == ("sse", False, limits)
     assert (usual.limits, usual.trusted_proxies) == (HttpLimits(), None)
-    assert repr(told.trusted_proxies) == "<TrustedProxies 10.0.0.0/8>"
-    assert told.host_origin_policy.allows_host(b"a.example")
+    assert repr(options.trusted_proxies) == "<TrustedProxies 10.0.0.0/8>"
+    assert options.host_origin_policy.allows_host(b"a.example")
     assert not usual.host_origin_policy.allows_host(b"a.example")
     with pytest.raises(ValueError, match="does not appear to be"):
         HttpOptions.of(trusted_proxies=["proxy.example"])
@@ -57,27 +57,27 @@ def test_options_of_a_server_are_taken_over() -> None:
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_sessions_limit_is_enforced(more: int, fits: bool) -> None:
-    talk = Talk(limits=HttpLimits(sessions=3))
-    replies = [talk.post(initialize()) for _ in range(3 + more)]
+    harness = RouterHarness(limits=HttpLimits(sessions=3))
+    replies = [harness.post(initialize()) for _ in range(3 + more)]
     assert replies[-1].status == (200 if fits else 503)
-    assert len(talk.endpoint.sessions) == min(3, 3 + more)
+    assert len(harness.endpoint.sessions) == min(3, 3 + more)
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_sessions_limit_applies_to_one_shot_requests(more: int, fits: bool) -> None:
-    talk = Talk(limits=HttpLimits(sessions=3))
-    replies = [talk.call(1, "slow") for _ in range(3 + more)]
+    harness = RouterHarness(limits=HttpLimits(sessions=3))
+    replies = [harness.call(1, "slow") for _ in range(3 + more)]
     assert replies[-1].status == (0 if fits else 503)
-    talk.step(2)
-    assert talk.call(1).status == 200
-    assert not talk.endpoint.one_shots
-    assert left_over(talk) == {}
+    harness.step(2)
+    assert harness.call(1).status == 200
+    assert not harness.endpoint.one_shots
+    assert left_over(harness) == {}
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_sessions_limit_counts_requests_of_disconnected_clients(more: int, fits: bool) -> None:
     """Without sessions no client can reconnect, but a disconnect does not cancel the request."""
-    talk = Talk(limits=HttpLimits(sessions=3), sessions=False)
+    harness = RouterHarness(limits=HttpLimits(sessions=3), sessions=False)
     call = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -86,81 +86,83 @@ def test_sessions_limit_counts_requests_of_disconnected_clients(more: int, fits:
     }
     statuses = []
     for _ in range(3 + more):
-        reply = talk.post(call)
+        reply = harness.post(call)
         statuses.append(reply.status)
-        talk.close_after(reply)
-    assert len(talk.jobs) == 3 + min(more, 0)
+        harness.close_after(reply)
+    assert len(harness.jobs) == 3 + min(more, 0)
     assert (statuses[-1] == 0) is fits
-    talk.step(3)
-    assert left_over(talk) == {}
+    harness.step(3)
+    assert left_over(harness) == {}
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_uninitialized_limit_is_enforced(more: int, fits: bool) -> None:
-    talk = Talk(limits=HttpLimits(uninitialized=3))
-    talk.session()
-    replies = [talk.get() if number % 2 else talk.post(initialize()) for number in range(3 + more)]
+    harness = RouterHarness(limits=HttpLimits(uninitialized=3))
+    harness.session()
+    replies = [
+        harness.get() if number % 2 else harness.post(initialize()) for number in range(3 + more)
+    ]
     assert replies[-1].status == (200 if fits else 503)
 
 
 @pytest.mark.parametrize(("more", "lives"), [(-0.1, True), (0, False), (0.1, False)])
 def test_initialize_timeout_is_enforced(more: float, lives: bool) -> None:
-    talk = Talk(limits=HttpLimits(initialize=30))
-    talk.post(initialize())
-    talk.wait(30 + more)
-    assert bool(talk.endpoint.sessions) is lives
+    harness = RouterHarness(limits=HttpLimits(initialize=30))
+    harness.post(initialize())
+    harness.wait(30 + more)
+    assert bool(harness.endpoint.sessions) is lives
 
 
 @pytest.mark.parametrize(("more", "lives"), [(-0.1, True), (0, False), (0.1, False)])
 def test_idle_timeout_is_enforced(more: float, lives: bool) -> None:
-    talk = Talk(limits=HttpLimits(idle=60))
-    visit = talk.session()
-    talk.wait(30)
-    visit.call(1)
-    talk.wait(60 + more)
-    assert bool(talk.endpoint.sessions) is lives
+    harness = RouterHarness(limits=HttpLimits(idle=60))
+    client = harness.session()
+    harness.wait(30)
+    client.call(1)
+    harness.wait(60 + more)
+    assert bool(harness.endpoint.sessions) is lives
 
 
 def test_idle_timeout_ignores_handlers_without_a_client() -> None:
-    talk = Talk(limits=HttpLimits(idle=60))
-    visit = talk.session()
-    reply = visit.call(1, "slow", steps=10_000)
-    talk.wait(1000)
-    assert talk.endpoint.sessions  # its client waits
-    talk.close_after(reply)
-    talk.wait(120)
-    talk.step(2)
-    assert (talk.endpoint.sessions, talk.jobs) == ({}, {})
+    harness = RouterHarness(limits=HttpLimits(idle=60))
+    client = harness.session()
+    reply = client.call(1, "slow", steps=10_000)
+    harness.wait(1000)
+    assert harness.endpoint.sessions  # its client waits
+    harness.close_after(reply)
+    harness.wait(120)
+    harness.step(2)
+    assert (harness.endpoint.sessions, harness.jobs) == ({}, {})
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_streams_limit_is_enforced(more: int, fits: bool) -> None:
-    talk = Talk(limits=HttpLimits(streams=3))
-    visit = talk.session()
-    replies = [visit.call(number, "slow", steps=100) for number in range(3 + more)]
+    harness = RouterHarness(limits=HttpLimits(streams=3))
+    client = harness.session()
+    replies = [client.call(number, "slow", steps=100) for number in range(3 + more)]
     assert (replies[-1].status == 0) is fits
     assert replies[-1].status in (0, 429)
 
 
 def test_streams_limit_evicts_retained_streams() -> None:
-    talk = Talk(limits=HttpLimits(streams=3))
-    visit = talk.session()
+    harness = RouterHarness(limits=HttpLimits(streams=3))
+    client = harness.session()
     for number in range(20):
-        reply = visit.call(number, "count", progress=True, to=1)
-        talk.step(3)
+        reply = client.call(number, "count", progress=True, to=1)
+        harness.step(3)
         assert reply.ended
-    session = talk.endpoint.sessions[visit.id]
+    session = harness.endpoint.sessions[client.id]
     assert list(session.streams) == [b"0", b"19", b"20", b"21"]
-    assert visit.get(b"19-0").status == 200
-    assert visit.get(b"18-0").status == 400
-    assert left_over(talk) == {}
+    assert client.get(b"19-0").status == 200
+    assert client.get(b"18-0").status == 400
+    assert left_over(harness) == {}
 
 
 @pytest.mark.parametrize(("more", "fits"), NEAR)
 def test_events_limit_is_enforced(more: int, fits: bool) -> None:
     run = Fifty(limits=HttpLimits(events=10))
     run.emit(1)
-    run.talk.close_after(run.reply)
+    run.harness.close_after(run.reply)
     run.emit(10 + more - 1)
     assert (run.resume(b"2-0").status == 200) is fits
 
@@ -170,7 +172,7 @@ def test_event_age_is_enforced(more: float, fits: bool) -> None:
     run = Fifty(limits=HttpLimits(event_age=100))
     run.emit(1)
     run.finish()
-    run.talk.wait(100 + more)
+    run.harness.wait(100 + more)
     assert (run.resume(b"2-0").status == 200) is fits
 
 
@@ -196,13 +198,13 @@ def test_queued_limit_closes_the_stream(more: int, broken: bool) -> None:
     )
     run = Fifty(limits=HttpLimits(queued=size + more))
     run.emit(1)
-    run.talk.read = lambda exchange: None  # type: ignore[method-assign]
+    run.harness.read = lambda exchange: None  # type: ignore[method-assign]
     run.emit(2)
     assert run.reply.exchange.mode.name == ("DONE" if broken else "STREAM")
 
 
 @pytest.mark.parametrize("reply", ["auto", "sse"])
 def test_queued_limit_does_not_apply_to_a_response(reply: str) -> None:
-    talk = Talk(limits=HttpLimits(queued=10), reply=reply)
-    assert talk.call(1, text="x" * 50_000).message_text == "x" * 50_000
-    assert talk.session().call(1, text="x" * 50_000).message_text == "x" * 50_000
+    harness = RouterHarness(limits=HttpLimits(queued=10), reply=reply)
+    assert harness.call(1, text="x" * 50_000).message_text == "x" * 50_000
+    assert harness.session().call(1, text="x" * 50_000).message_text == "x" * 50_000

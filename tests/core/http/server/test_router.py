@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 
 from mcp_core.http import Body, Head, HostOriginPolicy, PlainResponse, RequestHead, Router
-from tests.core.http.site import HOST, POST, E, Talk, meta, request
+from tests.core.http.router_harness import HOST, POST, E, RouterHarness, meta, request
 
 if TYPE_CHECKING:
     from mcp_core import Event
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Token:
     """The token of an exchange, which pumps when it is woken."""
 
-    def __init__(self, site: Router, seen: list[str]) -> None:
-        self.site = site
+    def __init__(self, router: Router, seen: list[str]) -> None:
+        self.router = router
         self.seen = seen
 
     def wake(self) -> None:
         self.seen.append("woken")
-        self.site.pump(lambda conversation, event: self.seen.append("again"))
+        self.router.pump(lambda conversation, event: self.seen.append("again"))
 
 
 @pytest.mark.parametrize(
@@ -46,27 +46,27 @@ class Token:
     ],
 )
 def test_site_compares_paths_literally(target: bytes, status: int) -> None:
-    talk = Talk()
-    paths = {"/mcp": talk.endpoint, "/other": talk.endpoint}
-    talk.site = Router(paths, {"/healthz": lambda head: PlainResponse()})
-    assert talk.site.endpoints == (talk.endpoint,)
-    assert repr(talk.site) == "<Router of 1 endpoints and 1 plain routes>"
-    assert talk.send(b"POST", [HOST], target=target).status == status
-    assert talk.site.idle
+    harness = RouterHarness()
+    paths = {"/mcp": harness.endpoint, "/other": harness.endpoint}
+    harness.router = Router(paths, {"/healthz": lambda head: PlainResponse()})
+    assert harness.router.endpoints == (harness.endpoint,)
+    assert repr(harness.router) == "<Router of 1 endpoints and 1 plain routes>"
+    assert harness.send(b"POST", [HOST], target=target).status == status
+    assert harness.router.idle
 
 
 def test_site_rejects_two_servers_at_one_path() -> None:
-    one, other = Talk().endpoint, Talk().endpoint
+    one, other = RouterHarness().endpoint, RouterHarness().endpoint
     with pytest.raises(ValueError, match="two servers have the path '/mcp/'"):
         Router({"/mcp": one, "/mcp/": other})
     assert Router({"/": one, "": one}).endpoints == (one,)
 
 
 def test_site_path_may_differ_from_the_target() -> None:
-    talk = Talk(routes={"/healthz": lambda head: PlainResponse(200, head.target)})
+    harness = RouterHarness(routes={"/healthz": lambda head: PlainResponse(200, head.target)})
     head = RequestHead(b"GET", b"/tools/healthz", [HOST])
-    assert talk.site.actions_to_send(talk.site.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
-    found = talk.site.actions_to_send(talk.site.begin(head, 0, path=b"/healthz"))
+    assert harness.router.actions_to_send(harness.router.begin(head, 0))[0].status == 404  # type: ignore[union-attr]
+    found = harness.router.actions_to_send(harness.router.begin(head, 0, path=b"/healthz"))
     assert found[1].data == b"/tools/healthz"  # type: ignore[union-attr]
 
 
@@ -103,7 +103,10 @@ def test_plain_route_checks_host_and_origin_as_an_endpoint_does(
         called.append(head.method)
         return PlainResponse(200, b"secret")
 
-    endpoints = {"/a": Talk(gate=LOCAL).endpoint, "/b": Talk(gate=OTHER).endpoint}
+    endpoints = {
+        "/a": RouterHarness(policy=LOCAL).endpoint,
+        "/b": RouterHarness(policy=OTHER).endpoint,
+    }
     router = Router(endpoints, {"/status": route})
     headers = [(b"host", host.encode())] if host else []
     headers += [(b"origin", origin.encode())] if origin else []
@@ -137,72 +140,72 @@ def test_plain_route_rejects_repeated_headers_and_needs_no_endpoint() -> None:
 
 
 def test_pump_continues_until_nothing_is_left() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     seen: list[str] = []
-    token = Token(talk.site, seen)
+    token = Token(harness.router, seen)
 
     def on_event(conversation: Conversation, event: Event) -> None:
         # The handler of an event begins another exchange and pumps.
-        another = talk.site.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
+        another = harness.router.begin(RequestHead(b"GET", b"/nowhere", [HOST]), 0, token=token)
         assert not another.reading
         seen.append(type(event).__name__)
-        talk.site.pump(on_event)  # does nothing
+        harness.router.pump(on_event)  # does nothing
 
-    exchange = begin(talk, token)
-    talk.site.pump(on_event)
+    exchange = begin(harness, token)
+    harness.router.pump(on_event)
     assert seen == ["RequestReceived", "woken", "woken"]
-    assert talk.site.actions_to_send(exchange) == []
+    assert harness.router.actions_to_send(exchange) == []
 
 
 def test_pump_works_again_after_an_exception() -> None:
-    talk = Talk()
+    harness = RouterHarness()
     seen: list[str] = []
-    begin(talk, Token(talk.site, seen))
+    begin(harness, Token(harness.router, seen))
 
     def on_event(conversation: Conversation, event: Event) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        talk.site.pump(on_event)
-    talk.site.pump(lambda conversation, event: seen.append(type(event).__name__))
+        harness.router.pump(on_event)
+    harness.router.pump(lambda conversation, event: seen.append(type(event).__name__))
     assert seen == ["woken"]
 
 
 def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
-    talk = Talk(comment_interval=15.0)
-    other = Talk()
-    talk.site = Router({"/mcp": talk.endpoint, "/other": other.endpoint})
-    assert talk.site.next_deadline() is None
-    reply = talk.call(1, "slow", steps=5)
-    assert talk.site.next_deadline() == 15
-    assert not talk.site.idle
-    talk.wait(16)
+    harness = RouterHarness(comment_interval=15.0)
+    other = RouterHarness()
+    harness.router = Router({"/mcp": harness.endpoint, "/other": other.endpoint})
+    assert harness.router.next_deadline() is None
+    reply = harness.call(1, "slow", steps=5)
+    assert harness.router.next_deadline() == 15
+    assert not harness.router.idle
+    harness.wait(16)
     assert reply.body == b":\n\n"
-    talk.site.shutdown()
-    talk.pump()
+    harness.router.shutdown()
+    harness.pump()
     for target in (b"/mcp", b"/other"):
-        assert talk.send(b"POST", POST, b"{}", target=target).status == 503
-    talk.site.close()
-    talk.pump()
-    talk.step()
+        assert harness.send(b"POST", POST, b"{}", target=target).status == 503
+    harness.router.close()
+    harness.pump()
+    harness.step()
     assert reply.ended
-    assert talk.site.idle
+    assert harness.router.idle
 
 
 def test_conversation_is_full_when_much_is_queued() -> None:
-    talk = Talk()
-    talk.call(1, "slow")
-    conversation, _ = talk.seen[-1]
+    harness = RouterHarness()
+    harness.call(1, "slow")
+    conversation, _ = harness.seen[-1]
     assert conversation.current_stream is not None
     assert not conversation.write_blocked(1)
     conversation.current_stream.add_message(b"x" * 64 * 1024)
     assert not conversation.write_blocked(1)
     conversation.current_stream.add_message(b"x")
     assert conversation.write_blocked(1)
-    talk.step(2)
+    harness.step(2)
 
 
-def begin(talk: Talk, token: Token) -> Exchange:
+def begin(harness: RouterHarness, token: Token) -> Exchange:
     """A tools/call of 2026-07-28."""
     headers = [
         *POST,
@@ -210,8 +213,8 @@ def begin(talk: Talk, token: Token) -> Exchange:
         (b"mcp-method", b"tools/call"),
         (b"mcp-name", b"echo"),
     ]
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0, token=token)
+    exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", headers), 0, token=token)
     params = {"name": "echo", "arguments": {}, "_meta": meta()}
-    talk.site.receive_data(exchange, json.encode(request(1, "tools/call", params)), 0)
-    talk.site.receive_data(exchange, b"", 0)
+    harness.router.receive_data(exchange, json.encode(request(1, "tools/call", params)), 0)
+    harness.router.receive_data(exchange, b"", 0)
     return exchange

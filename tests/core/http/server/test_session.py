@@ -1,648 +1,741 @@
-"""Sessions: the stream of each message, and streams without a connected response."""
+"""Sessions: their begin and end, their owner, the stream of each message, and resumption."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec import json
 
-from mcp_core import ConnectionClosed, Limits
+from mcp_core.connection._state import State
 from mcp_core.http import HttpLimits
-from mcp_core.http.server._session import Conversation, Session
 from mcp_core.registry import Server
-from tests.core.http.site import (
+from tests.core.http.router_harness import (
+    GET,
     HOST,
     POST,
     D,
     Reply,
-    Talk,
-    Visit,
-    _Pause,
-    example,
+    RouterHarness,
+    SessionClient,
     initialize,
-    meta,
     request,
 )
-from tests.core.http.test_isolation import B, C, Fifty, cancelled, left_over
 
-ASKED = {"notifications": {"toolsListChanged": True}, "_meta": meta()}
-
-
-def session_of(visit: Visit) -> Session:
-    return visit.talk.endpoint.sessions[visit.id]
+A, B, C = "2024-11-05", "2025-03-26", "2025-06-18"
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-# -- Facts -----------------------------------------------------------------------------------------
+# -- Beginning and end -----------------------------------------------------------------------------
 
 
-def test_queued_counts_connected_clients_only() -> None:
-    run = Fifty()
-    conversation = session_of(run.visit)
-    run.talk.read = lambda exchange: None  # type: ignore[method-assign]
-    assert [conversation.queued(id) for id in (run.id, None, "unknown")] == [0, 0, 0]
-    assert [conversation.has_capacity(id) for id in (run.id, None, "unknown")] == [
-        True,
-        False,
-        False,
-    ]
-    run.emit(2)
-    assert conversation.queued(run.id) > 100
-    run.talk.close_after(run.reply)
-    assert conversation.queued(run.id) == 0
-    assert not conversation.has_capacity(run.id)
+@pytest.mark.requirement("SHL-20", "SHL-21", "HTTP-9")
+@pytest.mark.parametrize("version", [A, B, C, D])
+def test_session_begins_with_initialize(version: str) -> None:
+    harness = RouterHarness()
+    reply = harness.post(initialize(version))
+    assert reply.message["result"]["protocolVersion"] == version
+    id = reply.headers[b"mcp-session-id"]
+    assert len(id) == 32
+    assert id.isalnum()
+    client = SessionClient(harness, id, version, "")
+    assert client.post(INITIALIZED).status == 202
+    call = client.call(1, text="x")
+    assert call.message["result"]["content"][0]["text"] == "x"
+    assert b"mcp-session-id" not in call.headers
+    assert b"mcp-session-id" not in harness.modern(request(1, "server/discover", {})).headers
 
 
-@pytest.mark.parametrize(
-    ("size", "full", "room"), [(16 * 1024 - 1, False, True), (16 * 1024, False, False)]
-)
-def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, room: bool) -> None:
-    run = Fifty()
-    stream = session_of(run.visit).stream_for(run.id)
-    assert stream is not None
-    stream.add_message(b"x" * size)
-    assert (run.conversation.write_blocked(run.id), run.conversation.has_capacity(run.id)) == (
-        full,
-        room,
-    )
+@pytest.mark.requirement("SHL-21", "AU-6")
+def test_session_id_is_128_random_bits() -> None:
+    """An id that counts the sessions could be guessed by the next client."""
+    requests: list[int] = []
+
+    def entropy(size: int) -> bytes:
+        requests.append(size)
+        return bytes(0xA0 + len(requests) for _ in range(size))
+
+    harness = RouterHarness(entropy=entropy)
+    for number in (1, 2):
+        id = harness.post(initialize(D)).headers[b"mcp-session-id"]
+        assert id == b"a%d" % number * 16
+    assert requests == [16, 16]
 
 
-@pytest.mark.parametrize(("size", "full"), [(64 * 1024, False), (64 * 1024 + 1, True)])
-def test_handlers_wait_above_the_high_water_mark(size: int, full: bool) -> None:
-    run = Fifty()
-    stream = session_of(run.visit).stream_for(run.id)
-    assert stream is not None
-    stream.add_message(b"x" * size)
-    assert run.conversation.write_blocked(run.id) is full
+def test_initialize_that_fails_begins_no_session() -> None:
+    harness = RouterHarness()
+    reply = harness.post(request(1, "initialize", {}))
+    assert (reply.status, reply.message["error"]["code"]) == (200, -32602)
+    assert b"mcp-session-id" not in reply.headers
+    assert not harness.endpoint.sessions
+    assert harness.post(b"{").status == 400
 
 
-def test_reprs() -> None:
-    run = Fifty()
-    assert repr(session_of(run.visit)).startswith(
-        "<Session over <Connection server READY 2025-11-25, 1 in flight"
-    )
-    run.talk.call(1)
-    assert repr(run.talk.seen[-1][0]).startswith("<Conversation over <Connection server CLOSED")
+def test_second_initialize_begins_a_second_session() -> None:
+    harness = RouterHarness()
+    harness.session()
+    harness.session()
+    assert len(harness.endpoint.sessions) == 2
 
 
-# -- Too much --------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("SHM-6")
-def test_requests_over_the_limit_are_rejected_without_pausing() -> None:
-    talk = Talk(example(Limits(message=100_000, in_flight=1, waiting=1)))
-    visit = talk.session()
-    running, waiting, refused = (visit.call(id, "slow", steps=1) for id in (1, 2, 3))
-    assert (refused.status, refused.message["error"]["code"]) == (503, -32000)
-    assert (running.status, waiting.status) == (0, 0)
-    talk.step(2)
-    assert running.status == 200
-    talk.step(3)
-    assert waiting.status == 200
-    assert left_over(talk) == {}
-
-
-def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
-    talk = Talk(example(Limits(message=100_000, queued=10)))
-    visit = talk.session(B)
-    reply = visit.post([request(n, "ping") for n in range(1, 10)])
-    assert [each["id"] for each in reply.messages] == list(range(1, 10))
-
-
-# -- Where messages go -----------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("SHL-4", "SHL-13", "SHL-15")
-def test_message_goes_to_the_stream_of_its_request() -> None:
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    own = visit.get()
-    asking = visit.call(1, "ask")
-    counting = visit.call(2, "count", progress=True, to=1)
-    session = session_of(visit)
-    session.conn.send_log("error", "of nobody")
-    session.conn.send_log("error", "of the second", related=2)
-    session.mark_dirty()
-    talk.server.changed(tools=True)
-    talk.step(3)
-    said = {
-        name: [each.get("method", "answer") for each in reply.messages]
-        for name, reply in (("own", own), ("asking", asking), ("counting", counting))
-    }
-    assert said == {
-        "own": ["notifications/message", "notifications/tools/list_changed"],
-        "asking": ["elicitation/create"],
-        "counting": ["notifications/message", "notifications/progress", "answer"],
-    }
-
-
-def test_cancellation_goes_to_the_stream_of_its_request() -> None:
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    own = visit.get()
-    reply = visit.call(1, "ask")
-    talk.step()
-    assert visit.post(cancelled(1)).status == 202
-    talk.step(2)
-    assert [each["method"] for each in reply.messages] == [
-        "elicitation/create",
-        "notifications/cancelled",
-    ]
-    assert (reply.ended, own.messages) == (True, [])
-
-
-def test_message_of_a_json_response_goes_to_the_standalone_stream() -> None:
-    talk = Talk(reply="json")
-    visit = talk.session()
-    own = visit.get()
-    visit.call(1, "count", progress=True, to=2)
-    params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken=1)}
-    alone = talk.modern(request(1, "tools/call", params), "count")
-    talk.step(4)
-    assert [each["params"]["progress"] for each in own.messages] == [1, 2]
-    assert alone.message["result"]
-
-
-def test_message_for_a_stream_that_cannot_be_resumed_is_dropped() -> None:
-    run = Fifty()
-    run.talk.close_after(run.reply)
-    run.emit(3)
-    assert list(session_of(run.visit).streams) == [b"0"]
-    run.finish()
-    assert run.talk.endpoint.log.bytes == 0
-    assert not session_of(run.visit).stream_by_request
-
-
-def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
-    talk = Talk(limits=HttpLimits(events=3))
-    visit = talk.session()
-    session = session_of(visit)
-    for number in range(5):
-        session.conn.send_log("error", number)
-        session.mark_dirty()
-        talk.pump()
-    own = visit.get()
-    assert [each["params"]["data"] for each in own.messages] == [2, 3, 4]
-    talk.close_after(own)
-    session.conn.send_log("error", 5)
-    session.mark_dirty()
-    talk.pump()
-    again = visit.get()
-    assert [each["params"]["data"] for each in again.messages] == [5]
-    talk.wait(400)
-    talk.close_after(again)
-    session.conn.send_log("error", 6)
-    session.mark_dirty()
-    talk.pump()
-    talk.wait(301)  # no client has resumed it in time
-    assert visit.get().messages == []
-    assert left_over(talk) == {}
-
-
-# -- How streams end -------------------------------------------------------------------------------
-
-
-def test_one_shot_legacy_request_runs_on_after_a_disconnect() -> None:
-    talk = Talk(sessions=False)
-    call = request(
-        1, "tools/call", {"name": "count", "arguments": {"to": 3}, "_meta": {"progressToken": 1}}
-    )
-    reply = talk.post(call)
-    talk.step()
-    talk.close_after(reply)
-    conversation = talk.seen[-1][0]
-    assert type(conversation) is Conversation
-    assert len(talk.jobs) == 1
-    talk.step(5)
-    assert isinstance(talk.seen[-1][1], ConnectionClosed)
-    assert left_over(talk) == {}
-
-
-@pytest.mark.requirement("SHM-11")
-def test_one_shot_modern_request_is_cancelled_by_a_disconnect() -> None:
-    talk = Talk()
-    params = {"name": "count", "arguments": {"to": 3}, "_meta": meta(progressToken=1)}
-    for message, name in (
-        (request(1, "tools/call", params), "count"),
-        (request(1, "subscriptions/listen", ASKED), None),
+@pytest.mark.requirement("SHL-24", "SHL-26", "LIFE-20")
+def test_delete_ends_the_session() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    own = client.get()
+    running = client.call(1, "slow", steps=100)
+    streaming = client.call(2, "count", progress=True, to=100)
+    harness.step(2)
+    assert client.delete().status == 204
+    assert own.ended
+    assert streaming.ended
+    assert (running.status, running.message["error"]["code"]) == (200, -32603)
+    harness.step(2)
+    assert not harness.jobs
+    for late in (
+        client.call(3),
+        client.get(),
+        client.get(own.last_id),
+        client.delete(),
+        client.post(INITIALIZED),
     ):
-        reply = talk.modern(message, name)
-        talk.step()
-        assert reply.is_stream
-        body = reply.body
-        talk.close_after(reply)
-        talk.server.changed(tools=True)
-        talk.step(3)
-        assert (reply.body, talk.jobs, list(talk.server._listeners)) == (body, {}, [])
+        assert late.status == 404
+    assert harness.endpoint.idle
+    assert harness.endpoint.log.bytes == 0
+    assert harness.router.next_deadline() is None
 
 
-@pytest.mark.parametrize(("version", "status"), [(D, 200), ("2026-07-28", 503)])
-def test_closed_conversation_ends_pending_requests(version: str, status: int) -> None:
-    talk = Talk()
-    reply = (
-        talk.session().call(1, "slow", steps=9) if version == D else talk.call(1, "slow", steps=9)
-    )
-    talk.site.close()
-    talk.pump()
-    assert (reply.status, reply.ended) == (status, True)
-    assert left_over(talk) == {}
+@pytest.mark.requirement("SHL-23")
+def test_request_without_a_session_id_is_rejected() -> None:
+    harness = RouterHarness()
+    harness.session()
+    assert harness.post(request(1, "tools/list")).status == 400
+    assert harness.post(INITIALIZED).status == 400
+    assert harness.send(b"DELETE", [HOST]).status == 405
 
 
-def test_closed_conversation_sends_what_was_queued() -> None:
-    talk = Talk()
-    listening = talk.modern(request(1, "subscriptions/listen", ASKED))
-    visit = talk.session(B)
-    both = visit.post(
-        [request(1, "ping"), request(2, "tools/call", {"name": "slow", "arguments": {"steps": 9}})]
-    )
-    deaf = visit.call(3, "count", progress=True, to=9)
-    talk.deaf = True
-    talk.step(2)
-    talk.server.changed(tools=True)
-    talk.site.close()
-    talk.pump()
-    talk.deaf = False
-    for reply in (listening, both, deaf):
-        talk.read(reply.exchange)
-        assert reply.ended
-    assert [each.get("method", "result") for each in listening.messages][1:] == [
-        "notifications/tools/list_changed",
-        "result",
+@pytest.mark.requirement("SHL-29", "SHL-30", "SHL-32")
+def test_version_header_must_match_the_session() -> None:
+    harness = RouterHarness()
+    client = harness.session(C)
+    plain = client.headers[:1]
+    assert harness.post(request(1, "ping"), *plain).status == 200  # it is known
+    for version in (b"2025-11-25", b"2025-03-26"):
+        other = harness.post(request(1, "ping"), *plain, (b"mcp-protocol-version", version))
+        assert (
+            other.status,
+            "this session speaks 2025-06-18" in other.message["error"]["message"],
+        ) == (
+            400,
+            True,
+        )
+    for version in (b"1999-01-01", b"2026-07-28"):
+        assert (
+            harness.post(request(1, "ping"), *plain, (b"mcp-protocol-version", version)).status
+            == 400
+        )
+
+
+def test_idle_session_expires() -> None:
+    harness = RouterHarness(limits=HttpLimits(idle=60))
+    idle, used, listening, working = (harness.session() for _ in range(4))
+    stream = listening.get()
+    working.call(1, "slow", steps=1000)
+    harness.wait(40)
+    assert used.call(1).status == 200
+    harness.wait(40)
+    assert idle.call(1).status == 404
+    assert {each.id for each in harness.endpoint.sessions.values()} == {
+        used.id,
+        listening.id,
+        working.id,
+    }
+    assert not stream.ended
+    harness.close_after(stream)
+    harness.wait(130)
+    assert {each.id for each in harness.endpoint.sessions.values()} == {working.id}
+
+
+def test_incomplete_handshake_expires() -> None:
+    harness = RouterHarness(limits=HttpLimits(initialize=30, uninitialized=2))
+    id = harness.post(initialize()).headers[b"mcp-session-id"]
+    harness.wait(29)
+    assert harness.post(request(1, "ping"), (b"mcp-session-id", id)).status == 200
+    harness.post(initialize())
+    refused = harness.post(initialize())
+    assert (refused.status, refused.headers[b"retry-after"]) == (503, b"5")
+    harness.wait(1)
+    assert harness.post(request(1, "ping"), (b"mcp-session-id", id)).status == 404
+    assert harness.post(initialize()).status == 200
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_session_limit_rejects_further_sessions(most: int) -> None:
+    harness = RouterHarness(limits=HttpLimits(sessions=most))
+    clients = [harness.session() for _ in range(most)]
+    assert harness.post(initialize()).status == 503
+    assert harness.get().status == 503
+    clients[0].delete()
+    assert harness.post(initialize()).status == 200
+
+
+# -- Whose it is -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SHL-27", "SHL-33")
+def test_session_of_another_principal_is_not_found() -> None:
+    harness = RouterHarness()
+    own = harness.session(principal="ann")
+    stream = own.call(1, "count", progress=True, to=2)
+    harness.step(9)
+    last = stream.last_id
+    for stranger in ("bob", ""):
+        foreign = SessionClient(harness, own.id, D, stranger)
+        unknown = SessionClient(harness, b"f" * 32, D, stranger)
+        acts: tuple[Callable[[SessionClient], Reply], ...] = (
+            lambda v: v.call(2),
+            lambda v: v.post({"jsonrpc": "2.0", "id": 1, "result": {}}),
+            lambda v: v.post(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            ),
+            lambda v: v.get(),
+            lambda v: v.get(last),
+            lambda v: v.delete(),
+        )
+        for act in acts:
+            one, other = act(foreign), act(unknown)
+            assert (one.status, one.headers, one.body) == (other.status, other.headers, other.body)
+            assert one.status == 404
+    assert own.get(last).status == 405  # the call is complete
+
+
+def test_event_id_of_another_session_is_rejected() -> None:
+    harness = RouterHarness()
+    clients = [harness.session() for _ in range(10)]
+    streams = [client.call(1, "count", progress=True, to=3) for client in clients]
+    harness.step(9)
+    assert (
+        len({stream.last_id for stream in streams}) == 1
+    )  # so the same id is another event in each
+    for number, client in enumerate(clients):
+        other = client.call(2, "echo", text=f"only {number}")
+        assert other.status == 200
+        again = client.get(b"2-2")
+        assert again.is_stream
+        assert [m.get("id", m.get("params", {}).get("progress")) for m in again.messages] == [3, 1]
+    for bad in (
+        b"",
+        b"3",
+        b"2-",
+        b"-1",
+        b"2-5",
+        b"99-1",
+        b"2--1",
+        b"2-x",
+        b"2-" + b"9" * 30,
+        b"2-1-1",
+        b"\xff",
+    ):
+        refused = clients[0].get(bad)
+        unknown = clients[0].get(b"12345-0")
+        assert (refused.status, refused.body) == (400, unknown.body)
+
+
+def test_request_ids_are_per_session() -> None:
+    harness = RouterHarness()
+    clients = [harness.session() for _ in range(20)]
+    replies = [client.call(1, "slow", text=str(n)) for n, client in enumerate(clients)]
+    harness.step(3)
+    assert [r.message["result"]["content"][0]["text"] for r in replies] == [
+        str(n) for n in range(20)
     ]
-    assert [each["id"] for each in both.messages] == [1, 2]
-    assert [each["params"]["progress"] for each in deaf.messages[:-1]] == [1, 2]
-    assert "error" in deaf.messages[-1]
-    assert left_over(talk) == {}
 
 
-def test_invalid_request_without_a_response_is_not_awaited() -> None:
-    """It has the id of our request and no method: that request fails, and gets no response."""
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    reply = visit.call("call", "ask")
-    talk.step()
-    asked = reply.messages[0]["id"]
-    wrong = visit.post({"jsonrpc": "2.0", "id": asked})
-    assert (wrong.status, wrong.ended) == (400, True)
-    talk.step(3)
-    assert reply.ended
-    assert list(session_of(visit).streams) == [b"0", b"2"]
-    assert left_over(talk) == {}
-
-
-@pytest.mark.requirement("SHL-1")
-def test_batch_that_cancels_its_own_request_ends() -> None:
-    talk = Talk()
-    visit = talk.session(B)
-    slow = request(5, "tools/call", {"name": "slow", "arguments": {}})
-    before = visit.post([cancelled(5), slow])
-    talk.step(3)
-    assert [each["id"] for each in before.messages] == [5]
-    behind = visit.post([slow, cancelled(5)])
-    assert (behind.status, behind.ended) == (202, True)
-    talk.step(3)
-    assert list(session_of(visit).streams) == [b"0"]
-    assert left_over(talk) == {}
-
-
-def test_invalid_batch_gets_one_error() -> None:
-    visit = Talk().session(B)
-    for body in ([], [request(n, "ping") for n in range(101)], b"[1,"):
-        reply = visit.post(body)
-        assert (reply.status, isinstance(json.decode(reply.body), dict)) == (400, True)
-    reply = visit.post([1, 2])
-    assert [each["error"]["code"] for each in json.decode(reply.body)] == [-32600, -32600]
-    assert visit.post([request(n, "ping") for n in range(100)]).status == 200
-
-
-def test_batch_without_a_session_gets_its_responses() -> None:
-    talk = Talk(sessions=False)
-    slow = request(2, "tools/call", {"name": "slow", "arguments": {}})
-    reply = talk.post(
-        [request(1, "ping"), slow, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+def test_request_id_in_use_is_rejected() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    first = client.call(1, "slow", steps=2)
+    second = client.call(1)
+    assert (second.status, second.message["error"]["code"], second.message["id"]) == (
+        400,
+        -32600,
+        1,
     )
-    assert reply.status == 0
-    talk.step(3)
-    assert [each["id"] for each in json.decode(reply.body)] == [1, 2]
-    version = (b"mcp-protocol-version", D.encode())
-    assert talk.post([request(1, "ping")], version).status == 400
-    assert left_over(talk) == {}
+    assert client.call("1").status == 200
+    harness.step(3)
+    assert first.message["result"]
+    assert client.call(1).status == 200
 
 
-# -- Bad beginnings --------------------------------------------------------------------------------
-
-BAD: list[Any] = [
-    request(1, "initialize", {}),
-    {"jsonrpc": "1.0", "id": 1, "method": "initialize"},
-    b"{",
-    b'{"jsonrpc":"2.0","method":"initialize"}',
-]
+# -- Which stream ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("body", BAD)
-@pytest.mark.parametrize("options", [{}, {"reply": "sse"}, {"sessions": False}])
-def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]) -> None:
-    talk = Talk(**options)
-    for _ in range(5):
-        reply = talk.post(body)
+@pytest.mark.requirement("SHL-3", "SHL-4", "SHL-14", "SHL-15", "SHL-16", "SHL-17", "SHL-5")
+def test_messages_go_to_the_stream_of_their_request() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    own = client.get()
+    one = client.call("one", "count", progress=True, to=3)
+    two = client.call("two", "count", progress=True, to=3)
+    harness.step(9)
+    for name, reply in (("one", one), ("two", two)):
+        assert [m.get("params", {}).get("progressToken", m.get("id")) for m in reply.messages] == [
+            name
+        ] * 4
         assert reply.ended
-        assert b"mcp-session-id" not in reply.headers
-    assert (list(talk.server._listeners), talk.endpoint.sessions, talk.endpoint.one_shots) == (
-        [],
-        {},
-        {},
+    assert own.messages == []
+    ids = [id for reply in (own, one, two) for _, _, id, _ in reply.events]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.requirement("SHL-12", "SHL-13", "SHL-10")
+def test_message_without_a_request_goes_to_the_standalone_stream() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    harness.server.changed(tools=True)
+    harness.server.changed(tools=True)
+    harness.pump()
+    own = client.get()
+    assert [m["method"] for m in own.messages] == ["notifications/tools/list_changed"]
+    running = client.call(1, "slow")
+    harness.server.changed(prompts=True, resources=True)
+    harness.step(3)
+    assert running.message["id"] == 1
+    assert [m["method"] for m in own.messages[1:]] == ["notifications/resources/list_changed"]
+
+
+def test_second_standalone_stream_is_rejected() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    own = client.get()
+    assert client.get().status == 409
+    assert not own.ended
+    harness.close_after(own)
+    again = client.get()
+    harness.server.changed(tools=True)
+    harness.pump()
+    assert len(again.messages) == 1
+
+
+def test_server_request_goes_to_the_stream_and_its_response_by_post() -> None:
+    harness = RouterHarness()
+    client = harness.session(elicitation={})
+    reply = client.call(1, "ask")
+    harness.step()
+    (requests,) = reply.messages
+    assert requests["method"] == "elicitation/create"
+    answer = {
+        "jsonrpc": "2.0",
+        "id": requests["id"],
+        "result": {"action": "accept", "content": {"name": "Ann"}},
+    }
+    accepted = client.post(answer)
+    assert (accepted.status, accepted.body) == (202, b"")
+    harness.step(2)
+    assert "accept" in reply.messages[-1]["result"]["content"][0]["text"]
+    assert client.post(answer).status == 202  # late and unknown answers are legal races
+
+
+def test_server_request_of_a_json_response_goes_to_the_standalone_stream() -> None:
+    harness = RouterHarness(reply="json")
+    client = harness.session(elicitation={})
+    own = client.get()
+    reply = client.call(1, "ask")
+    harness.step()
+    (requests,) = own.messages
+    client.post({"jsonrpc": "2.0", "id": requests["id"], "result": {"action": "decline"}})
+    harness.step(2)
+    assert reply.headers[b"content-type"] == b"application/json"
+
+
+@pytest.mark.requirement("SHL-9")
+def test_cancelled_request_ends_its_http_response() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    silent = client.call(1, "slow", steps=100)
+    telling = client.call(2, "count", progress=True, to=100)
+    harness.step(2)
+    for id in (1, 2, 3):
+        note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+        assert client.post(note).status == 202
+    assert (silent.status, silent.ended, silent.messages) == (200, True, [])
+    assert telling.ended
+    harness.step(2)
+    assert not harness.jobs
+    assert client.call(1).status == 200
+    assert (
+        client.post(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": []}}
+        ).status
+        == 400
     )
-    assert left_over(talk) == {}
 
 
-def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
-    from mcp_core import Rate
+def test_server_request_is_cancelled_on_its_stream() -> None:
+    harness = RouterHarness()
+    client = harness.session(elicitation={})
+    reply = client.call(1, "ask")
+    harness.step()
+    client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    requests, withdrawn = reply.messages
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"]["requestId"] == requests["id"]
+    assert reply.ended
+    harness.step(2)
 
-    server = Server("s", limits=Limits(tool_calls=Rate(per_second=1, burst=2)))
+
+def test_cancelled_request_in_the_queue_ends_its_response() -> None:
+    from mcp_core import Limits
+
+    server = Server("s", limits=Limits(in_flight=1, waiting=1))
 
     @server.tool
-    async def echo() -> str:
-        """After a step."""
-        await _Pause()
-        return "x"
+    async def stuck() -> str:
+        """Waits."""
+        from tests.core.http.router_harness import Pause
 
-    talk = Talk(server)
-    for principal, statuses in (("ann", [0, 0, 503]), ("", [0, 0, 0])):
-        assert [talk.session(principal=principal).call(1).status for _ in range(3)] == statuses
-    assert talk.post(initialize(), principal="ann").status == 200
-    assert left_over(talk) == {}
+        while True:
+            await Pause()
 
-
-# -- Many streams, and one for all -----------------------------------------------------------------
-
-
-def test_session_stream_that_is_not_read_is_closed_and_retained() -> None:
-    run = Fifty(limits=HttpLimits(queued=100))
-    run.emit(1)
-    run.talk.deaf = True
-    run.emit(5)
-    assert session_of(run.visit).queued(run.id) == 0
-    run.talk.deaf = False
-    run.talk.read(run.reply.exchange)
-    assert run.reply.ended
-    again = run.resume(run.reply.last_id)
-    assert [each["params"]["progress"] for each in again.messages] == [2, 3, 4, 5, 6]
+    harness = RouterHarness(server)
+    client = harness.session()
+    first, second, third = (client.call(id, "stuck") for id in (1, 2, 3))
+    harness.step(2)
+    assert (third.status, third.message["error"]["code"]) == (503, -32000)
+    client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})
+    assert second.ended
+    assert not first.ended
+    client.delete()
 
 
-def test_one_shot_stream_that_is_not_read_is_closed_and_cancelled() -> None:
-    talk = Talk(limits=HttpLimits(queued=100))
-    params = {"name": "count", "arguments": {"to": 30}, "_meta": meta(progressToken=1)}
-    reply = talk.modern(request(1, "tools/call", params), "count")
-    talk.step()
-    talk.deaf = True
-    talk.step(10)
-    assert (talk.jobs, talk.endpoint.one_shots) == ({}, {})
-    talk.deaf = False
-    talk.read(reply.exchange)
-    assert reply.ended
-    assert left_over(talk) == {}
+# -- Streams that were lost ------------------------------------------------------------------------
 
 
-def test_legacy_sse_session_ends_with_its_stream() -> None:
-    talk = Talk(limits=HttpLimits(queued=1000))
-    stream = talk.get()
-    (session,) = talk.endpoint.sessions.values()
-    where = stream.events[0][1]
+@pytest.mark.requirement("SHL-6", "SHL-18", "SHL-19")
+def test_stream_begins_with_a_priming_event_if_supported() -> None:
+    harness = RouterHarness()
+    for version, primed in ((D, True), (C, False), (B, False)):
+        client = harness.session(version)
+        reply = client.call(1, "count", progress=True, to=1)
+        harness.step(3)
+        _kind, data, id, retry = reply.events[0]
+        assert (data == b"") is primed
+        assert retry == (1000 if primed else None)
+        assert id
+        assert reply.events[-1][2] > id
 
-    def post(message: Any) -> int:
-        return talk.send(b"POST", POST, json.encode(message), target=where).status
 
-    assert session.rules.resumable
-    assert post(initialize("2024-11-05")) == 202
-    assert post({"jsonrpc": "2.0", "method": "notifications/initialized"}) == 202
-    assert session.stream_for(1) is session.stream_for(None) is session.standalone_stream
-    assert not session.release(1, None)
-    counting = {"name": "count", "arguments": {"to": 2}, "_meta": {"progressToken": 1}}
-    assert post(request(1, "tools/call", counting)) == 202
-    talk.step(4)
-    assert [each.get("method", each.get("id")) for each in stream.messages] == [
-        0,
-        *["notifications/progress"] * 2,
-        1,
+def resumed(version: str, cut: int, when: str, count: int = 50) -> list[Any]:
+    """Return progress and result of a call whose stream was cut after `cut` bytes and resumed."""
+    harness = RouterHarness()
+    client = harness.session(version)
+    reply = client.call(1, "count", progress=True, to=count)
+    if when == "before":
+        harness.step(1)
+    elif when == "during":
+        harness.step(count // 2)
+    else:
+        harness.step(count + 2)
+    received = reply.body[:cut]
+    reply.body = received[: received.rfind(b"\n\n") + 2]
+    got = reply.messages
+    if not reply.events:
+        return got
+    last = reply.last_id
+    harness.close_after(reply)
+    if when == "during":
+        harness.step(3)
+    again = client.get(last)
+    if got and "result" in got[-1]:
+        assert again.status == 405  # there is nothing left to resume
+    else:
+        assert again.is_stream
+        harness.step(count + 2)
+        got += again.messages
+    assert again.ended
+    assert not harness.jobs
+    assert client.get().status == 200
+    return got
+
+
+@pytest.mark.requirement("SHL-18", "SHL-19")
+@pytest.mark.parametrize("version", [B, C, D])
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+def test_resumed_stream_delivers_each_message_once(version: str, when: str) -> None:
+    whole = resumed(version, 10**9, when)
+    assert [m.get("params", {}).get("progress", "answer") for m in whole] == [
+        *range(1, 51),
+        "answer",
     ]
-    assert post(request(2, "tools/call", {"name": "slow", "arguments": {"steps": 99}})) == 202
-    talk.close_after(stream)
-    talk.step(2)
-    assert (talk.jobs, post(request(3, "ping"))) == ({}, 404)
-    assert left_over(talk) == {}
+    for cut in range(
+        100 if version == D else 180, 8_000, 101 if when == "after" and version == D else 331
+    ):
+        assert resumed(version, cut, when) == whole
+
+
+def test_stream_may_be_resumed_many_times() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    reply = client.call(1, "count", progress=True, to=20)
+    got: list[Any] = []
+    for _ in range(20):
+        harness.step()
+        got += reply.messages
+        last = reply.last_id
+        reply = client.get(last)  # the old one has not noticed
+    harness.step(2)
+    got += reply.messages
+    assert [m.get("params", {}).get("progress", "answer") for m in got] == [*range(1, 21), "answer"]
+    assert all(each.ended for each in harness.replies.values())
+
+
+def test_resume_from_an_evicted_event_is_rejected() -> None:
+    harness = RouterHarness(limits=HttpLimits(events=5))
+    client = harness.session()
+    reply = client.call(1, "count", progress=True, to=20)
+    harness.step()
+    harness.close_after(reply)
+    harness.step(30)
+    gone = client.get(reply.last_id)
+    assert (gone.status, "no longer retained" in gone.message["error"]["message"]) == (400, True)
+    newest = client.get(b"2-18")
+    assert [m.get("params", {}).get("progress", "answer") for m in newest.messages] == [
+        19,
+        20,
+        "answer",
+    ]
+
+
+def test_retained_events_expire() -> None:
+    harness = RouterHarness(limits=HttpLimits(event_age=60))
+    client = harness.session()
+    reply = client.call(1, "count", progress=True, to=2)
+    harness.step(5)
+    harness.wait(59)
+    assert client.get(b"2-0").status == 200
+    harness.wait(61)
+    assert client.get(b"2-0").status == 400
+    assert harness.endpoint.log.bytes == 0
+    assert len(next(iter(harness.endpoint.sessions.values())).streams) == 1
+    assert reply.ended
+
+
+@pytest.mark.requirement("CXL-16", "SHL-9")
+def test_disconnect_does_not_cancel_and_unresumable_output_is_dropped() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    reply = client.call(1, "slow", steps=3)
+    harness.close_after(reply)
+    assert len(harness.jobs) == 1
+    assert client.call(1).status == 400  # it is still in use
+    harness.step(5)
+    assert not harness.jobs
+    assert harness.endpoint.log.bytes == 0
+    (session,) = harness.endpoint.sessions.values()
+    assert list(session.streams) == [b"0"]
+    assert client.call(1).status == 200
 
 
 @pytest.mark.requirement("SHL-7")
-@pytest.mark.parametrize(("version", "released"), [(D, True), ("2025-06-18", False), (B, False)])
-def test_release_is_possible_on_primed_streams_only(version: str, released: bool) -> None:
-    run = Fifty(version)
-    assert not run.conversation.release("unknown", None)
-    assert run.conversation.release(run.id, None) is released
-    run.talk.pump()
-    assert run.reply.ended is released
-    alone = run.talk.call(1, "stand")
-    conversation = run.talk.seen[-1][0]
-    assert not conversation.release(1, None)
-    run.finish()
-    assert alone.status == 200
+def test_handler_releases_its_client() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    reply = client.call(1, "leave", retry=0.25)
+    harness.step()
+    assert reply.ended
+    assert reply.events == [("message", b"", "2-0", 1000)]
+    assert b"retry: 250" in reply.body
+    harness.step(2)
+    again = client.get(reply.last_id)
+    assert "released: True" in again.message["result"]["content"][0]["text"]
 
 
-def test_retained_stream_makes_room_for_another() -> None:
-    talk = Talk(limits=HttpLimits(streams=2))
-    visit = talk.session()
-    assert session_of(visit).make_room_for_stream(1)
-    assert not session_of(visit).make_room_for_stream(0)
-    running = visit.call(1, "slow", steps=9)
-    for number in range(2, 5):
-        reply = visit.call(number, "count", progress=True, to=1)
-        talk.step(3)
-        assert reply.ended
-    assert list(session_of(visit).streams) == [b"0", b"2", b"5"]
-    assert session_of(visit).in_use
-    talk.close_after(running)
-    assert not session_of(visit).in_use
+@pytest.mark.parametrize("version", [B, C])
+def test_release_without_resumability_is_refused(version: str) -> None:
+    harness = RouterHarness()
+    client = harness.session(version)
+    reply = client.call(1, "leave")
+    harness.step(3)
+    assert "released: False" in reply.message["result"]["content"][0]["text"]
+    lone = harness.call(1, "leave")
+    harness.step(3)
+    assert "released: False" in lone.message["result"]["content"][0]["text"]
 
 
-def test_cancelled_request_of_a_disconnected_client_leaves_no_stream() -> None:
-    talk = Talk()
-    visit = talk.session()
-    reply = visit.call(1, "slow", steps=9)
-    talk.wait(15)  # the stream has begun, so its client could resume it
-    talk.close_after(reply)
-    assert list(session_of(visit).streams) == [b"0", b"2"]
-    visit.post(cancelled(1))
-    assert list(session_of(visit).streams) == [b"0"]
-    assert visit.get(b"2-0").status == 405
-    talk.step(2)
-    assert left_over(talk) == {}
+def test_stream_limit_rejects_further_requests() -> None:
+    harness = RouterHarness(limits=HttpLimits(streams=3))
+    client = harness.session()
+    for id in (1, 2, 3):
+        client.call(id, "slow", steps=100)
+    assert client.call(4).status == 429
+    client.delete()
+    harness.step(2)
 
 
-# -- The end of a session --------------------------------------------------------------------------
+def test_retained_streams_make_room_for_new_ones() -> None:
+    harness = RouterHarness(limits=HttpLimits(streams=3), reply="sse")
+    client = harness.session()
+    for id in range(1, 20):
+        reply = client.call(id, "slow", steps=0)
+        harness.step(3)
+        assert reply.status == 200
+        assert len(reply.messages) == 1
+    assert len(harness.endpoint.sessions[client.id].streams) <= 4
 
 
-def delete(visit: Visit) -> None:
-    """End the session, and check that nothing of it is left once its handlers have ended."""
-    talk = visit.talk
-    assert visit.delete().status == 204
-    assert visit.post(request(99, "ping")).status == 404
-    talk.step(2)
-    assert (talk.jobs, left_over(talk)) == ({}, {})
+# -- Batches (2025-03-26) --------------------------------------------------------------------------
 
 
-def ended_with_an_error(reply: Reply, *ids: int | str) -> bool:
-    """Return True if the last messages of a reply are one error response for each of `ids`."""
-    errors = reply.messages[-len(ids) :]
-    assert [each["id"] for each in reply.messages if "id" in each] == [*ids]
-    for each in errors:
-        assert each["error"]["code"] == -32603
-        assert "initialize" in each["error"]["message"]
-    return (reply.status, reply.ended) == (200, True)
+@pytest.mark.requirement("SHL-1", "DEC-5")
+def test_batch_gets_an_array_or_a_stream() -> None:
+    harness = RouterHarness()
+    client = harness.session(B)
+    pings = [request(1, "ping"), INITIALIZED, request(2, "ping")]
+    reply = client.post(pings)
+    assert reply.headers[b"content-type"] == b"application/json"
+    assert [m["id"] for m in json.decode(reply.body)] == [1, 2]
+    call = request("c", "tools/call", {"name": "slow", "arguments": {}})
+    waiting = client.post([request(3, "ping"), call])
+    assert waiting.status == 0
+    harness.step(3)
+    assert [m["id"] for m in json.decode(waiting.body)] == [3, "c"]
+    counting = {"name": "count", "arguments": {"to": 1}, "_meta": {"progressToken": 9}}
+    mixed = client.post([request(4, "ping"), request(5, "tools/call", counting)])
+    harness.step(3)
+    assert mixed.is_stream
+    assert [m.get("id", "note") for m in mixed.messages] == [4, "note", 5]
+    assert client.post([INITIALIZED]).status == 202
+    assert client.post([request(6, "ping"), request(6, "ping")]).status == 400
+    assert json.decode(client.post([request(7, "ping")]).body)[0]["id"] == 7
 
 
-@pytest.mark.parametrize("version", [B, C, D])
-@pytest.mark.parametrize("format", ["auto", "sse", "json"])
-def test_deleted_session_answers_each_call_under_way(version: str, format: str) -> None:
-    """Clients of the Python SDK 1.x raise at a 404, or wait for a response without end."""
-    talk = Talk(reply=format)
-    visit = talk.session(version)
-    calls = [visit.call(1, "slow", steps=99), visit.call("1", "slow", steps=99)]
-    talk.step()
-    delete(visit)
-    for reply, id in zip(calls, (1, "1"), strict=True):
-        assert ended_with_an_error(reply, id)
-        assert reply.is_stream is (format == "sse")
+@pytest.mark.requirement("SHL-2")
+def test_batch_in_other_revisions_is_rejected() -> None:
+    harness = RouterHarness()
+    reply = harness.session(D).post([request(1, "ping")])
+    assert (reply.status, reply.message["error"]["code"]) == (400, -32600)
 
 
-def test_deleted_session_ends_begun_streams_with_an_error() -> None:
-    run = Fifty()
-    run.emit(2)
-    waiting = run.visit.call(2, "stand")
-    run.talk.wait(15)  # a comment has begun its stream
-    standing = run.visit.get()
-    delete(run.visit)
-    assert ended_with_an_error(run.reply, run.id)
-    assert ended_with_an_error(waiting, 2)
-    assert len(run.reply.messages) == 3
-    assert (standing.messages, standing.ended) == ([], True)
-    assert run.resume(run.reply.last_id).status == 404
+def test_invalid_message_in_a_session_gets_an_error() -> None:
+    client = RouterHarness().session(D)
+    for body, code in (
+        (b"{", -32700),
+        (b"5", -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
+    ):
+        reply = client.post(body)
+        assert (reply.status, reply.message["error"]["code"]) == (400, code)
 
 
-def test_deleted_session_answers_requests_that_wait_for_a_handler() -> None:
-    talk = Talk(example(Limits(in_flight=1)))
-    visit = talk.session()
-    calls = [visit.call(id, "slow", steps=99) for id in (1, 2, 3)]
-    delete(visit)
-    assert all(ended_with_an_error(reply, id) for reply, id in zip(calls, (1, 2, 3), strict=True))
+# -- Without sessions ------------------------------------------------------------------------------
 
 
-def test_deleted_session_answers_all_of_a_batch() -> None:
-    talk = Talk()
-    visit = talk.session(B)
-    params = {"name": "slow", "arguments": {"steps": 99}}
-    both = visit.post([request(id, "tools/call", params) for id in (1, 2)])
-    delete(visit)
-    assert ended_with_an_error(both, 1, 2)
+def test_sessions_off_makes_each_request_one_shot() -> None:
+    harness = RouterHarness(sessions=False)
+    reply = harness.post(initialize(D))
+    assert b"mcp-session-id" not in reply.headers
+    capabilities = reply.message["result"]["capabilities"]
+    assert capabilities["tools"] == {}
+    assert capabilities["resources"] == {}
+    version = (b"mcp-protocol-version", D.encode())
+    assert harness.post(INITIALIZED, version).status == 202
+    call = request(1, "tools/call", {"name": "echo", "arguments": {"text": "x"}})
+    assert harness.post(call, version).message["result"]["content"][0]["text"] == "x"
+    assert harness.post(call).message["result"]  # taken for 2025-03-26
+    assert harness.get(version).status == 405
+    assert harness.get().status == 405
+    assert harness.send(b"DELETE", [HOST]).status == 405
+    assert harness.post(request(1, "ping"), (b"mcp-session-id", b"x")).status == 404
+    assert harness.post(b"{").status == 400
+    assert not harness.endpoint.sessions
+    assert harness.router.idle
+    assert all(type(each).__name__ == "Conversation" for each, _ in harness.seen)
+    harness.pump()
+    assert all(each.conn.state is State.CLOSED for each, _ in harness.seen)
+    assert (harness.endpoint.one_shots, list(harness.server._listeners)) == ({}, [])
 
 
-def test_deleted_session_cancels_what_its_calls_have_asked() -> None:
-    talk = Talk()
-    visit = talk.session(elicitation={})
-    reply = visit.call(1, "ask")
-    talk.step()
-    delete(visit)
-    assert [each.get("method") for each in reply.messages] == [
-        "elicitation/create",
-        "notifications/cancelled",
-        None,
-    ]
-    assert "error" in reply.messages[-1]
+@pytest.mark.requirement("SHL-30")
+def test_request_without_version_header_is_of_2025_03_26() -> None:
+    """That revision alone has batches."""
+    harness = RouterHarness(sessions=False)
+    batch = [request(1, "ping"), request(2, "ping")]
+    assert [each["id"] for each in json.decode(harness.post(batch).body)] == [1, 2]
+    for version in (C, D):
+        assert harness.post(batch, (b"mcp-protocol-version", version.encode())).status == 400
 
 
-def test_deleted_session_does_not_answer_cancelled_calls() -> None:
-    run = Fifty(reply="sse")
-    run.visit.post(cancelled(run.id))
-    delete(run.visit)
-    assert run.reply.messages == []
+def test_sessions_off_runs_on_after_a_disconnect() -> None:
+    harness = RouterHarness(sessions=False)
+    call = request(1, "tools/call", {"name": "slow", "arguments": {"steps": 3}})
+    reply = harness.post(call)
+    harness.close_after(reply)
+    assert len(harness.jobs) == 1
+    harness.step(5)
+    assert not harness.jobs
+    assert type(harness.seen[-1][1]).__name__ == "ConnectionClosed"
 
 
-def test_deleted_sse_session_answers_on_its_stream() -> None:
-    talk = Talk()
-    stream = talk.get()
-    where = stream.events[0][1]
+# -- HTTP+SSE (2024-11-05) -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SSE-1", "SSE-2", "SSE-4", "SSE-6", "PROBE-8", "CUST-4")
+def test_legacy_sse_client_is_served_on_the_same_url() -> None:
+    harness = RouterHarness()
+    stream = harness.send(b"GET", GET, target=b"/mcp?x=1")
+    kind, where, id, _ = stream.events[0]
+    assert (kind, where[:16], id) == ("endpoint", b"/mcp?session_id=", "")
 
     def post(message: Any) -> None:
-        assert talk.send(b"POST", POST, json.encode(message), target=where).status == 202
+        reply = harness.send(b"POST", POST, json.encode(message), target=where)
+        assert (reply.status, reply.body) == (202, b"")
 
-    post(initialize("2024-11-05"))
-    post({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    post(request(5, "tools/call", {"name": "slow", "arguments": {"steps": 99}}))
-    assert talk.send(b"DELETE", [HOST], target=where).status == 204
+    post(initialize(A))
+    assert stream.messages[-1]["result"]["protocolVersion"] == A
+    post(INITIALIZED)
+    post(request(1, "tools/call", {"name": "slow", "arguments": {}}))
+    post(request(2, "ping"))
+    assert stream.messages[-1]["id"] == 2
+    harness.step(3)
+    assert stream.messages[-1]["id"] == 1
+    assert all(kind == "message" and id == "" for kind, _, id, _ in stream.events[1:])
+    harness.server.changed(tools=True)
+    harness.pump()
+    assert stream.messages[-1]["method"] == "notifications/tools/list_changed"
+    assert harness.send(b"GET", GET, target=where).status == 405
+    other = harness.post(request(3, "ping"), (b"mcp-session-id", where[16:]))
+    assert other.status == 404  # it is no session of the other kind
+    post(request(4, "tools/call", {"name": "slow", "arguments": {"steps": 99}}))
+    harness.close_after(stream)
+    harness.step(2)
+    assert not harness.jobs
+    assert harness.send(b"POST", POST, json.encode(request(5, "ping")), target=where).status == 404
+
+
+def test_legacy_sse_error_is_sent_on_the_stream() -> None:
+    harness = RouterHarness()
+    stream = harness.get()
+    where = stream.events[0][1]
+    assert harness.send(b"POST", POST, b"{", target=where).status == 202
+    assert stream.messages[-1]["error"]["code"] == -32700
+    harness.router.close()
+    harness.pump()
     assert stream.ended
-    assert [each["id"] for each in stream.messages] == [0, 5]
-    assert stream.messages[1]["error"]["code"] == -32603
-    talk.step(2)
-    assert left_over(talk) == {}
 
 
-def test_session_that_ends_at_shutdown_says_so() -> None:
-    talk = Talk()
-    reply = talk.session().call(1, "slow", steps=9)
-    talk.site.shutdown()
-    talk.site.close()
-    talk.pump()
-    assert (reply.status, reply.message["error"]["code"]) == (503, -32000)
-    assert "shut down" in reply.message["error"]["message"]
+def test_legacy_sse_stream_without_a_handshake_expires() -> None:
+    harness = RouterHarness()
+    stream = harness.get()
+    harness.wait(31)
+    assert stream.ended
+    assert not harness.endpoint.sessions
 
 
-# -- Streams that are over -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("away", [True, False])
-@pytest.mark.parametrize("told", [0, 2])
-def test_resume_of_a_cancelled_call_ends_with_405(told: int, away: bool) -> None:
-    """Otherwise clients of the TypeScript SDK come back every second, for minutes."""
-    run = Fifty(reply="sse")
-    run.talk.wait(15)  # the stream has begun
-    run.emit(told)
-    if away:
-        run.talk.close_after(run.reply)
-    run.visit.post(cancelled(run.id))
-    assert run.reply.ended
-    assert not any("result" in message for message in run.reply.messages)
-    if told:
-        replayed = run.resume(b"2-0")
-        assert (replayed.status, len(replayed.messages), replayed.ended) == (200, told, True)
-    for _ in range(2):
-        again = run.resume(b"2-%d" % told)
-        assert (again.status, again.ended) == (405, True)
-        assert again.headers[b"allow"] == b"POST, DELETE, OPTIONS"
-        assert "cancelled" in again.message["error"]["message"]
-    run.finish()
-    assert left_over(run.talk) == {}
-
-
-def test_resume_of_a_call_cancelled_before_its_stream_ends_with_405() -> None:
-    run = Fifty()
-    run.visit.post(cancelled(run.id))
-    assert run.reply.ended
-    assert [kind for kind, data, *_ in run.reply.events if data] == []
-    assert run.resume(run.reply.last_id).status == 405
-
-
-def test_resume_of_an_answered_stream_at_its_end_gets_405() -> None:
-    """Clients of the TypeScript SDK 1.x do this after an error response."""
-    run = Fifty()
-    run.emit(1)
-    run.finish()
-    assert run.resume(b"2-1").messages == run.reply.messages[1:]
-    assert run.resume(b"2-2").status == 405
-
-
-def test_resume_forgets_old_cancelled_streams() -> None:
-    run = Fifty()
-    for number in range(100, 140):
-        run.visit.call(number, "stand", progress=True)
-        run.visit.post(cancelled(number))
-    assert len(session_of(run.visit).cancelled_streams) == 32
-    assert run.resume(b"3-0").status == 400
-    assert run.resume(b"42-0").status == 405
+def test_session_reprs_name_the_state() -> None:
+    harness = RouterHarness()
+    client = harness.session()
+    client.call(1, "slow")
+    (session,) = harness.endpoint.sessions.values()
+    assert repr(session).startswith("<Session over <Connection server READY 2025-11-25")
+    assert repr(session.standalone_stream) == "<EventStream 0, 0 messages, 0 pending>"

@@ -182,12 +182,12 @@ def test_log_never_evicts_what_a_reader_waits_for() -> None:
 
 def test_log_evicts_others_beside_a_stalled_reader() -> None:
     log = EventLog(HttpLimits(all_bytes=3 * COST))
-    deaf = filled(1, owner=Owner(log))
-    deaf.exchange = response(0)
+    unread = filled(1, owner=Owner(log))
+    unread.exchange = response(0)
     old = filled(1, owner=Owner(log), lasting=False)
-    for stream in (deaf, old, filled(1, owner=Owner(log))):
+    for stream in (unread, old, filled(1, owner=Owner(log))):
         log.retain(stream, 0)
-    assert (len(deaf.messages), len(old.messages)) == (1, 0)
+    assert (len(unread.messages), len(old.messages)) == (1, 0)
     assert log.bytes == 2 * (COST + 1)
 
 
@@ -211,7 +211,9 @@ def test_log_forget_of_an_unknown_stream_does_nothing() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(("say", "say", "say", "take", "come", "go", "forget", "wait")),
+            st.sampled_from(
+                ("send", "send", "send", "read", "connect", "disconnect", "forget", "wait")
+            ),
             st.integers(0, 5),
             st.sampled_from((0, 10, 500, 3000)),
         ),
@@ -227,15 +229,15 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
     for step, which, size in steps:
         stream = streams[which]
         match step:
-            case "say":
+            case "send":
                 stream.add_message(b"x" * size)
                 log.retain(stream, now)
-            case "take" if stream.exchange is not None:
+            case "read" if stream.exchange is not None:
                 stream.exchange.cursor = stream.last
                 stream.unsent = 0
-            case "come":
+            case "connect":
                 stream.exchange = response(stream.last_evicted)
-            case "go":
+            case "disconnect":
                 stream.exchange, stream.unsent = None, 0
                 log.retain(stream, now)  # as its session does
             case "forget":
@@ -257,8 +259,8 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
                 assert each.last_evicted <= each.exchange.cursor
             if each in kept and not (each.exchange is not None and step == "forget"):
                 assert len(each.messages) <= limits.events or each.exchange is not None
-        deaf = sum(each.counted_bytes for each in kept if each.exchange is not None)
-        assert log.bytes <= limits.all_bytes + deaf
+        unread = sum(each.counted_bytes for each in kept if each.exchange is not None)
+        assert log.bytes <= limits.all_bytes + unread
     for stream in streams:
         stream.exchange = None
         log.forget(stream)

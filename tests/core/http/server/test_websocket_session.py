@@ -11,9 +11,9 @@ from mcp_core.auth import Grant
 from mcp_core.http import Close, EndpointAuth, HostOriginPolicy, HttpLimits, PlainResponse
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
-from tests.core.http.site import HOST, D, initialize, meta, request
-from tests.core.http.sockets import UPGRADE, Played, SocketTalk, upgrade
-from tests.core.http.test_guarded import READ, Gatehouse, counting, decoded, guard
+from tests.core.http.router_harness import HOST, D, initialize, meta, request
+from tests.core.http.server.test_auth import READ, AuthHarness, counting, decoded, guard
+from tests.core.http.websocket_harness import UPGRADE, WebSocketClient, WebSocketHarness, upgrade
 
 REFUSED: list[tuple[dict[str, bytes | None], int]] = [
     # what is different, the status
@@ -33,98 +33,98 @@ REFUSED: list[tuple[dict[str, bytes | None], int]] = [
 
 @pytest.mark.parametrize(("changed", "status"), REFUSED)
 def test_upgrade_with_a_fault_is_rejected(changed: dict[str, bytes | None], status: int) -> None:
-    talk = SocketTalk()
-    reply = talk.ask_for_socket(upgrade(**changed))
+    harness = WebSocketHarness()
+    reply = harness.ask_for_socket(upgrade(**changed))
     assert (reply.status, reply.ended, reply.exchange.close_after) == (status, True, True)
     assert reply.exchange.socket is None
-    assert talk.endpoint.one_shots == {}
+    assert harness.endpoint.one_shots == {}
 
 
 def test_upgrade_with_a_repeated_header_is_rejected() -> None:
-    reply = SocketTalk().ask_for_socket([*UPGRADE, HOST])
+    reply = WebSocketHarness().ask_for_socket([*UPGRADE, HOST])
     assert (reply.status, b"host stands twice" in reply.body) == (400, True)
 
 
 def test_upgrade_from_the_own_origin_is_accepted() -> None:
-    reply = SocketTalk().ask_for_socket(upgrade(origin=b"http://127.0.0.1:8000"))
+    reply = WebSocketHarness().ask_for_socket(upgrade(origin=b"http://127.0.0.1:8000"))
     assert reply.status == 101
     assert b"access-control-allow-origin" not in reply.headers
 
 
 def test_upgrade_at_a_path_without_an_endpoint_closes_the_connection() -> None:
-    talk = SocketTalk(routes={"/plain": lambda head: PlainResponse(200, b"ok")})
+    harness = WebSocketHarness(routes={"/plain": lambda head: PlainResponse(200, b"ok")})
     for target, status in ((b"/nowhere", 404), (b"/plain", 200)):
-        reply = talk.ask_for_socket(target=target)
+        reply = harness.ask_for_socket(target=target)
         assert (reply.status, reply.exchange.close_after) == (status, True)
 
 
 def test_upgrade_on_a_connection_that_cannot_switch_is_ignored() -> None:
     """One of HTTP/1.0, or a stream of HTTP/2: then it is a GET like any other."""
-    reply = SocketTalk().ask_for_socket(may_upgrade=False)
+    reply = WebSocketHarness().ask_for_socket(may_upgrade=False)
     assert (reply.status, reply.exchange.close_after) == (200, False)
 
 
 def test_upgrade_above_the_limit_is_rejected() -> None:
-    talk = SocketTalk(limits=HttpLimits(sessions=2))
-    first, _ = talk.connect(), talk.connect()
-    assert talk.ask_for_socket().status == 503
+    harness = WebSocketHarness(limits=HttpLimits(sessions=2))
+    first, _ = harness.connect(), harness.connect()
+    assert harness.ask_for_socket().status == 503
     first.socket.receive_eof(0.0)
     first.settle()
-    assert talk.ask_for_socket().status == 101
+    assert harness.ask_for_socket().status == 101
 
 
 def test_upgrade_during_shutdown_is_rejected() -> None:
-    talk = SocketTalk()
-    played = talk.connect()
-    played.say(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
-    played.say(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
-    talk.site.shutdown()
-    talk.pump()
-    assert talk.ask_for_socket().status == 503
-    (busy,) = played.say(request(2, "tools/list"))
+    harness = WebSocketHarness()
+    played = harness.connect()
+    played.send(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    played.send(request(1, "tools/call", {"name": "slow", "arguments": {"steps": 1}}))
+    harness.router.shutdown()
+    harness.pump()
+    assert harness.ask_for_socket().status == 503
+    (busy,) = played.send(request(2, "tools/list"))
     assert busy["error"]["code"] == -32000
-    talk.step(2)
-    (answer,) = played.heard()
+    harness.step(2)
+    (answer,) = played.output()
     assert answer["id"] == 1
-    talk.site.close()
-    talk.pump()
-    assert played.heard() == [1001]
+    harness.router.close()
+    harness.pump()
+    assert played.output() == [1001]
 
 
 def test_disconnect_before_the_switch_leaves_nothing() -> None:
-    talk = SocketTalk()
-    talk.deaf = True
-    exchange = talk.ask_for_socket().exchange
-    talk.site.disconnected(exchange, 0.0)
-    talk.pump()
-    assert talk.endpoint.one_shots == {}
+    harness = WebSocketHarness()
+    harness.unread = True
+    exchange = harness.ask_for_socket().exchange
+    harness.router.disconnected(exchange, 0.0)
+    harness.pump()
+    assert harness.endpoint.one_shots == {}
 
 
 def test_deadline_is_checked_once() -> None:
-    talk = SocketTalk()
-    played = talk.connect()
-    assert talk.site.next_deadline() == 20.0
+    harness = WebSocketHarness()
+    played = harness.connect()
+    assert harness.router.next_deadline() == 20.0
     played.socket.receive_binary(0.0)
     played.settle()
-    assert played.heard() == [1003]
+    assert played.output() == [1003]
     played.settle()
-    assert talk.site.next_deadline() == 1.0
+    assert harness.router.next_deadline() == 1.0
     assert not played.conversation.write_blocked(1)
-    talk.wait(31.0)
+    harness.wait(31.0)
     assert played.is_gone()
-    assert talk.site.next_deadline() is None
+    assert harness.router.next_deadline() is None
 
 
 def test_many_websockets_share_one_endpoint() -> None:
-    talk = SocketTalk()
-    sockets = [talk.connect() for _ in range(3)]
+    harness = WebSocketHarness()
+    sockets = [harness.connect() for _ in range(3)]
     for number, played in enumerate(sockets):
-        played.say(initialize(D))
-        (answer,) = played.say(request(1, "tools/call", call("echo", text=str(number))))
+        played.send(initialize(D))
+        (answer,) = played.send(request(1, "tools/call", call("echo", text=str(number))))
         assert answer["result"]["content"][0]["text"] == str(number)
-    assert len(talk.endpoint.one_shots) == 3
-    assert len(talk.services) == 3
-    assert talk.site.idle
+    assert len(harness.endpoint.one_shots) == 3
+    assert len(harness.services) == 3
+    assert harness.router.idle
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
@@ -134,71 +134,74 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 # -- A guarded one ---------------------------------------------------------------------------------
 
 
-class GuardedSockets(Gatehouse, SocketTalk):
+class AuthWebSocketHarness(AuthHarness, WebSocketHarness):
     """WebSockets of a guarded server."""
 
 
 def test_upgrade_without_a_token_is_denied() -> None:
-    talk = GuardedSockets(guard())
-    reply = talk.ask_for_socket()
+    harness = AuthWebSocketHarness(guard())
+    reply = harness.ask_for_socket()
     assert (reply.status, reply.exchange.close_after) == (401, True)
     assert reply.headers[b"www-authenticate"].startswith(b"Bearer ")
-    assert "GET refused with 401" in talk.logged()
+    assert "GET refused with 401" in harness.logged()
 
 
 def test_upgrade_with_a_bad_token_is_denied() -> None:
-    assert GuardedSockets(guard()).ask_for_socket(who="nobody").status == 401
+    assert AuthWebSocketHarness(guard()).ask_for_socket(who="nobody").status == 401
 
 
 def test_upgrade_checks_host_before_the_token() -> None:
-    assert GuardedSockets(guard()).ask_for_socket(upgrade(host=b"evil.example")).status == 421
-    assert GuardedSockets(guard()).ask_for_socket(upgrade(origin=b"null")).status == 403
+    assert AuthWebSocketHarness(guard()).ask_for_socket(upgrade(host=b"evil.example")).status == 421
+    assert AuthWebSocketHarness(guard()).ask_for_socket(upgrade(origin=b"null")).status == 403
 
 
 def test_upgrade_checks_the_token_before_the_handshake() -> None:
-    assert GuardedSockets(guard()).ask_for_socket(upgrade(sec_websocket_version=b"8")).status == 401
+    assert (
+        AuthWebSocketHarness(guard()).ask_for_socket(upgrade(sec_websocket_version=b"8")).status
+        == 401
+    )
 
 
 def test_principal_is_known_to_handlers() -> None:
-    played = GuardedSockets(guard()).connect(who="ann")
-    (answer,) = played.say(request(1, "tools/call", call("whoami")))
+    played = AuthWebSocketHarness(guard()).connect(who="ann")
+    (answer,) = played.send(request(1, "tools/call", call("whoami")))
     assert answer["result"]["content"][0]["text"].startswith("ann ")
 
 
 def test_each_message_is_authorized() -> None:
-    talk = GuardedSockets(guard(tool_scopes={"erase": ["memo:write"]}))
-    played = talk.connect(who="ann-reads")
-    (refused,) = played.say(request(7, "tools/call", call("erase")))
+    harness = AuthWebSocketHarness(guard(tool_scopes={"erase": ["memo:write"]}))
+    played = harness.connect(who="ann-reads")
+    (refused,) = played.send(request(7, "tools/call", call("erase")))
     assert (refused["id"], refused["error"]["code"]) == (7, -32600)
     assert "scopes" in refused["error"]["message"]
-    assert "tools/call refused with 403" in talk.logged()
-    (answer,) = played.say(request(7, "tools/call", call("whoami")))
+    assert "tools/call refused with 403" in harness.logged()
+    (answer,) = played.send(request(7, "tools/call", call("whoami")))
     assert "result" in answer
-    assert talk.done == []
+    assert harness.done == []
 
 
 def test_params_of_a_message_are_decoded_once() -> None:
-    talk = GuardedSockets(guard())
-    form = counting(talk.server)
-    played = talk.connect(who="ann")
-    (answer,) = played.say(form(5, _meta=meta()))
+    harness = AuthWebSocketHarness(guard())
+    form = counting(harness.server)
+    played = harness.connect(who="ann")
+    (answer,) = played.send(form(5, _meta=meta()))
     assert answer["result"]["number"] == 5
     assert decoded == [5]
 
 
 def test_denied_notification_gets_no_response() -> None:
-    talk = GuardedSockets(guard(satisfies=lambda scopes, scope: False))
-    played = Played(talk, _let_in(talk))
-    assert played.say({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
+    harness = AuthWebSocketHarness(guard(satisfies=lambda scopes, scope: False))
+    played = WebSocketClient(harness, _let_in(harness))
+    assert played.send({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
 
 
-def _let_in(talk: GuardedSockets) -> Any:
+def _let_in(harness: AuthWebSocketHarness) -> Any:
     """Return the exchange of a client whose grant allows nothing."""
     grant = Grant("ann", "app")
-    assert talk.endpoint.auth is not None
-    lenient: Any = _Lenient(talk.endpoint.auth.resource_server, grant)
-    talk.endpoint.auth = EndpointAuth(lenient, lambda: NOW, lambda *_, **__: None)
-    return talk.ask_for_socket(who="ann").exchange
+    assert harness.endpoint.auth is not None
+    lenient: Any = _Lenient(harness.endpoint.auth.resource_server, grant)
+    harness.endpoint.auth = EndpointAuth(lenient, lambda: NOW, lambda *_, **__: None)
+    return harness.ask_for_socket(who="ann").exchange
 
 
 class _Lenient:
@@ -216,14 +219,14 @@ class _Lenient:
 
 
 def test_denied_requests_not_read_pause_the_websocket() -> None:
-    talk = GuardedSockets(guard())
-    played = Played(talk, _let_in(talk))
+    harness = AuthWebSocketHarness(guard())
+    played = WebSocketClient(harness, _let_in(harness))
     batch = json.encode([request(id, "ping") for id in range(100)]).decode()
     for _ in range(200):
         played.socket.receive_text(batch, 0.0)
         played.settle()
     assert played.is_paused()
-    assert len(played.heard()) == 20_000
+    assert len(played.output()) == 20_000
     assert not played.is_paused()
 
 
@@ -231,13 +234,13 @@ def test_websocket_closes_when_the_token_expires() -> None:
     def brief(text: str) -> Grant:
         return Grant("ann", "app", frozenset({READ}), expires_at=NOW + 100.0)
 
-    talk = GuardedSockets(guard(brief))
-    played = talk.connect(who="ann")
+    harness = AuthWebSocketHarness(guard(brief))
+    played = harness.connect(who="ann")
     played.socket.disable_keep_alive()
-    played.say(request(1, "tools/call", call("whoami")))
-    talk.wait(99.0)
-    assert played.heard() == []
-    talk.wait(1.1)
+    played.send(request(1, "tools/call", call("whoami")))
+    harness.wait(99.0)
+    assert played.output() == []
+    harness.wait(1.1)
     assert played.take() == [Close(1008, "the token has expired")]
 
 
@@ -247,12 +250,12 @@ def test_websocket_closes_when_the_token_expires() -> None:
 @pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
 def test_upgrade_checks_every_form_of_host_and_origin(gate: HostOriginPolicy) -> None:
     letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(gate)]
-    talk = SocketTalk(gate=gate)
+    harness = WebSocketHarness(policy=gate)
     for host, let_in in HOSTS:
-        assert talk.ask_for_socket(upgrade(host=host)).status == (
+        assert harness.ask_for_socket(upgrade(host=host)).status == (
             101 if letter in let_in else 421
         ), host
     for origin, host, let_in in ORIGINS:
         if gate.allows_host(host):
-            status = talk.ask_for_socket(upgrade(host=host, origin=origin)).status
+            status = harness.ask_for_socket(upgrade(host=host, origin=origin)).status
             assert status == (101 if letter in let_in else 403), (origin, host)

@@ -271,7 +271,7 @@ ALMOST = st.lists(
 
 
 @given(st.binary() | ALMOST)
-def test_parse_host_and_origin_round_trip(value: bytes) -> None:
+def test_parsed_host_and_origin_equal_their_text(value: bytes) -> None:
     authority = parse_host(value)
     if authority is not None:
         assert parse_host(str(authority).encode()) == authority

@@ -114,7 +114,7 @@ def test_frame_watch_server_begins_with_settings() -> None:
     assert passed == frame(SETTINGS) + WHOLE
 
 
-def test_frame_watch_later_goaway_cannot_raise_last_id() -> None:
+def test_frame_watch_last_id_is_not_raised_by_later_goaway() -> None:
     watch, passed = watched(HELLO, goaway(None, 0), goaway(5, 2, "because"), goaway(9, 0))
     assert watch.goaway == GoAway(5, 0)
     assert passed == HELLO

@@ -70,15 +70,15 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize(("headers", "told"), HEADS.values(), ids=HEADS)
+@pytest.mark.parametrize(("headers", "expected"), HEADS.values(), ids=HEADS)
 def test_request_head_valid_fields_become_head(
-    headers: list[tuple[bytes, bytes]], told: list[tuple[bytes, bytes]] | None
+    headers: list[tuple[bytes, bytes]], expected: list[tuple[bytes, bytes]] | None
 ) -> None:
     head = request_head(headers)
     assert isinstance(head, RequestHead), head
     assert (head.method, head.target) == (b"POST", b"/mcp")
-    if told is not None:
-        assert head.headers == told
+    if expected is not None:
+        assert head.headers == expected
 
 
 @pytest.mark.parametrize(
@@ -251,10 +251,10 @@ def test_request_fields_drop_connection_headers() -> None:
 
 
 def test_response_fields_drop_connection_headers() -> None:
-    told = encode_response_head(
+    fields = encode_response_head(
         200, [(b"Content-Type", b" text/plain"), (b"connection", b"close"), (b"x", b"y")]
     )
-    assert told == [(b":status", b"200"), (b"content-type", b"text/plain"), (b"x", b"y")]
+    assert fields == [(b":status", b"200"), (b"content-type", b"text/plain"), (b"x", b"y")]
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ PARAMS: list[Any] = [
         [(b"mcp-param-dry-run", b"true")],
         {"deep": 1},
         "Mcp-Param-Dry-Run is there, but argument 'deep.dry'",
-        id="way",
+        id="no object on the path",
     ),
     # Different values.
     pytest.param(
@@ -413,9 +413,9 @@ SAID: list[Any] = [
 def test_request_headers_name_version_method_and_target(
     method: str, params: Any, names: list[bytes]
 ) -> None:
-    version, said, *rest = request_headers(ROWS[method], params, VERSION)
+    version, method_header, *rest = request_headers(ROWS[method], params, VERSION)
     assert version == (b"mcp-protocol-version", b"2026-07-28")
-    assert said == (b"mcp-method", method.encode())
+    assert method_header == (b"mcp-method", method.encode())
     assert rest == [(b"mcp-name", name) for name in names]
 
 

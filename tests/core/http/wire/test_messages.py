@@ -6,6 +6,7 @@ import pytest
 from rich.pretty import pretty_repr
 
 from mcp_core.http import Head, HttpCall, HttpClientOptions, RequestHead
+from mcp_core.http.wire._messages import header
 
 TOKEN = (b"authorization", b"Bearer CANARY-1")
 ASKED = RequestHead(b"POST", b"/mcp?access_token=CANARY-2", [(b"host", b"x"), TOKEN])
@@ -36,3 +37,8 @@ def test_http_messages_repr_hides_values(value: object, text: str) -> None:
 def test_http_call_repr_hides_values() -> None:
     assert "CANARY" not in repr(HttpCall(1, ASKED))
     assert "CANARY" not in pretty_repr([HttpCall(1, ASKED)], expand_all=True)
+
+
+def test_header_repeated_name_returns_first() -> None:
+    head = Head(200, [(b"a", b"1"), (b"b", b"2"), (b"b", b"3")])
+    assert (header(head, b"b"), header(head, b"c")) == (b"2", None)

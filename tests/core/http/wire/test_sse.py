@@ -412,7 +412,7 @@ def test_encode_event_round_trips(
     assert decoded([stream], most=1000)[:2] == (expected, last)
 
 
-def test_sse_decoder_repr() -> None:
+def test_sse_decoder_repr_shows_buffered_bytes() -> None:
     decoder = SseDecoder("3", limit=MOST)
     assert repr(decoder) == "<SseDecoder 0 bytes, last id '3'>"
     decoder.feed(b"data: a\ndat")

@@ -26,19 +26,19 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.http import Close, Ping, Text, WebSocket
 from mcp_core.jsonrpc._body import ParsedBody
-from tests.core.http.site import D, E, initialize, meta, request
-from tests.core.http.sockets import Played, SocketTalk
+from tests.core.http.router_harness import D, E, initialize, meta, request
+from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
 
 
-def open_played(version: str = D, talk: SocketTalk | None = None) -> Played:
-    played = (talk or SocketTalk()).connect()
+def open_played(version: str = D, harness: WebSocketHarness | None = None) -> WebSocketClient:
+    played = (harness or WebSocketHarness()).connect()
     if version != E:
-        (answer,) = played.say(initialize(version))
+        (answer,) = played.send(initialize(version))
         assert answer["result"]["protocolVersion"] == version
-        assert played.say(INITIALIZED) == []
+        assert played.send(INITIALIZED) == []
     return played
 
 
@@ -56,46 +56,46 @@ def call(version: str, id: int, name: str = "echo", **arguments: Any) -> dict[st
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.requirement("CUST-1")
-def test_websocket_call_in_each_revision(version: str) -> None:
+def test_websocket_call_in_each_revision_is_answered(version: str) -> None:
     played = open_played(version)
-    (answer,) = played.say(call(version, 1, text="hi"))
+    (answer,) = played.send(call(version, 1, text="hi"))
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (1, "hi")
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])
 def test_websocket_progress_precedes_result(version: str) -> None:
     played = open_played(version)
-    played.say(call(version, 1, "count", to=2))
-    played.talk.step(3)
-    heard = played.heard()
-    assert [each.get("method") for each in heard] == ["notifications/progress"] * 2 + [None]
+    played.send(call(version, 1, "count", to=2))
+    played.harness.step(3)
+    received = played.output()
+    assert [each.get("method") for each in received] == ["notifications/progress"] * 2 + [None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_websocket_cancelled_notification_stops_call(version: str) -> None:
     played = open_played(version)
-    played.say(call(version, 1, "slow", steps=9))
+    played.send(call(version, 1, "slow", steps=9))
     params: dict[str, Any] = {"requestId": 1}
     assert (
-        played.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
+        played.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
     )
-    played.talk.step(2)
-    assert played.talk.jobs == {}
-    assert played.heard() == []
+    played.harness.step(2)
+    assert played.harness.jobs == {}
+    assert played.output() == []
 
 
 def test_websocket_server_request_is_answered() -> None:
-    talk = SocketTalk()
-    played = talk.connect()
-    played.say(initialize(D, elicitation={}))
-    played.say(INITIALIZED, call(D, 1, "ask"))
-    talk.step()
-    (question,) = played.heard()
+    harness = WebSocketHarness()
+    played = harness.connect()
+    played.send(initialize(D, elicitation={}))
+    played.send(INITIALIZED, call(D, 1, "ask"))
+    harness.step()
+    (question,) = played.output()
     assert question["method"] == "elicitation/create"
     result = {"action": "accept", "content": {"name": "Ann"}}
-    played.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
-    talk.step()
-    assert played.heard()[0]["result"]["content"][0]["text"].startswith("accept")
+    played.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
+    harness.step()
+    assert played.output()[0]["result"]["content"][0]["text"].startswith("accept")
 
 
 def test_websocket_change_notifications_in_both_eras() -> None:
@@ -103,13 +103,13 @@ def test_websocket_change_notifications_in_both_eras() -> None:
     listen = request(
         1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": meta()}
     )
-    assert [each["method"] for each in new.say(listen)] == [
+    assert [each["method"] for each in new.send(listen)] == [
         "notifications/subscriptions/acknowledged"
     ]
     for played in (old, new):
-        played.talk.server.changed(tools=True)
-        played.talk.pump()
-        assert [each["method"] for each in played.heard()] == ["notifications/tools/list_changed"]
+        played.harness.server.changed(tools=True)
+        played.harness.pump()
+        assert [each["method"] for each in played.output()] == ["notifications/tools/list_changed"]
 
 
 # -- How it ends ---------------------------------------------------------------------------------
@@ -117,38 +117,38 @@ def test_websocket_change_notifications_in_both_eras() -> None:
 LIMIT = 100_000
 
 
-def text(*pieces: str) -> Callable[[Played], None]:
-    def act(played: Played) -> None:
+def text(*pieces: str) -> Callable[[WebSocketClient], None]:
+    def act(played: WebSocketClient) -> None:
         for number, piece in enumerate(pieces, 1):
-            played.socket.receive_text(piece, played.talk.now, end=number == len(pieces))
+            played.socket.receive_text(piece, played.harness.now, end=number == len(pieces))
 
     return act
 
 
-def garbage(times: int, apart: float = 0.0) -> Callable[[Played], None]:
-    def act(played: Played) -> None:
+def garbage(times: int, apart: float = 0.0) -> Callable[[WebSocketClient], None]:
+    def act(played: WebSocketClient) -> None:
         for _ in range(times):
-            played.talk.wait(apart)
-            played.socket.receive_text("no JSON", played.talk.now)
+            played.harness.wait(apart)
+            played.socket.receive_text("no JSON", played.harness.now)
             played.settle()
 
     return act
 
 
-def pieces_without_end(played: Played) -> None:
+def pieces_without_end(played: WebSocketClient) -> None:
     for _ in range(11):
-        played.socket.receive_text("x" * (LIMIT // 10), played.talk.now, end=False)
+        played.socket.receive_text("x" * (LIMIT // 10), played.harness.now, end=False)
 
 
-def second_frame_too_long(played: Played) -> None:
+def second_frame_too_long(played: WebSocketClient) -> None:
     played.socket.receive_frame_head(LIMIT // 2)
-    played.socket.receive_text("x" * (LIMIT // 2), played.talk.now, end=False)
+    played.socket.receive_text("x" * (LIMIT // 2), played.harness.now, end=False)
     played.socket.receive_frame_head(LIMIT // 2 + 1)
 
 
-ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
+ENDS: list[tuple[str, Callable[[WebSocketClient], object], int | None]] = [
     # case, input, code of the Close or None
-    ("a binary message", lambda p: p.socket.receive_binary(p.talk.now), 1003),
+    ("a binary message", lambda p: p.socket.receive_binary(p.harness.now), 1003),
     ("the head of a frame of 2^62 bytes", lambda p: p.socket.receive_frame_head(1 << 62), 1009),
     (
         "the head of a frame of the longest message",
@@ -159,50 +159,54 @@ ENDS: list[tuple[str, Callable[[Played], object], int | None]] = [
     ("a fragment for which there is no room", second_frame_too_long, 1009),
     ("fragments without end", pieces_without_end, 1009),
     ("an unannounced message", text("x" * (LIMIT + 1)), 1009),
-    ("no UTF-8", lambda p: p.socket.receive_invalid(1007, "invalid start byte", p.talk.now), 1007),
-    ("no frame", lambda p: p.socket.receive_invalid(1002, "Invalid opcode", p.talk.now), 1002),
+    (
+        "no UTF-8",
+        lambda p: p.socket.receive_invalid(1007, "invalid start byte", p.harness.now),
+        1007,
+    ),
+    ("no frame", lambda p: p.socket.receive_invalid(1002, "Invalid opcode", p.harness.now), 1002),
     ("garbage twice", garbage(2), None),
     ("garbage thrice", garbage(3), 1007),
     ("garbage thrice, in peace", garbage(3, 5.1), None),
     ("an empty message", text(""), None),
     ("a surrogate", text('"\ud800"'), None),
-    ("internal error", lambda p: p.socket.fail(p.talk.now), 1011),
-    ("a Close", lambda p: p.socket.receive_close(1000, "", p.talk.now), 1000),
+    ("internal error", lambda p: p.socket.fail(p.harness.now), 1011),
+    ("a Close", lambda p: p.socket.receive_close(1000, "", p.harness.now), 1000),
     (
         "a Close with a code of its own",
-        lambda p: p.socket.receive_close(4001, "so", p.talk.now),
+        lambda p: p.socket.receive_close(4001, "so", p.harness.now),
         4001,
     ),
-    ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.talk.now), 1000),
-    ("the server stops", lambda p: p.talk.site.close(), 1001),
-    ("the end of the stream", lambda p: p.socket.receive_eof(p.talk.now), None),
+    ("a Close without a code", lambda p: p.socket.receive_close(1005, "", p.harness.now), 1000),
+    ("the server stops", lambda p: p.harness.router.close(), 1001),
+    ("the end of the stream", lambda p: p.socket.receive_eof(p.harness.now), None),
 ]
 
 
 @pytest.mark.parametrize("stage", ["before the first message", "open", "at work"])
 @pytest.mark.parametrize(("act", "code"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
 def test_websocket_end_sends_close_code(
-    act: Callable[[Played], None], code: int | None, stage: str
+    act: Callable[[WebSocketClient], None], code: int | None, stage: str
 ) -> None:
-    played = SocketTalk().connect() if stage == "before the first message" else open_played()
+    played = WebSocketHarness().connect() if stage == "before the first message" else open_played()
     if stage == "at work":
-        played.say(call(D, 1, "slow", steps=3))
+        played.send(call(D, 1, "slow", steps=3))
     act(played)
     played.settle()
-    heard = [each for each in played.heard() if not isinstance(each, dict)]
-    assert heard == ([] if code is None else [code])
+    received = [each for each in played.output() if not isinstance(each, dict)]
+    assert received == ([] if code is None else [code])
     if code is not None:
-        played.talk.step(2)
-        assert played.talk.jobs == {}
-        assert played.conversation not in played.talk.endpoint.one_shots
-        assert played.heard() == [], "output after the Close"
+        played.harness.step(2)
+        assert played.harness.jobs == {}
+        assert played.conversation not in played.harness.endpoint.one_shots
+        assert played.output() == [], "output after the Close"
 
 
 def test_websocket_invalid_json_is_answered_until_limit() -> None:
     played = open_played()
-    heard = played.say("a", "b", "c", "d")
-    assert [each["error"]["code"] for each in heard[:-1]] == [-32700] * 3
-    assert heard[-1] == 1007
+    received = played.send("a", "b", "c", "d")
+    assert [each["error"]["code"] for each in received[:-1]] == [-32700] * 3
+    assert received[-1] == 1007
 
 
 def test_websocket_message_before_error_is_answered() -> None:
@@ -210,18 +214,18 @@ def test_websocket_message_before_error_is_answered() -> None:
     played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
     played.socket.receive_binary(0.0)
     played.settle()
-    answer, code = played.heard()
+    answer, code = played.output()
     assert (answer["id"], code) == (1, 1003)
 
 
 def test_websocket_input_after_error_is_ignored() -> None:
     played = open_played()
     played.socket.receive_binary(0.0)
-    assert played.say(call(D, 1)) == [1003]
+    assert played.send(call(D, 1)) == [1003]
     played.socket.receive_invalid(1002, "?", 0.0)
     played.socket.receive_frame_head(1 << 62)
     assert played.socket.input_ignored
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_peer_close_follows_queued_output() -> None:
@@ -231,7 +235,7 @@ def test_websocket_peer_close_follows_queued_output() -> None:
     played.socket.receive_close(1001, "", 0.0)
     assert played.socket.input_ignored
     played.settle()
-    assert played.heard() == [("pong", b"?"), {"jsonrpc": "2.0", "id": 1, "result": {}}, 1001]
+    assert played.output() == [("pong", b"?"), {"jsonrpc": "2.0", "id": 1, "result": {}}, 1001]
     assert played.is_over()
     assert not played.is_gone()
 
@@ -240,15 +244,15 @@ def test_websocket_peer_close_without_reading_is_disconnected() -> None:
     played = open_played()
     played.socket.receive_close(1001, "", 0.0)
     played.settle()
-    played.talk.wait(1.1)
+    played.harness.wait(1.1)
     assert played.is_gone()
 
 
 def test_websocket_both_closes_end_it() -> None:
     played = open_played()
-    played.talk.site.close()
-    played.talk.pump()
-    assert played.heard() == [1001]
+    played.harness.router.close()
+    played.harness.pump()
+    assert played.output() == [1001]
     assert not played.is_over()
     played.socket.receive_close(1001, "", 0.0)
     assert played.is_over()
@@ -261,18 +265,18 @@ def test_websocket_both_closes_end_it() -> None:
 
 def test_websocket_close_timeout_disconnects() -> None:
     played = open_played()
-    played.talk.site.close()
-    played.talk.pump()
-    assert played.heard() == [1001]
+    played.harness.router.close()
+    played.harness.pump()
+    assert played.output() == [1001]
     played.settle()
-    played.talk.wait(0.9)
+    played.harness.wait(0.9)
     assert not played.is_gone()
-    played.talk.wait(0.2)
+    played.harness.wait(0.2)
     assert played.is_gone()
     assert played.is_over()
     assert repr(played.socket).startswith("<WebSocket gone of")
-    played.talk.wait(31.0)
-    assert played.talk.site.next_deadline() is None
+    played.harness.wait(31.0)
+    assert played.harness.router.next_deadline() is None
 
 
 def test_websocket_close_reason_is_truncated() -> None:
@@ -288,13 +292,13 @@ def test_websocket_close_reason_is_truncated() -> None:
 def test_websocket_silent_peer_is_pinged_then_closed() -> None:
     played = open_played()
     played.settle()
-    played.talk.wait(19.9)
-    assert played.heard() == []
-    played.talk.wait(0.2)
-    assert played.heard() == ["ping"]
+    played.harness.wait(19.9)
+    assert played.output() == []
+    played.harness.wait(0.2)
+    assert played.output() == ["ping"]
     played.settle()
-    played.talk.wait(20.0)
-    assert played.heard() == [1002]
+    played.harness.wait(20.0)
+    assert played.output() == [1002]
 
 
 @pytest.mark.parametrize("sign", ["receive_pong", "text", "ping"])
@@ -302,69 +306,69 @@ def test_websocket_any_input_answers_ping(sign: str) -> None:
     played = open_played()
     for _ in range(3):
         played.settle()
-        played.talk.wait(20.1)
-        assert played.heard() == ["ping"]
-        played.talk.wait(15.0)
+        played.harness.wait(20.1)
+        assert played.output() == ["ping"]
+        played.harness.wait(15.0)
         if sign == "text":
-            played.say("")
+            played.send("")
         elif sign == "ping":
-            played.socket.receive_ping(b"x", played.talk.now)
-            assert played.heard() == [("pong", b"x")]
+            played.socket.receive_ping(b"x", played.harness.now)
+            assert played.output() == [("pong", b"x")]
         else:
-            played.socket.receive_pong(played.talk.now)
+            played.socket.receive_pong(played.harness.now)
     played.settle()
-    played.talk.wait(19.9)
-    assert played.heard() == []
+    played.harness.wait(19.9)
+    assert played.output() == []
 
 
 def test_websocket_without_frames_sends_no_ping() -> None:
     played = open_played()
     played.socket.disable_keep_alive()
-    played.say(request(1, "ping"))
-    played.talk.wait(1000.0)
-    assert played.heard() == []
+    played.send(request(1, "ping"))
+    played.harness.wait(1000.0)
+    assert played.output() == []
 
 
 def test_websocket_without_frames_drops_pending_ping() -> None:
     played = open_played()
     played.settle()
-    played.talk.wait(20.1)
+    played.harness.wait(20.1)
     played.socket.disable_keep_alive()
-    assert played.heard() == []
+    assert played.output() == []
 
 
 def test_websocket_ping_flood_gets_last_pongs() -> None:
     played = open_played()
     for number in range(100):
         played.socket.receive_ping(b"%d" % number, 0.0)
-    assert played.heard() == [("pong", b"%d" % number) for number in range(84, 100)]
+    assert played.output() == [("pong", b"%d" % number) for number in range(84, 100)]
 
 
 def test_websocket_without_first_message_is_closed() -> None:
-    played = SocketTalk().connect()
+    played = WebSocketHarness().connect()
     played.socket.receive_pong(20.0)
-    played.talk.wait(29.9)
-    assert played.heard() == []
+    played.harness.wait(29.9)
+    assert played.output() == []
     played.socket.receive_pong(29.9)
     played.settle()
-    played.talk.wait(0.2)
-    assert played.heard() == [1008]
+    played.harness.wait(0.2)
+    assert played.output() == [1008]
 
 
 def test_websocket_write_timeout_disconnects() -> None:
     played = open_played()
-    played.say()
+    played.send()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
     assert len(played.socket.messages_to_send(0.0)) == 1
     played.settle()
     for now in (10.0, 25.0, 40.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.receive_pong(now)
         played.settle()
         assert played.is_gone() is (now > 30.0)
-    played.talk.step()
-    assert played.conversation not in played.talk.endpoint.one_shots
+    played.harness.step()
+    assert played.conversation not in played.harness.endpoint.one_shots
 
 
 def test_websocket_partial_write_restarts_timeout() -> None:
@@ -373,13 +377,13 @@ def test_websocket_partial_write_restarts_timeout() -> None:
     played.settle()
     assert played.socket.messages_to_send(0.0)
     for now in (15.0, 30.0, 45.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.receive_pong(now)
         played.socket.data_written(now)
         played.settle()
     assert not played.is_gone()
-    assert played.heard() == []
-    played.talk.wait(15.0)
+    assert played.output() == []
+    played.harness.wait(15.0)
     assert not played.is_gone()
 
 
@@ -390,15 +394,15 @@ def test_websocket_ping_waits_for_pending_write() -> None:
     played.settle()
     assert played.socket.messages_to_send(0.0)
     for now in (15.0, 30.0, 45.0, 60.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.data_written(now)
         played.settle()
-    assert played.heard() == []
-    played.talk.wait(20.1)
-    assert played.heard() == ["ping"]
+    assert played.output() == []
+    played.harness.wait(20.1)
+    assert played.output() == ["ping"]
     played.settle()
-    played.talk.wait(20.1)
-    assert played.heard() == [1002]
+    played.harness.wait(20.1)
+    assert played.output() == [1002]
 
 
 def test_websocket_close_timeout_starts_after_write() -> None:
@@ -406,26 +410,26 @@ def test_websocket_close_timeout_starts_after_write() -> None:
     played = open_played()
     played.socket.receive_text(json.encode(call(D, 1)).decode(), 0.0)
     played.settle()
-    played.talk.site.close()
+    played.harness.router.close()
     played.settle()
     answer, close = played.socket.messages_to_send(0.0)
     assert isinstance(answer, Text)
     assert isinstance(close, Close)
     for now in (25.0, 50.0):
-        played.talk.wait(now - played.talk.now)
+        played.harness.wait(now - played.harness.now)
         played.socket.data_written(now)
         played.settle()
-    played.talk.wait(25.0)
+    played.harness.wait(25.0)
     assert played.socket.messages_to_send(75.0) == []
     played.settle()
-    played.talk.wait(0.9)
+    played.harness.wait(0.9)
     assert not played.is_gone()
-    played.talk.wait(0.2)
+    played.harness.wait(0.2)
     assert played.is_gone()
 
 
-def piece(played: Played, size: int) -> None:
-    played.socket.receive_text("x" * size, played.talk.now, end=False)
+def piece(played: WebSocketClient, size: int) -> None:
+    played.socket.receive_text("x" * size, played.harness.now, end=False)
     played.settle()
 
 
@@ -433,33 +437,33 @@ def test_websocket_slow_message_is_closed() -> None:
     played = open_played()
     piece(played, 30 * 1024)
     for _ in range(5):
-        played.talk.wait(14.9)
+        played.harness.wait(14.9)
         piece(played, 1)
-    assert played.heard() == [1008]
+    assert played.output() == [1008]
 
 
 def test_websocket_message_at_minimum_rate_is_accepted() -> None:
     played = open_played()
     for _ in range(6):
         piece(played, 15 * 1024)
-        played.talk.wait(14.9)
-    assert played.heard() == []
-    (bad,) = played.say("")
+        played.harness.wait(14.9)
+    assert played.output() == []
+    (bad,) = played.send("")
     assert bad["error"]["code"] == -32700
     played.socket.disable_keep_alive()
-    played.talk.wait(100.0)
-    assert played.heard() == []
+    played.harness.wait(100.0)
+    assert played.output() == []
 
 
 def test_websocket_lost_leaves_no_deadline() -> None:
-    talk = SocketTalk()
+    harness = WebSocketHarness()
     for _ in range(5):
-        played = open_played(talk=talk)
+        played = open_played(harness=harness)
         played.socket.disable_keep_alive()
-        played.socket.receive_eof(talk.now)
+        played.socket.receive_eof(harness.now)
         played.settle()
-    talk.wait(31.0)
-    assert talk.site.next_deadline() is None
+    harness.wait(31.0)
+    assert harness.router.next_deadline() is None
 
 
 # -- Back-pressure -------------------------------------------------------------------------------
@@ -467,30 +471,30 @@ def test_websocket_lost_leaves_no_deadline() -> None:
 
 def test_websocket_request_flood_pauses_reading() -> None:
     played = open_played()
-    limits = played.talk.server.config().limits
+    limits = played.harness.server.config().limits
     most = limits.in_flight + limits.waiting
     for id in range(1, most + 10):
         played.socket.receive_text(json.encode(call(D, id, "slow", steps=1)).decode(), 0.0)
     played.settle()
     assert played.is_paused()
     assert repr(played.socket).startswith("<WebSocket open, paused of")
-    assert played.heard() == []
+    assert played.output() == []
     for _ in range(6):
-        played.talk.step()
+        played.harness.step()
     assert not played.is_paused()
-    assert len(played.heard()) == most + 9
+    assert len(played.output()) == most + 9
 
 
 def test_websocket_pause_timeout_rejects_waiting_requests() -> None:
     played = open_played()
-    limits = played.talk.server.config().limits
+    limits = played.harness.server.config().limits
     for id in range(1, limits.in_flight + limits.waiting + 10):
         played.socket.receive_text(json.encode(call(D, id, "slow", steps=99)).decode(), 0.0)
     played.settle()
     assert played.is_paused()
-    played.talk.wait(limits.pause)
+    played.harness.wait(limits.pause)
     assert not played.is_paused()
-    assert {each["error"]["code"] for each in played.heard()} == {-32000}
+    assert {each["error"]["code"] for each in played.output()} == {-32000}
 
 
 def test_websocket_unread_responses_pause_reading() -> None:
@@ -501,8 +505,8 @@ def test_websocket_unread_responses_pause_reading() -> None:
     assert played.is_paused()
     assert played.conversation.write_blocked(1)
     assert played.conversation.queued(None) > 1 << 20
-    played.talk.wait(25.0)  # the silence is ours
-    assert len(played.heard()) == 29
+    played.harness.wait(25.0)  # the silence is ours
+    assert len(played.output()) == 29
     assert not played.is_paused()
     assert not played.conversation.write_blocked(1)
 
@@ -602,12 +606,12 @@ def test_websocket_client_failed_negotiation_sends_1000() -> None:
 
 
 def test_websocket_callback_gets_whole_messages() -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     config = Config(t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[D])
-    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, on_message=heard.append)
+    socket = WebSocket(Connection(Role.CLIENT, config), 0.0, on_message=received.append)
     socket.receive_text("{", 0.0, end=False)
     socket.receive_text("}", 0.0)
-    assert heard == [b"{}"]
+    assert received == [b"{}"]
 
 
 # -- Split messages ------------------------------------------------------------------------------
@@ -623,7 +627,7 @@ def test_websocket_message_any_split_is_same(cuts: list[int]) -> None:
         played.socket.receive_text(message[start:end], 0.0, end=False)
     played.socket.receive_text("", 0.0)
     played.settle()
-    (answer,) = played.heard()
+    (answer,) = played.output()
     assert answer["result"]["content"][0]["text"] == "ä€𝄞"
 
 
@@ -639,9 +643,9 @@ def test_websocket_next_event_returns_paused() -> None:
 # -- Authorization -------------------------------------------------------------------------------
 
 
-def with_check(judge: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
+def with_check(find_rejection: Callable[[ParsedBody], str | None], **options: Any) -> WebSocket:
     config = Config(t.Implementation(name="s", version="1"), t.ServerCapabilities())
-    return WebSocket(Connection(Role.SERVER, config), 0.0, find_rejection=judge, **options)
+    return WebSocket(Connection(Role.SERVER, config), 0.0, find_rejection=find_rejection, **options)
 
 
 def test_websocket_rejected_messages_get_error_responses() -> None:

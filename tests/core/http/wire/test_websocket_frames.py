@@ -14,13 +14,13 @@ from mcp_core import Limits
 from mcp_core.http import Close, Ping, Pong, Text, WebSocketFrames
 from mcp_core.registry import Server
 from tests.core.http.frames import ASK, PING, ROWS, TEXT, close, frame, message, short
-from tests.core.http.sockets import Played, SocketTalk
+from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
 from tests.core.http.wire.test_websocket import client
 
 
-def played() -> tuple[Played, WebSocketFrames]:
+def played() -> tuple[WebSocketClient, WebSocketFrames]:
     server = Server("house", limits=Limits(message=100_000))
-    played = SocketTalk(server).connect()
+    played = WebSocketHarness(server).connect()
     return played, WebSocketFrames(played.socket, wsproto.frame_protocol, client=False)
 
 
@@ -78,10 +78,10 @@ def test_websocket_frames_length_is_checked_before_buffering() -> None:
     at, spelling = played()
     spelling.read(frame(TEXT, length=1 << 62), 0.0)
     at.settle()
-    assert at.heard() == [1009]
+    assert at.output() == [1009]
     for _ in range(100):
         spelling.read(bytes(65_536), 0.0)
-    assert at.heard() == []
+    assert at.output() == []
 
 
 def test_websocket_frames_after_close_are_discarded() -> None:
@@ -90,7 +90,7 @@ def test_websocket_frames_after_close_are_discarded() -> None:
     for _ in range(100):
         spelling.read(message(ASK), 0.0)
     at.settle()
-    assert at.heard() == [1000]
+    assert at.output() == [1000]
 
 
 def test_websocket_frames_encode_actions() -> None:
@@ -120,9 +120,9 @@ def test_websocket_frames_long_output_is_chunked() -> None:
     times = iter((5.0, 25.0, 45.0))
     for piece in spelling.write_chunks(sent, times.__next__):
         written.append(bytes(piece))
-        at.talk.wait(20.0)
+        at.harness.wait(20.0)
     assert b"".join(written) == spelling.write(sent)
     assert [len(piece) for piece in written] == [1 << 18, 1 << 18, 600_012 - (1 << 19)]
     assert not at.is_gone()
-    at.talk.wait(20.0)
+    at.harness.wait(20.0)
     assert at.is_gone()

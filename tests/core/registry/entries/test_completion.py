@@ -48,8 +48,8 @@ def params(
         if "://" in ref
         else {"type": "ref/prompt", "name": ref}
     )
-    asked = {"ref": kind, "argument": {"name": argument, "value": typed}}
-    return asked if chosen is None else {**asked, "context": {"arguments": chosen}}
+    requests = {"ref": kind, "argument": {"name": argument, "value": typed}}
+    return requests if chosen is None else {**requests, "context": {"arguments": chosen}}
 
 
 def complete(server: Server, *args: Any, dialect: Dialect = E) -> Any:

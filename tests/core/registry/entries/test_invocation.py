@@ -40,7 +40,7 @@ def ask() -> str:
     return "?"
 
 
-def test_invocation_attributes() -> None:
+def test_invocation_describes_its_function() -> None:
     plain = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
     assert (plain.is_async, plain.thread, plain.wants_context) == (False, False, False)
     assert repr(plain) == "<ToolInvocation of function 'add'>"

@@ -327,7 +327,7 @@ def test_tool_without_description_warns() -> None:
     assert "description" not in answered(server, "tools/list")["tools"][0]
 
 
-def test_tool_entry_repr(server: Server) -> None:
+def test_tool_entry_repr_shows_name(server: Server) -> None:
     assert repr(server._tools["now"]).startswith("<tool 'now': function ")
     assert request("tools/call", {"name": "x"}).params.name == "x"
 

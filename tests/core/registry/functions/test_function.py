@@ -114,7 +114,7 @@ def test_inspect_function_return_annotation_is_optional() -> None:
         (lambda x: x, "<lambda>", ["x"], False),
     ],
 )
-def test_inspect_function_each_kind_of_callable(
+def test_inspect_function_accepts_each_kind_of_callable(
     function: Callable[..., Any], name: str, parameters: list[str], is_async: bool
 ) -> None:
     found = inspect_function(function)
@@ -141,7 +141,7 @@ def test_inspect_function_wrapped_function_keeps_its_annotations() -> None:
     "annotation", [Context, Special, Special | None, Context | None, Annotated[Context, "c"]]
 )
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_inspect_function_context_parameter_at_any_position(annotation: Any, position: int) -> None:
+def test_inspect_function_finds_context_at_any_position(annotation: Any, position: int) -> None:
     parameters = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)
         for name in ("x", "y")

@@ -127,7 +127,7 @@ DATA: list[tuple[Any, Any, str, Any, Any]] = [
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9", "TOOL-10", "TOOL-12", "TOOL-13", "DEC-8")
 @pytest.mark.parametrize(("returns", "value", "text", "older", "newest"), DATA)
-def test_output_data_in_each_revision(
+def test_output_data_matches_each_revision(
     returns: Any, value: Any, text: str, older: Any, newest: Any
 ) -> None:
     promise = output(returns)
@@ -142,7 +142,7 @@ def test_output_data_in_each_revision(
 
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9")
-def test_output_schema_in_each_revision() -> None:
+def test_output_schema_matches_each_revision() -> None:
     point = {
         "title": "Point",
         "type": "object",
@@ -201,7 +201,7 @@ def test_output_annotation_without_data_has_no_schema(returns: Any) -> None:
     assert repr(output(returns)) == "<Output promises nothing>"
 
 
-def test_output_reprs() -> None:
+def test_output_repr_shows_type() -> None:
     assert repr(output(Point)) == "<Output promises an object>"
     assert repr(output(int)) == "<Output promises a value>"
 
@@ -401,8 +401,8 @@ def test_output_structured_content_is_encoded_once() -> None:
 def test_output_schema_ignores_input_required_result(returns: Any, like: Any) -> None:
     for dialect in EVERY_DIALECT:
         assert output(returns).schema(dialect) == output(like).schema(dialect)
-    asked = InputRequiredResult(request_state="s")
-    assert output(returns).result(asked, E) is asked
+    requests = InputRequiredResult(request_state="s")
+    assert output(returns).result(requests, E) is requests
 
 
 def test_output_annotation_of_input_required_result_only() -> None:

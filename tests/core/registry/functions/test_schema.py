@@ -38,7 +38,7 @@ def test_schema_of_has_no_reference_at_its_root() -> None:
     }
 
 
-def test_schema_of_a_recursive_type() -> None:
+def test_schema_of_recursive_type_has_references() -> None:
     schema = schema_of(Node)
     assert schema["type"] == "object"
     assert set(schema["$defs"]) == {"Leaf", "Node"}

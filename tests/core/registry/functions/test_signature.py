@@ -271,7 +271,7 @@ def test_argument_reader_defaults_are_the_same_objects() -> None:
     assert reader.read(b'{"h":null}')["h"] is None
 
 
-def test_argument_reader_schema_of_a_signature() -> None:
+def test_argument_reader_schema_matches_signature() -> None:
     def f(  # type: ignore[no-untyped-def]
         city: Annotated[str, "Where"],
         context: Context,

@@ -114,7 +114,7 @@ async def test_login_client_id_is_bound_to_one_authorization_server(
         tmp_path, "inspect", "--revision", "2025-11-25", world.url
     )  # uses the stored client id
     assert result.returncode == 0, result.stderr
-    assert world.asked[-1][1] == {
+    assert world.requests[-1][1] == {
         "grant_type": "refresh_token", "refresh_token": "CANARY-refresh-1", "client_id": "us",
         "resource": world.url,
     }  # fmt: skip
@@ -138,12 +138,12 @@ async def test_login_client_secret_is_stored_with_tokens(world: World, tmp_path:
     assert "was made for 'https://as.example'" in result.stderr
     result = await run_command(tmp_path, *words, world.root, world.url, OURS=secret)
     assert result.returncode == 0, result.stderr
-    assert "/register" not in dict(world.asked)
+    assert "/register" not in dict(world.requests)
     for command in "inspect", "inspect":
         world.good.clear()
         result = await run_command(tmp_path, command, "--revision", "2025-11-25", world.url)
         assert result.returncode == 0, result.stderr
-    shown = [fields.get("client_secret") for path, fields in world.asked if path == "/token"]
+    shown = [fields.get("client_secret") for path, fields in world.requests if path == "/token"]
     assert shown == [secret] * 3
     files = [*(tmp_path / "mcp-trio" / "tokens").iterdir()]
     assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * len(files)
@@ -209,7 +209,7 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
     result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="other")
     assert result.returncode == 3
     assert "401" in result.stderr
-    assert world.asked == []
+    assert world.requests == []
 
 
 SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--issuer"

@@ -29,54 +29,54 @@ def cancelled_ids_and_reasons(out: Outbox) -> list[tuple[Any, Any]]:
 
 
 def test_outgoing_requests_ids_are_consecutive() -> None:
-    asked = OutgoingRequests(Outbox())
-    assert [asked.add(call()) for _ in range(3)] == [1, 2, 3]
-    asked.table.clear()
-    assert asked.add(call()) == asked.next_id - 1 == 4
+    sent = OutgoingRequests(Outbox())
+    assert [sent.add(call()) for _ in range(3)] == [1, 2, 3]
+    sent.table.clear()
+    assert sent.add(call()) == sent.next_id - 1 == 4
 
 
 def test_outgoing_requests_cancel_notifies_peer_once() -> None:
-    asked = OutgoingRequests(out := Outbox())
-    asked.add(call())
-    asked.add(call(NEGOTIATION))
-    asked.cancel(1, "why")
-    asked.cancel(1, "twice")
-    asked.cancel(2, "what opens is not cancelled")
-    asked.cancel(9, "unknown")
+    sent = OutgoingRequests(out := Outbox())
+    sent.add(call())
+    sent.add(call(NEGOTIATION))
+    sent.cancel(1, "why")
+    sent.cancel(1, "twice")
+    sent.cancel(2, "what opens is not cancelled")
+    sent.cancel(9, "unknown")
     assert cancelled_ids_and_reasons(out) == [(1, "why")]
-    assert list(asked.table) == [2]
+    assert list(sent.table) == [2]
 
 
 def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
-    asked = OutgoingRequests(out := Outbox())
+    sent = OutgoingRequests(out := Outbox())
     for related in (5, "5", None, 5):
-        asked.add(call(related=related))
-    asked.cancel_related(5)
+        sent.add(call(related=related))
+    sent.cancel_related(5)
     assert [id for id, _ in cancelled_ids_and_reasons(out)] == [1, 4]
-    assert list(asked.table) == [2, 3]
+    assert list(sent.table) == [2, 3]
 
 
 def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
-    asked = OutgoingRequests(Outbox())
-    asked.add(call("deaf"))
-    asked.add(call("token", progress=True))
-    heard = [
-        asked.progress_event(t.ProgressParams(progress_token=token, progress=progress))
+    sent = OutgoingRequests(Outbox())
+    sent.add(call("without progress"))
+    sent.add(call("token", progress=True))
+    events = [
+        sent.progress_event(t.ProgressParams(progress_token=token, progress=progress))
         for token, progress in ((1, 1), (9, 1), ("2", 1), (2, 1), (2, 1), (2, 0.5), (2, 1.5))
     ]
-    assert [event for event in heard if event] == [
+    assert [event for event in events if event] == [
         ProgressReceived(2, 1, None, None, "token"),
         ProgressReceived(2, 1.5, None, None, "token"),
     ]
 
 
 def test_outgoing_requests_fail_all_returns_tokens() -> None:
-    asked = OutgoingRequests(out := Outbox())
+    sent = OutgoingRequests(out := Outbox())
     for token in ("a", NEGOTIATION, "b"):
-        asked.add(call(token))
-    assert asked.fail_all(None) == ["a", "b"]
-    assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [])
+        sent.add(call(token))
+    assert sent.fail_all(None) == ["a", "b"]
+    assert (sent.table, cancelled_ids_and_reasons(out)) == ({}, [])
     for token in ("c", NEGOTIATION):
-        asked.add(call(token))
-    assert asked.fail_all("enough") == ["c"]
-    assert (asked.table, cancelled_ids_and_reasons(out)) == ({}, [(4, "enough")])
+        sent.add(call(token))
+    assert sent.fail_all("enough") == ["c"]
+    assert (sent.table, cancelled_ids_and_reasons(out)) == ({}, [(4, "enough")])

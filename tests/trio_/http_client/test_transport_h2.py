@@ -27,9 +27,9 @@ from tests.trio_.http_client.test_transport import (
     test_http_client_call_headers_override_client_headers,
     test_http_client_cancelled_still_deletes_the_session,
     test_http_client_connect_accepts_a_url,
-    test_http_client_conversation_in_each_revision,
     test_http_client_initialize_times_out_after_30_seconds,
-    test_http_client_message_of_a_megabyte_either_way,
+    test_http_client_is_answered_in_each_revision,
+    test_http_client_message_of_a_megabyte_arrives_either_way,
     test_http_client_other_server_raises_with_the_cause,
     test_http_client_progress_restarts_the_timeout,
     test_http_client_session_delete_has_a_second,
@@ -38,8 +38,8 @@ from tests.trio_.http_client.test_transport import (
     test_http_client_unreachable_later_fails_the_call_only,
     text,
 )
-from tests.trio_.http_wire import PlayedServer, talking
-from tests.trio_.test_client import Caller
+from tests.trio_.http_wire import PlayedServer, connected
+from tests.trio_.test_client import CallTask
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch
@@ -51,9 +51,9 @@ __all__ = [
     "test_http_client_call_headers_override_client_headers",
     "test_http_client_cancelled_still_deletes_the_session",
     "test_http_client_connect_accepts_a_url",
-    "test_http_client_conversation_in_each_revision",
     "test_http_client_initialize_times_out_after_30_seconds",
-    "test_http_client_message_of_a_megabyte_either_way",
+    "test_http_client_is_answered_in_each_revision",
+    "test_http_client_message_of_a_megabyte_arrives_either_way",
     "test_http_client_other_server_raises_with_the_cause",
     "test_http_client_progress_restarts_the_timeout",
     "test_http_client_session_delete_has_a_second",
@@ -101,16 +101,16 @@ async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: Mo
 
     server = PlayedServer(E)
     server.answers[CALL] = answer
-    async with talking(server, monkeypatch) as client:
-        heard: dict[int, str] = {}
+    async with connected(server, monkeypatch) as client:
+        results: dict[int, str] = {}
 
         async def call(number: int) -> None:
-            heard[number] = (await client.call_tool("t", {"words": str(number)})).text
+            results[number] = (await client.call_tool("t", {"words": str(number)})).text
 
         async with trio.open_nursery() as nursery:
             for number in range(200):
                 nursery.start_soon(call, number)
-        assert heard == {number: str(number) for number in range(200)}
+        assert results == {number: str(number) for number in range(200)}
         assert client.protocol == "HTTP/2"
     assert (server.opened, most) == (1, 200)
 
@@ -132,7 +132,7 @@ async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
         await echo(request)
 
     server.answers[CALL] = answer
-    async with talking(server, monkeypatch) as client, trio.open_nursery() as nursery:
+    async with connected(server, monkeypatch) as client, trio.open_nursery() as nursery:
         for _ in range(25):
             nursery.start_soon(client.call_tool, "t", {"words": "x"})
     assert server.opened == 3
@@ -143,10 +143,10 @@ async def test_http2_client_cancelled_call_keeps_the_connection(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(version, tools_call=hang)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
         one, other = (
-            Caller(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
+            CallTask(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
         )
         await trio.testing.wait_all_tasks_blocked()
         one.scope.cancel()
@@ -191,7 +191,7 @@ async def test_http2_client_subscription_shares_the_connection(monkeypatch: Monk
         "capabilities": {"tools": {"listChanged": True}},
     }
     with trio.fail_after(5):
-        async with talking(server, monkeypatch) as client, client.listen(tools=True) as changes:
+        async with connected(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(10):
                 await client.call_tool("t")
             changed.set()
@@ -208,15 +208,21 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
         meta = {"io.modelcontextprotocol/subscriptionId": request.message["id"]}
         await request.begin_stream()
         for method in ["subscriptions/acknowledged", *["tools/list_changed"] * 5_000]:
-            asked = request.message["params"]["notifications"] if method.startswith("sub") else None
-            params = {"_meta": meta} if asked is None else {"_meta": meta, "notifications": asked}
+            requested = (
+                request.message["params"]["notifications"] if method.startswith("sub") else None
+            )
+            params = (
+                {"_meta": meta}
+                if requested is None
+                else {"_meta": meta, "notifications": requested}
+            )
             await request.event(
                 {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
             )
-        told.set()
+        sent.set()
         await trio.sleep_forever()
 
-    told = trio.Event()
+    sent = trio.Event()
     server = PlayedServer(E, tools_call=DONE)
     server.answers["subscriptions/listen"] = listen
     server.answers["server/discover"] = {
@@ -224,10 +230,10 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
         "capabilities": {"tools": {"listChanged": True}},
     }
     with trio.fail_after(60):
-        async with talking(server, monkeypatch) as client, client.listen(tools=True) as changes:
+        async with connected(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(50):
                 await client.call_tool("t")
-            await told.wait()
+            await sent.wait()
             await client.call_tool("t")
             assert await anext(changes) == Change("tools")
             assert (server.opened, server.closed) == (1, 0)
@@ -237,7 +243,7 @@ async def test_http2_client_idle_connection_is_closed(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         await trio.sleep(29)
         await client.call_tool("t")
@@ -252,7 +258,7 @@ async def test_http2_client_calls_wait_for_the_connection_being_opened(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         await trio.sleep(31)  # until the first connection is closed
         async with trio.open_nursery() as nursery:
@@ -265,7 +271,7 @@ async def test_http2_client_connect_failure_does_not_delay_other_calls(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         await trio.sleep(31)
         server.gone = True
@@ -361,7 +367,7 @@ async def test_http2_client_unprocessed_call_is_retried_and_no_other(
 ) -> None:
     plays, times, outcome = PLAYS[name]
     server = PlayedServer(E)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         saying(server, *plays)
         with trio.fail_after(5):
             if outcome == "done":
@@ -369,7 +375,7 @@ async def test_http2_client_unprocessed_call_is_retried_and_no_other(
             else:
                 with pytest.raises(ConnectionLost, match=outcome):
                     await client.call_tool("t")
-        assert server.heard().count(CALL) == times
+        assert server.request_names().count(CALL) == times
         saying(server, finish)
         assert (await client.call_tool("t")).text == "done"
 
@@ -384,9 +390,9 @@ async def test_http2_client_goaway_moves_new_calls_to_another_connection(
         await finish(request)
 
     server = PlayedServer(E)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         saying(server, wait)
-        callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(5)]
+        callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(5)]
         await trio.testing.wait_all_tasks_blocked()
         peer: Any = server.requests[-1].connection
         await peer.flush(go_away(2**31 - 1))
@@ -396,27 +402,27 @@ async def test_http2_client_goaway_moves_new_calls_to_another_connection(
         assert (server.opened, server.closed) == (2, 0)
         await peer.flush(go_away(peer.http.highest_inbound_stream_id))
         release.set()
-        for caller in callers:
-            await caller.ended.wait()
-            assert caller.error is None
+        for call_task in callers:
+            await call_task.ended.wait()
+            assert call_task.error is None
         await trio.testing.wait_all_tasks_blocked()
         assert (server.opened, server.closed) == (2, 1)
-        assert server.heard().count(CALL) == 6
+        assert server.request_names().count(CALL) == 6
 
 
 async def test_http2_client_broken_connection_fails_its_calls(
     monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     server = PlayedServer(E, tools_call=hang)
-    async with talking(server, monkeypatch) as client:
-        callers = [Caller(nursery, lambda: client.call_tool("t")) for _ in range(5)]
+    async with connected(server, monkeypatch) as client:
+        callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(5)]
         await trio.testing.wait_all_tasks_blocked()
         connection: Any = server.requests[-1].connection
         await trio.aclose_forcefully(connection.stream)
-        for caller in callers:
-            await caller.ended.wait()
-            assert isinstance(caller.error, ConnectionLost)
-        assert server.heard().count(CALL) == 5
+        for call_task in callers:
+            await call_task.ended.wait()
+            assert isinstance(call_task.error, ConnectionLost)
+        assert server.request_names().count(CALL) == 5
         server.answers[CALL] = DONE
         await client.call_tool("t")
 
@@ -431,9 +437,9 @@ async def test_http2_client_broken_connection_retries_reads(monkeypatch: MonkeyP
             )
 
     server = PlayedServer(E, tools_list=once)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         assert await client.list_tools() == []
-        assert server.heard() == ["server/discover", "tools/list", "tools/list"]
+        assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
 
 
 async def test_http2_client_server_without_capacity_ends_in_an_error(
@@ -441,7 +447,7 @@ async def test_http2_client_server_without_capacity_ends_in_an_error(
 ) -> None:
     """A server may do so for long: a few new connections are tried, and then the call fails."""
     server = PlayedServer(E, tools_call=DONE)
-    async with talking(server, monkeypatch) as client:
+    async with connected(server, monkeypatch) as client:
         peer: Any = server.requests[-1].connection
         peer.http.update_settings({3: 0})
         await peer.flush()

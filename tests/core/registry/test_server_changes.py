@@ -27,7 +27,7 @@ def build() -> Server:
 
 def listening(server: Server, **wanted: Any) -> Conversation:
     """Return a connection that is subscribed to `wanted`, to everything by default."""
-    talk = Conversation(server)
+    harness = Conversation(server)
     wish = wanted or {
         "toolsListChanged": True,
         "promptsListChanged": True,
@@ -40,46 +40,46 @@ def listening(server: Server, **wanted: Any) -> Conversation:
         "method": "subscriptions/listen",
         "params": {"notifications": wish, "_meta": META},
     }
-    talk.feed(json.dumps(message).encode() + b"\n")
-    (acknowledged,) = talk.said()
+    harness.feed(json.dumps(message).encode() + b"\n")
+    (acknowledged,) = harness.sent()
     assert acknowledged["params"]["notifications"] == wish
-    return talk
+    return harness
 
 
-def told(talk: Conversation) -> list[Any]:
-    return [message["params"].get("uri", message["method"]) for message in talk.said()]
+def notified(harness: Conversation) -> list[Any]:
+    return [message["params"].get("uri", message["method"]) for message in harness.sent()]
 
 
 @pytest.mark.parametrize("what", ["tools", "prompts", "resources"])
 def test_changed_list_notifies_subscribed_clients(what: str) -> None:
-    talk = listening(server := build())
+    harness = listening(server := build())
     server.changed(tools=what == "tools", prompts=what == "prompts", resources=what == "resources")
-    assert told(talk) == [f"notifications/{what}/list_changed"]
+    assert notified(harness) == [f"notifications/{what}/list_changed"]
 
 
 def test_changed_resource_notifies_its_subscribers() -> None:
-    talk = listening(server := build())
+    harness = listening(server := build())
     server.changed(resource="x:1")
-    assert told(talk) == ["x:1"]
+    assert notified(harness) == ["x:1"]
     server.changed(resource=["x:2", "x:3"], tools=True)
-    assert sorted(told(talk)) == ["notifications/tools/list_changed", "x:2"]
+    assert sorted(notified(harness)) == ["notifications/tools/list_changed", "x:2"]
 
 
 @pytest.mark.requirement("TOOL-23", "RES-14", "PRM-5")
 def test_declaration_while_serving_notifies_clients() -> None:
-    talk = listening(server := build())
+    harness = listening(server := build())
     server.add_tool(lambda: "x", name="t2", description="Do.", input_schema={"type": "object"})
-    assert told(talk) == ["notifications/tools/list_changed"]
+    assert notified(harness) == ["notifications/tools/list_changed"]
     server.remove_tool("t2")
-    assert told(talk) == ["notifications/tools/list_changed"]
+    assert notified(harness) == ["notifications/tools/list_changed"]
     server.add_resource("x:{n}", lambda n: n, name="r2")
-    assert told(talk) == ["notifications/resources/list_changed"]
+    assert notified(harness) == ["notifications/resources/list_changed"]
     server.remove_resource("x:1")
-    assert told(talk) == ["notifications/resources/list_changed"]
+    assert notified(harness) == ["notifications/resources/list_changed"]
     server.remove_prompt("p")
-    assert told(talk) == ["notifications/prompts/list_changed"]
+    assert notified(harness) == ["notifications/prompts/list_changed"]
     server.method("acme/x")(lambda: None)
-    assert told(talk) == []
+    assert notified(harness) == []
 
 
 def test_changed_notifies_only_attached_subscribers() -> None:
@@ -89,14 +89,14 @@ def test_changed_notifies_only_attached_subscribers() -> None:
         listening(server, promptsListChanged=True),
     )
     server.changed(tools=True, prompts=True)
-    assert (told(tools), told(prompts)) == (
+    assert (notified(tools), notified(prompts)) == (
         ["notifications/tools/list_changed"],
         ["notifications/prompts/list_changed"],
     )
     tools.service.close()
     tools.service.close()
     server.changed(tools=True)
-    assert told(tools) == []
+    assert notified(tools) == []
 
 
 def test_changed_without_a_change_raises() -> None:
@@ -106,9 +106,9 @@ def test_changed_without_a_change_raises() -> None:
 
 def test_changed_from_many_threads_loses_no_change() -> None:
     server = build()
-    talk = listening(server)
+    harness = listening(server)
     soon: list[Any] = []
-    talk.runtime.call_soon = soon.append  # type: ignore[assignment,method-assign]
+    harness.runtime.call_soon = soon.append  # type: ignore[assignment,method-assign]
 
     def change() -> None:
         for _ in range(200):
@@ -121,4 +121,4 @@ def test_changed_from_many_threads_loses_no_change() -> None:
         thread.join()
     for function in soon:
         function()
-    assert sorted(told(talk)) == ["notifications/tools/list_changed", "x:1", "x:2"]
+    assert sorted(notified(harness)) == ["notifications/tools/list_changed", "x:1", "x:2"]

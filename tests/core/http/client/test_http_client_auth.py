@@ -32,19 +32,19 @@ class Access:
 
     def __init__(self) -> None:
         self.operations: list[str] = []
-        self.heard: list[tuple[int, list[tuple[str, str]], str]] = []
-        self.asked: list[tuple[str, str]] = []
+        self.responses: list[tuple[int, list[tuple[str, str]], str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     def attempt(self, operation: str = "") -> Access:
         self.operations.append(operation)
         return self
 
     def headers(self, method: str, url: str) -> list[tuple[str, str]]:
-        self.asked.append((method, url))
-        return [("authorization", f"Bearer {len(self.asked)}")]
+        self.requests.append((method, url))
+        return [("authorization", f"Bearer {len(self.requests)}")]
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
-        self.heard.append((status, list(headers), url))
+        self.responses.append((status, list(headers), url))
         return status == 401
 
 
@@ -67,7 +67,7 @@ def test_sign_adds_new_headers_each_time() -> None:
             b"Bearer " + turn
         ]
         assert (head.method, head.target) == (b"POST", b"/mcp")
-    assert access.asked == [("POST", URL)] * 2
+    assert access.requests == [("POST", URL)] * 2
 
 
 def test_sign_without_access_returns_head_unchanged() -> None:
@@ -96,7 +96,7 @@ def test_refused_after_close_is_not_worth_retrying() -> None:
     call = net.call()
     assert not net.http.is_retry_worthwhile(call, Head(200, []))
     assert net.http.is_retry_worthwhile(call, REFUSED)
-    assert access.heard[-1] == (401, [("www-authenticate", "Bearer")], URL)
+    assert access.responses[-1] == (401, [("www-authenticate", "Bearer")], URL)
     net.conn.close()
     net.pump()
     assert not net.http.is_retry_worthwhile(call, REFUSED)

@@ -43,11 +43,11 @@ E = "2026-07-28"
 D = "2025-11-25"
 
 
-class Bench(Runtime):
+class HarnessRuntime(Runtime):
     """The runtime of one conversation: nothing waits for longer than a handler is stepped."""
 
-    def __init__(self, talk: Talk, conversation: Conversation) -> None:
-        self.talk = talk
+    def __init__(self, harness: RouterHarness, conversation: Conversation) -> None:
+        self.harness = harness
         self.conversation = conversation
         self.faults: list[BaseException] = []
 
@@ -61,7 +61,7 @@ class Bench(Runtime):
         return self.conversation.queued(id) > 64 * 1024
 
     async def drain(self, id: RequestId) -> None:
-        await _Pause()
+        await Pause()
 
     def release(self, id: RequestId, retry: float | None) -> bool:
         return self.conversation.release(id, retry)
@@ -70,7 +70,7 @@ class Bench(Runtime):
         woken: list[bool] = []
         with requests.entered(lambda: woken.append(True)):
             while not woken:
-                await _Pause()
+                await Pause()
         return requests.result()
 
     def wall_time(self) -> float:
@@ -80,7 +80,7 @@ class Bench(Runtime):
         return bytes(size)
 
 
-class _Pause:
+class Pause:
     """A wait until the test steps the handler again."""
 
     def __await__(self) -> Any:
@@ -137,7 +137,7 @@ class Reply:
         return self.events[-1][2].encode()
 
 
-class Talk:
+class RouterHarness:
     """A router that serves one `server` at `/mcp`, and its exchanges.
 
     `step` runs each handler until it waits again.
@@ -148,9 +148,9 @@ class Talk:
         server: Server | None = None,
         *,
         limits: HttpLimits | None = None,
-        gate: HostOriginPolicy | None = None,
+        policy: HostOriginPolicy | None = None,
         routes: dict[str, Callable[[RequestHead], PlainResponse]] | None = None,
-        door: EndpointAuth | None = None,
+        auth: EndpointAuth | None = None,
         entropy: Callable[[int], bytes] | None = None,
         **options: Any,
     ) -> None:
@@ -159,19 +159,19 @@ class Talk:
         self.endpoint = Endpoint(
             self.server.config,
             HttpOptions(
-                host_origin_policy=gate or HostOriginPolicy("127.0.0.1"),
+                host_origin_policy=policy or HostOriginPolicy("127.0.0.1"),
                 limits=limits or HttpLimits(),
                 **options,
             ),
             entropy=entropy or (lambda size: next(names).to_bytes(size, "big")),
             param_headers=self.server.param_headers,
             token=self.server,
-            auth=door,
+            auth=auth,
         )
-        self.site = Router({"/mcp": self.endpoint}, routes)
+        self.router = Router({"/mcp": self.endpoint}, routes)
         self.now = 0.0
         self.address = ""  # of the clients of the next requests
-        self.deaf = False  # no client reads the responses
+        self.unread = False  # no client reads the responses
         self.jobs: dict[RequestJob, Generator[Any, Any, Any]] = {}
         self.stopped: set[RequestJob] = set()
         self.replies: dict[Exchange, Reply] = {}
@@ -193,8 +193,8 @@ class Talk:
         reply = self.begin(verb, headers, target, principal)
         exchange = reply.exchange
         if body is not None:
-            self.site.receive_data(exchange, body, self.now)
-        self.site.receive_data(exchange, b"", self.now)
+            self.router.receive_data(exchange, body, self.now)
+        self.router.receive_data(exchange, b"", self.now)
         self.pump()
         return reply
 
@@ -206,7 +206,7 @@ class Talk:
         principal: str = "",
     ) -> Reply:
         """Send the head of a request."""
-        exchange = self.site.begin(
+        exchange = self.router.begin(
             RequestHead(verb, target, headers), self.now, principal=principal, address=self.address
         )
         reply = self.replies[exchange] = Reply(exchange)
@@ -214,7 +214,7 @@ class Talk:
 
     def add(self, reply: Reply, data: bytes) -> None:
         """Send a piece of a body."""
-        self.site.receive_data(reply.exchange, data, self.now)
+        self.router.receive_data(reply.exchange, data, self.now)
         self.pump()
 
     def post(self, message: Any, *more: tuple[bytes, bytes], **options: Any) -> Reply:
@@ -235,43 +235,43 @@ class Talk:
             more.append((b"mcp-name", name.encode()))
         return self.post(message, *more)
 
-    def judge(self, reply: Reply, *replies: Any) -> None:
+    def answer_auth_check(self, reply: Reply, *replies: Any) -> None:
         """Run the steps of the check, each with the next of `replies`; exceptions are thrown."""
         admission = reply.exchange.auth_check
         assert admission is not None
-        for told in replies:
+        for value in replies:
             assert admission.step is not None
-            if isinstance(told, BaseException):
-                admission.throw(told, self.now)
+            if isinstance(value, BaseException):
+                admission.throw(value, self.now)
             else:
-                admission.send(told, self.now)
+                admission.send(value, self.now)
         assert admission.step is None
         self.pump()
 
-    def session(self, version: str = D, principal: str = "", **capabilities: Any) -> Visit:
+    def session(self, version: str = D, principal: str = "", **capabilities: Any) -> SessionClient:
         reply = self.post(initialize(version, **capabilities), principal=principal)
         assert reply.status == 200, reply
-        visit = Visit(self, reply.headers[b"mcp-session-id"], version, principal)
-        accepted = visit.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        client = SessionClient(self, reply.headers[b"mcp-session-id"], version, principal)
+        accepted = client.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
         assert accepted.status == 202, accepted
-        return visit
+        return client
 
     # -- The driver's part -------------------------------------------------------------------------
 
     def pump(self) -> None:
         while True:
-            while isinstance(found := self.site.next_event(), tuple):
+            while isinstance(found := self.router.next_event(), tuple):
                 self._take(*found)
-            ready = self.site.ready()
+            ready = self.router.ready()
             if not ready:
                 return
             for exchange in ready:
-                if not self.deaf:
+                if not self.unread:
                     self.read(exchange)
 
     def read(self, exchange: Exchange) -> None:
         reply = self.replies[exchange]
-        for action in self.site.actions_to_send(exchange):
+        for action in self.router.actions_to_send(exchange):
             assert not reply.ended, "something behind the end"
             if isinstance(action, Head):
                 assert not reply.status, "two heads"
@@ -309,14 +309,14 @@ class Talk:
     def wait(self, seconds: float) -> None:
         """Let so much time go by."""
         until = self.now + seconds
-        while (due := self.site.next_deadline()) is not None and due <= until:
+        while (due := self.router.next_deadline()) is not None and due <= until:
             self.now = max(self.now, due)
-            self.site.handle_timeout(self.now)
+            self.router.handle_timeout(self.now)
             self.pump()
         self.now = until
 
     def close_after(self, reply: Reply) -> None:
-        self.site.disconnected(reply.exchange, self.now)
+        self.router.disconnected(reply.exchange, self.now)
         reply.ended = True
         self.pump()
 
@@ -327,7 +327,7 @@ class Talk:
             service = conversation.service = Service(
                 self.server,
                 conversation.conn,
-                Bench(self, conversation),
+                HarnessRuntime(self, conversation),
                 None,
                 principal=conversation.principal,
             )
@@ -339,15 +339,15 @@ class Talk:
 
     def _conversation_of(self, job: RequestJob) -> Conversation:
         runtime = job.input_collector.host.runtime
-        assert isinstance(runtime, Bench)
+        assert isinstance(runtime, HarnessRuntime)
         return runtime.conversation
 
 
-class Visit:
+class SessionClient:
     """A session, as its client sees it."""
 
-    def __init__(self, talk: Talk, id: bytes, version: str, principal: str) -> None:
-        self.talk = talk
+    def __init__(self, harness: RouterHarness, id: bytes, version: str, principal: str) -> None:
+        self.harness = harness
         self.id = id
         self.headers = [(b"mcp-session-id", id)]
         if version >= "2025-06-18":
@@ -355,7 +355,7 @@ class Visit:
         self.principal = principal
 
     def post(self, message: Any) -> Reply:
-        return self.talk.post(message, *self.headers, principal=self.principal)
+        return self.harness.post(message, *self.headers, principal=self.principal)
 
     def call(
         self, id: int | str, name: str = "echo", progress: bool = False, **arguments: Any
@@ -367,10 +367,10 @@ class Visit:
 
     def get(self, last_id: bytes | None = None) -> Reply:
         more = [] if last_id is None else [(b"last-event-id", last_id)]
-        return self.talk.get(*self.headers, *more, principal=self.principal)
+        return self.harness.get(*self.headers, *more, principal=self.principal)
 
     def delete(self) -> Reply:
-        return self.talk.send(b"DELETE", [HOST, *self.headers], principal=self.principal)
+        return self.harness.send(b"DELETE", [HOST, *self.headers], principal=self.principal)
 
 
 def meta(**more: Any) -> dict[str, Any]:
@@ -405,7 +405,7 @@ def example(limits: Limits | None = None) -> Server:
     async def slow(steps: int = 1, text: str = "done") -> str:
         """After some steps, in silence."""
         for _ in range(steps):
-            await _Pause()
+            await Pause()
         return text
 
     @server.tool
@@ -427,7 +427,7 @@ def example(limits: Limits | None = None) -> Server:
     async def leave(context: Context, retry: float | None = None) -> str:
         """Lets its client go."""
         released = context.close_stream(retry)
-        await _Pause()
+        await Pause()
         return f"released: {released}"
 
     @server.resource("memo://a")

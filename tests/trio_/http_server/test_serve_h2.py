@@ -32,9 +32,9 @@ from tests.core.http.h2_frames import (
     post,
 )
 from tests.trio_.h2_wire import H2Answer, H2Wire, window
-from tests.trio_.http_server.test_guarded_server import Slow, guard, house
-from tests.trio_.http_site import HttpWire, get
-from tests.trio_.http_talk import events_in, served_over_http
+from tests.trio_.h11_wire import HttpWire, get
+from tests.trio_.http_server.test_auth import StalledVerifier, guard, scoped_server
+from tests.trio_.http_session import events_in, served_over_http
 from tests.trio_.wire import PATIENCE
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def make(notes: list[str]) -> Server:
     return server
 
 
-class H2Talker(H2Wire):
+class H2Session(H2Wire):
     """A client in revision `version`, with the `session` that it was given."""
 
     def __init__(self, stream: trio.abc.Stream, version: str) -> None:
@@ -136,20 +136,20 @@ def text_of(message: Message) -> str:
 @pytest.mark.parametrize("version", ["2025-03-26", C, D, E])
 async def test_http2_concurrent_calls(version: str, autojump_clock: MockClock) -> None:
     async with served_over_http(make([])) as listener:
-        talker = H2Talker(listener.connect(), version)
-        await talker.shake_hands()
+        session = H2Session(listener.connect(), version)
+        await session.shake_hands()
         ids = []
         for seconds in range(50, 0, -1):
-            await talker.send(
-                talker.posting(talker.calling(seconds, "sleep", {"seconds": seconds}))
+            await session.send(
+                session.posting(session.calling(seconds, "sleep", {"seconds": seconds}))
             )
-            ids.append(talker.id)
-        quick = await talker.post(talker.calling("quick", "hello"))
+            ids.append(session.id)
+        quick = await session.post(session.calling("quick", "hello"))
         assert quick.headers[b"content-type"] == b"application/json"
         assert text_of(json.loads(quick.body)) == "hello"
         assert trio.current_time() == 0
         for id in reversed(ids):
-            answer = await talker.answer(id)
+            answer = await session.answer(id)
             message = (
                 json.loads(answer.body) if answer.body[:1] == b"{" else events_in(answer.body)[-1]
             )
@@ -160,9 +160,9 @@ async def test_http2_concurrent_calls(version: str, autojump_clock: MockClock) -
 @pytest.mark.parametrize("version", [D, E])
 async def test_http2_progress_is_an_event_stream(version: str) -> None:
     async with served_over_http(make([])) as listener:
-        talker = H2Talker(listener.connect(), version)
-        await talker.shake_hands()
-        answer = await talker.post(talker.calling(1, "steps", {"count": 3}, progressToken="t"))
+        session = H2Session(listener.connect(), version)
+        await session.shake_hands()
+        answer = await session.post(session.calling(1, "steps", {"count": 3}, progressToken="t"))
         assert answer.headers[b"content-type"] == b"text/event-stream"
         *steps, result = events_in(answer.body)
         assert [step["params"]["progress"] for step in steps] == [0, 1, 2]
@@ -175,20 +175,20 @@ async def test_http2_handler_waits_for_the_window_of_its_client(
 ) -> None:
     notes: list[str] = []
     async with served_over_http(make(notes)) as listener:
-        talker = H2Talker(listener.connect(), version)
-        await talker.shake_hands()
-        await talker.send(window(0, 2**30))
-        await talker.send(
-            talker.posting(
-                talker.calling(1, "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
+        session = H2Session(listener.connect(), version)
+        await session.shake_hands()
+        await session.send(window(0, 2**30))
+        await session.send(
+            session.posting(
+                session.calling(1, "steps", {"count": 1_000, "size": 1_000}, progressToken="t")
             )
         )
-        slow = talker.id
+        slow = session.id
         await wait()
-        await talker.settle()
+        await session.settle()
         for id in range(2, 12):
             assert (
-                text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body))
+                text_of(json.loads((await session.post(session.calling(id, "hello"))).body))
                 == "hello"
             )
         await wait()
@@ -196,16 +196,16 @@ async def test_http2_handler_waits_for_the_window_of_its_client(
         assert 50 < taken < 300  # sent, pulled from the exchange, and allowed to wait
         for id in range(12, 22):
             assert (
-                text_of(json.loads((await talker.post(talker.calling(id, "hello"))).body))
+                text_of(json.loads((await session.post(session.calling(id, "hello"))).body))
                 == "hello"
             )
         assert len(notes) == taken
-        await talker.send(window(slow, 100_000))
-        await talker.settle()
+        await session.send(window(slow, 100_000))
+        await session.settle()
         await wait()
         assert taken < len(notes) < 500
-        await talker.send(window(slow, 2**30))
-        answer = await talker.answer(slow)
+        await session.send(window(slow, 2**30))
+        answer = await session.answer(slow)
         assert len(notes) == 1_000
         assert text_of(events_in(answer.body)[-1]) == "there"
 
@@ -214,15 +214,15 @@ async def test_http2_reset_cancels_the_call_by_revision(autojump_clock: MockCloc
     notes: list[str] = []
     async with served_over_http(make(notes)) as listener:
         for version, cancels in (E, True), (D, False):
-            talker = H2Talker(listener.connect(), version)
-            await talker.shake_hands()
-            await talker.send(talker.posting(talker.calling(1, "sleep", {"seconds": 100})))
-            await talker.settle()
-            await talker.send(frame(RST_STREAM, 0, talker.id, number(CANCEL)))
-            await talker.settle()
+            session = H2Session(listener.connect(), version)
+            await session.shake_hands()
+            await session.send(session.posting(session.calling(1, "sleep", {"seconds": 100})))
+            await session.settle()
+            await session.send(frame(RST_STREAM, 0, session.id, number(CANCEL)))
+            await session.settle()
             await wait()
             assert notes == (["cancelled"] if cancels else [])
-            assert (await talker.post(talker.calling(2, "hello"))).status == 200
+            assert (await session.post(session.calling(2, "hello"))).status == 200
             notes.clear()
 
 
@@ -231,8 +231,8 @@ async def test_http2_shutdown_is_orderly(autojump_clock: MockClock) -> None:
     stop = trio.Event()
     async with served_over_http(make(notes), stop=stop, grace=5) as listener:
         busy, idle, silent = (
-            H2Talker(listener.connect(), E),
-            H2Talker(listener.connect(), E),
+            H2Session(listener.connect(), E),
+            H2Session(listener.connect(), E),
             H2Wire(listener.connect()),
         )
         await busy.shake_hands()
@@ -256,9 +256,9 @@ async def test_http2_shutdown_is_orderly(autojump_clock: MockClock) -> None:
 # -- Authorization -------------------------------------------------------------------------------
 
 
-def guarded_call(talker: H2Talker, token: str) -> tuple[bytes, bytes]:
+def guarded_call(session: H2Session, token: str) -> tuple[bytes, bytes]:
     """Return the head and the body of a call with `token`."""
-    message = talker.calling(1, "whoami")
+    message = session.calling(1, "whoami")
     fields = [
         (b"content-type", b"application/json"),
         (b"accept", b"application/json, text/event-stream"),
@@ -267,48 +267,50 @@ def guarded_call(talker: H2Talker, token: str) -> tuple[bytes, bytes]:
         (b"mcp-name", b"whoami"),
         (b"authorization", b"Bearer " + token.encode()),
     ]
-    talker.id += 2
-    return post(talker.id, b"/mcp", *fields), encoded(message)
+    session.id += 2
+    return post(session.id, b"/mcp", *fields), encoded(message)
 
 
 async def test_http2_token_check_does_not_block_other_streams() -> None:
-    slow = Slow()
-    async with served_over_http(house(), auth={"/mcp": guard(slow)}, routes=ROUTES) as listener:
-        talker = H2Talker(listener.connect(), E)
-        await talker.meet()
+    slow = StalledVerifier()
+    async with served_over_http(
+        scoped_server(), auth={"/mcp": guard(slow)}, routes=ROUTES
+    ) as listener:
+        session = H2Session(listener.connect(), E)
+        await session.meet()
         ends = []
         for token in "ann", "eve", "ann":
-            head, body = guarded_call(talker, token)
-            await talker.send(head, frame(DATA, 0, talker.id, body[:10]))
-            ends.append(frame(DATA, END_STREAM, talker.id, body[10:]))
-        await talker.send(ends[0], ends[1])
-        await slow.came.wait()
-        await talker.send(post(7, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET"))
-        assert (await talker.answer(7)).status == 200
-        assert talker.answers.keys() == {7}
+            head, body = guarded_call(session, token)
+            await session.send(head, frame(DATA, 0, session.id, body[:10]))
+            ends.append(frame(DATA, END_STREAM, session.id, body[10:]))
+        await session.send(ends[0], ends[1])
+        await slow.started.wait()
+        await session.send(post(7, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET"))
+        assert (await session.answer(7)).status == 200
+        assert session.answers.keys() == {7}
         slow.go.set()
-        assert text_of(json.loads((await talker.answer(1)).body)) == "ann"
-        assert (await talker.answer(3)).status == 401
-        await talker.send(ends[2])
-        assert text_of(json.loads((await talker.answer(5)).body)) == "ann"
+        assert text_of(json.loads((await session.answer(1)).body)) == "ann"
+        assert (await session.answer(3)).status == 401
+        await session.send(ends[2])
+        assert text_of(json.loads((await session.answer(5)).body)) == "ann"
 
 
 async def test_http2_token_check_is_cancelled_with_its_stream() -> None:
-    slow = Slow()
-    async with served_over_http(house(), auth={"/mcp": guard(slow)}) as listener:
-        talker = H2Talker(listener.connect(), E)
-        await talker.meet()
-        head, body = guarded_call(talker, "ann")
-        await talker.send(head, frame(DATA, END_STREAM, talker.id, body))
-        await slow.came.wait()
-        await talker.send(frame(RST_STREAM, 0, talker.id, number(CANCEL)))
+    slow = StalledVerifier()
+    async with served_over_http(scoped_server(), auth={"/mcp": guard(slow)}) as listener:
+        session = H2Session(listener.connect(), E)
+        await session.meet()
+        head, body = guarded_call(session, "ann")
+        await session.send(head, frame(DATA, END_STREAM, session.id, body))
+        await slow.started.wait()
+        await session.send(frame(RST_STREAM, 0, session.id, number(CANCEL)))
         with trio.fail_after(PATIENCE * 5):
             await slow.left.wait()
         assert slow.over == ["cancelled"]
         slow.go.set()
-        head, body = guarded_call(talker, "ann")
-        await talker.send(head, frame(DATA, END_STREAM, talker.id, body))
-        assert text_of(json.loads((await talker.answer(talker.id)).body)) == "ann"
+        head, body = guarded_call(session, "ann")
+        await session.send(head, frame(DATA, END_STREAM, session.id, body))
+        assert text_of(json.loads((await session.answer(session.id)).body)) == "ann"
 
 
 # -- Protocol detection --------------------------------------------------------------------------
@@ -318,15 +320,15 @@ async def test_http2_first_bytes_select_the_protocol() -> None:
     async with served_over_http(make([]), routes=ROUTES) as listener:
         for size in 1, 5, 1_000:
             wire = H2Wire(listener.connect())
-            said = HELLO + post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET")
-            for start in range(0, len(said), size):
-                await wire.send(said[start : start + size])
+            sent = HELLO + post(1, b"/healthz", flags=END_HEADERS | END_STREAM, method=b"GET")
+            for start in range(0, len(sent), size):
+                await wire.send(sent[start : start + size])
             assert (await wire.answer(1)).body == b"ok\n"
         for size in 1, 1_000:
             plain = HttpWire(listener.connect())
-            said = get("/healthz")
-            for start in range(0, len(said), size):
-                await plain.send(said[start : start + size])
+            sent = get("/healthz")
+            for start in range(0, len(sent), size):
+                await plain.send(sent[start : start + size])
             assert (await plain.answer()).body == b"ok\n"
         plain = HttpWire(listener.connect())
         await plain.send(PREFACE[:-1] + b"x")
@@ -334,10 +336,10 @@ async def test_http2_first_bytes_select_the_protocol() -> None:
         wire = H2Wire(listener.connect())
         await wire.send(b"HELP ME PLEASE\r\n")
         assert (await wire.until(GOAWAY)).payload[4:8] == number(1)
-        for said in b"", PREFACE[:10]:
+        for sent in b"", PREFACE[:10]:
             plain = HttpWire(listener.connect())
-            if said:
-                await plain.send(said)
+            if sent:
+                await plain.send(sent)
             await plain.stream.send_eof()  # type: ignore[attr-defined]
             assert await plain.rest() == b""
 
@@ -412,11 +414,11 @@ LAZY = """
 import sys
 import trio
 from mcp_core.registry import Server
-from tests.trio_.http_talk import Talker, served_over_http
+from tests.trio_.http_session import HttpSession, served_over_http
 
 async def main():
     async with served_over_http(Server("x")) as listener:
-        await Talker(listener.connect()).shake_hands()
+        await HttpSession(listener.connect()).shake_hands()
     loaded = {name.partition(".")[0] for name in sys.modules}
     print(sorted(loaded & {"h2", "hpack", "hyperframe", "wsproto"}))
 
@@ -437,8 +439,8 @@ mcp_trio.run(mcp_trio.Server("x"))
 
 def test_http2_is_not_imported_by_a_stdio_server() -> None:
     words = [sys.executable, "-c", PIPE]
-    said = encoded(initialize(D)) + b"\n"
-    done = subprocess.run(words, input=said, capture_output=True, timeout=60, check=True)
+    sent = encoded(initialize(D)) + b"\n"
+    done = subprocess.run(words, input=sent, capture_output=True, timeout=60, check=True)
     assert json.loads(done.stdout)["result"]["protocolVersion"] == D
     assert done.stderr.splitlines()[-1] == b"[]"
 
@@ -475,7 +477,7 @@ CALL = json.dumps(stateless_request(1, "tools/call", {"name": "hello", "argument
 
 
 @pytest.mark.interop
-async def test_http2_curl_with_prior_knowledge() -> None:
+async def test_http2_curl_with_prior_knowledge_is_answered() -> None:
     curl = tool("curl")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([]), routes=ROUTES))
@@ -499,7 +501,7 @@ async def test_http2_curl_with_prior_knowledge() -> None:
 
 
 @pytest.mark.interop
-async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None:
+async def test_http2_curl_over_tls_is_answered(authority: trustme.CA, tmp_path: Any) -> None:
     curl = tool("curl")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -523,13 +525,13 @@ async def test_http2_curl_over_tls(authority: trustme.CA, tmp_path: Any) -> None
 
 
 @pytest.mark.interop
-async def test_http2_h2load(tmp_path: Any) -> None:
+async def test_http2_h2load_gets_all_responses(tmp_path: Any) -> None:
     h2load = tool("h2load")
     (tmp_path / "call.json").write_text(CALL)
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([])))
         load = ("-n", "2000", "-c", "4", "-m", "100", "-d", str(tmp_path / "call.json"))
-        told = await run(h2load, *load, *ASKING, address.url)
-        assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in told
-        assert "2000 2xx" in told
+        output = await run(h2load, *load, *ASKING, address.url)
+        assert "2000 succeeded, 0 failed, 0 errored, 0 timeout" in output
+        assert "2000 2xx" in output
         nursery.cancel_scope.cancel()

@@ -25,16 +25,16 @@ from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult, RequestParams
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
-from tests.core.http.site import (
+from tests.core.http.router_harness import (
     GET,
     HOST,
     POST,
     D,
     E,
+    Pause,
     Reply,
-    Talk,
-    Visit,
-    _Pause,
+    RouterHarness,
+    SessionClient,
     initialize,
     meta,
     request,
@@ -54,7 +54,7 @@ GRANTS = {
 }
 
 
-def house() -> Server:
+def scoped_server() -> Server:
     server = Server("house")
 
     @server.tool
@@ -77,7 +77,7 @@ def house() -> Server:
     @server.tool
     async def slow() -> str:
         """After a while."""
-        await _Pause()
+        await Pause()
         return "done"
 
     @server.tool
@@ -102,16 +102,16 @@ def house() -> Server:
     return server
 
 
-class Gatehouse(Talk):
-    """A talk with a guarded server. `log` is what was reported."""
+class AuthHarness(RouterHarness):
+    """A harness of a server with authorization. `log` is what was reported."""
 
     def __init__(
         self, guard: Any, wall_time: Callable[[], float] = lambda: NOW, **options: Any
     ) -> None:
         self.log: list[tuple[str, BaseException | None]] = []
         self.levels: list[int] = []
-        door = EndpointAuth(guard, wall_time, self._note)
-        super().__init__(house(), door=door, **options)
+        auth = EndpointAuth(guard, wall_time, self._note)
+        super().__init__(scoped_server(), auth=auth, **options)
 
     def _note(self, level: int, form: str, text: str, *, exc_info: BaseException | None) -> None:
         self.levels.append(level)
@@ -150,8 +150,8 @@ def guard(verifier: Any = known, **options: Any) -> OAuthResourceServer:
     return OAuthResourceServer(RESOURCE, [ISSUER], verifier, **options)
 
 
-def guarded(verifier: Any = known, **options: Any) -> Gatehouse:
-    return Gatehouse(guard(verifier), **options)
+def guarded(verifier: Any = known, **options: Any) -> AuthHarness:
+    return AuthHarness(guard(verifier), **options)
 
 
 def challenge(reply: Reply) -> str:
@@ -162,14 +162,14 @@ def challenge(reply: Reply) -> str:
 
 
 def test_valid_token_is_served_with_its_principal() -> None:
-    talk = guarded()
-    assert talk.tool("whoami", "ann").message_text == f"ann {READ} {WRITE} app gold"
-    visit = talk.session(principal="ann")
-    assert visit.call(1, "whoami").message_text == f"ann {READ} {WRITE} app gold"
+    harness = guarded()
+    assert harness.tool("whoami", "ann").message_text == f"ann {READ} {WRITE} app gold"
+    client = harness.session(principal="ann")
+    assert client.call(1, "whoami").message_text == f"ann {READ} {WRITE} app gold"
     # Of the same user, a token that may less: what counts is the one of this request.
-    visit.principal = "ann-reads"
-    assert visit.call(2, "whoami").message_text == f"ann {READ} app None"
-    assert not talk.log
+    client.principal = "ann-reads"
+    assert client.call(2, "whoami").message_text == f"ann {READ} app None"
+    assert not harness.log
 
 
 @pytest.mark.requirement("AG-1")
@@ -181,7 +181,7 @@ def test_unguarded_request_has_no_principal() -> None:
         """Return the principal."""
         return f"{context.principal!r} {context.grant}"
 
-    assert Talk(server).call(1, "who").message_text == "'' None"
+    assert RouterHarness(server).call(1, "who").message_text == "'' None"
 
 
 HEADS: dict[str, tuple[bytes, list[tuple[bytes, bytes]], bytes | None]] = {
@@ -197,72 +197,75 @@ HEADS: dict[str, tuple[bytes, list[tuple[bytes, bytes]], bytes | None]] = {
 @pytest.mark.parametrize("what", HEADS)
 @pytest.mark.requirement("AR-13")
 def test_missing_token_gets_a_challenge_only(what: str) -> None:
-    talk = guarded()
+    harness = guarded()
     verb, headers, body = HEADS[what]
-    reply = talk.send(verb, headers, body)
+    reply = harness.send(verb, headers, body)
     assert reply.status == 401
     assert f'resource_metadata="https://mcp.example.com{META.decode()}/mcp"' in challenge(reply)
     assert "error" not in challenge(reply)
-    assert talk.logged().startswith(f"{verb.decode()} refused with 401: ")
-    assert talk.levels == [logging.INFO]
-    assert not talk.seen
-    assert not talk.endpoint.sessions
+    assert harness.logged().startswith(f"{verb.decode()} refused with 401: ")
+    assert harness.levels == [logging.INFO]
+    assert not harness.seen
+    assert not harness.endpoint.sessions
 
 
 @pytest.mark.parametrize("bad", ["stolen-" + SECRET, "ann ann", "ann,"])
 def test_bad_token_is_denied_and_not_logged(bad: str) -> None:
-    talk = guarded()
-    reply = talk.tool("whoami", bad)
+    harness = guarded()
+    reply = harness.tool("whoami", bad)
     assert reply.status in (400, 401)
     assert "error=" in challenge(reply)
-    assert SECRET not in talk.logged()
+    assert SECRET not in harness.logged()
     assert SECRET.encode() not in reply.body
-    assert not talk.seen
+    assert not harness.seen
 
 
 def test_token_in_the_query_or_the_body_is_ignored() -> None:
-    talk = guarded()
+    harness = guarded()
     body = json.encode({**request(1, "ping"), "access_token": "ann"})
-    assert talk.send(b"POST", POST, body, b"/mcp?access_token=ann").status == 401
-    assert talk.send(b"POST", [*POST, (b"cookie", b"access_token=ann")], body).status == 401
+    assert harness.send(b"POST", POST, body, b"/mcp?access_token=ann").status == 401
+    assert harness.send(b"POST", [*POST, (b"cookie", b"access_token=ann")], body).status == 401
 
 
 def test_host_and_origin_are_checked_before_the_token() -> None:
-    talk = guarded(gate=HostOriginPolicy("127.0.0.1", origins=["https://app.example.com"]))
+    harness = guarded(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example.com"]))
     strange = [(b"host", b"evil.example"), *POST[1:], (b"authorization", b"Bearer ann")]
-    assert talk.send(b"POST", strange, b"{}").status == 421
-    assert talk.post({}, (b"origin", b"https://evil.example"), principal="ann").status == 403
-    assert [line.partition(":")[0] for line, _ in talk.log] == [
+    assert harness.send(b"POST", strange, b"{}").status == 421
+    assert harness.post({}, (b"origin", b"https://evil.example"), principal="ann").status == 403
+    assert [line.partition(":")[0] for line, _ in harness.log] == [
         "POST refused with 421",
         "POST refused with 403",
     ]
     # A page that may ask can read the challenge.
-    reply = talk.post({}, (b"origin", b"https://app.example.com"))
+    reply = harness.post({}, (b"origin", b"https://app.example.com"))
     assert reply.status == 401
     assert b"www-authenticate" in reply.headers[b"access-control-expose-headers"]
 
 
 def test_other_verbs_need_no_token() -> None:
-    talk = guarded()
-    assert talk.send(b"OPTIONS", [HOST]).status == 204
-    assert talk.send(b"PUT", [HOST]).status == 405
+    harness = guarded()
+    assert harness.send(b"OPTIONS", [HOST]).status == 204
+    assert harness.send(b"PUT", [HOST]).status == 405
     assert {b"GET", b"POST", b"DELETE"} == AUTHORIZED_VERBS
-    assert not talk.log
+    assert not harness.log
 
 
 @pytest.mark.requirement("AR-13")
 def test_required_scopes_apply_to_every_request() -> None:
-    talk = guarded()
-    visit = talk.session(principal="ann")
+    harness = guarded()
+    client = harness.session(principal="ann")
     for verb in (b"GET", b"DELETE", b"POST"):
-        reply = talk.send(
-            verb, [*(POST if verb == b"POST" else GET), *visit.headers], b"{}", principal="ann-none"
+        reply = harness.send(
+            verb,
+            [*(POST if verb == b"POST" else GET), *client.headers],
+            b"{}",
+            principal="ann-none",
         )
         assert reply.status == 403, verb
         assert 'error="insufficient_scope"' in challenge(reply)
         assert f'scope="{READ}"' in challenge(reply)
-        assert f"'{READ}' missing" in talk.logged()
-    assert visit.call(1, "whoami").status == 200
+        assert f"'{READ}' missing" in harness.logged()
+    assert client.call(1, "whoami").status == 200
 
 
 # -- What a guard has to ask -----------------------------------------------------------------------
@@ -282,37 +285,37 @@ class Later:
 
 
 def test_body_is_not_read_before_the_grant() -> None:
-    talk = guarded(Later())
-    reply = talk.tool("whoami", "ann")
+    harness = guarded(Later())
+    reply = harness.tool("whoami", "ann")
     exchange = reply.exchange
     admission = exchange.auth_check
     assert admission is not None
     assert admission.step == "a step"
     assert "waiting" in repr(admission)
     assert not exchange.reading
-    assert not talk.seen
+    assert not harness.seen
     assert reply.status == 0
-    talk.judge(reply, "ann")
+    harness.answer_auth_check(reply, "ann")
     assert admission.step is None
     assert reply.exchange.reading
-    talk.site.receive_data(
+    harness.router.receive_data(
         exchange,
         json.encode(request(1, "tools/call", {"name": "whoami", "_meta": meta()})),
-        talk.now,
+        harness.now,
     )
-    talk.site.receive_data(exchange, b"", talk.now)
-    talk.pump()
+    harness.router.receive_data(exchange, b"", harness.now)
+    harness.pump()
     assert reply.message_text.startswith("ann ")
 
 
 def test_listen_stream_waits_for_the_grant() -> None:
-    talk = guarded(Later())
-    reply = talk.get(principal="ann")
+    harness = guarded(Later())
+    reply = harness.get(principal="ann")
     assert reply.status == 0
-    assert not talk.endpoint.sessions
-    talk.judge(reply, "ann")
+    assert not harness.endpoint.sessions
+    harness.answer_auth_check(reply, "ann")
     assert reply.status == 200
-    (session,) = talk.endpoint.sessions.values()
+    (session,) = harness.endpoint.sessions.values()
     assert session.principal == "ann"
 
 
@@ -325,35 +328,35 @@ def test_listen_stream_waits_for_the_grant() -> None:
     ],
 )
 def test_undecided_check_denies_access(failure: Exception, status: int) -> None:
-    talk = guarded(Later())
-    reply = talk.tool("whoami", "ann")
-    talk.judge(reply, failure)
+    harness = guarded(Later())
+    reply = harness.tool("whoami", "ann")
+    harness.answer_auth_check(reply, failure)
     assert reply.status == status
     assert SECRET.encode() not in reply.body
-    ((text, exc),) = talk.log
+    ((text, exc),) = harness.log
     assert f"refused with {status}" in text
     assert (exc is failure) is (status == 500)
-    assert talk.levels == [logging.ERROR if status == 500 else logging.WARNING]
-    assert not talk.seen
-    assert talk.endpoint.idle
+    assert harness.levels == [logging.ERROR if status == 500 else logging.WARNING]
+    assert not harness.seen
+    assert harness.endpoint.idle
 
 
 def test_disconnect_during_the_check_ends_the_exchange() -> None:
-    talk = guarded(Later())
-    reply = talk.get(principal="ann")
+    harness = guarded(Later())
+    reply = harness.get(principal="ann")
     admission = reply.exchange.auth_check
     assert admission is not None
-    talk.close_after(reply)
+    harness.close_after(reply)
     assert reply.exchange.auth_check is None
-    admission.send("ann", talk.now)
-    talk.pump()
-    assert not talk.endpoint.sessions
+    admission.send("ann", harness.now)
+    harness.pump()
+    assert not harness.endpoint.sessions
     assert reply.status == 0
-    other = talk.get(principal="ann")
+    other = harness.get(principal="ann")
     admission = other.exchange.auth_check
     assert admission is not None
-    talk.close_after(other)
-    admission.throw(KeyError(), talk.now)
+    harness.close_after(other)
+    admission.throw(KeyError(), harness.now)
     assert other.status == 0
 
 
@@ -365,66 +368,66 @@ class NoGuard:
     def metadata(self) -> bytes:
         return b"{}"
 
-    def admit(self, *asked: Any) -> Generator[Any, Any, Any]:
+    def admit(self, *requests: Any) -> Generator[Any, Any, Any]:
         return (yield "a step")
 
 
 @pytest.mark.parametrize("outcome", [None, False, 7])
 def test_invalid_result_of_the_check_denies_access(outcome: Any) -> None:
-    talk = Gatehouse(NoGuard())
-    reply = talk.get(principal="ann")
-    talk.judge(reply, outcome)
+    harness = AuthHarness(NoGuard())
+    reply = harness.get(principal="ann")
+    harness.answer_auth_check(reply, outcome)
     assert reply.status == 500
-    assert talk.levels == [logging.ERROR]
-    assert not talk.endpoint.sessions
+    assert harness.levels == [logging.ERROR]
+    assert not harness.endpoint.sessions
 
 
 def test_own_fault_after_the_grant_ends_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = guarded(Later())
-    reply = talk.get(principal="ann")
+    harness = guarded(Later())
+    reply = harness.get(principal="ann")
     with monkeypatch.context() as broken:
         broken.setattr(Endpoint, "_handle_head", lambda *anything: 1 / 0)
-        talk.judge(reply, "ann")
+        harness.answer_auth_check(reply, "ann")
     assert reply.status == 500
-    assert isinstance(talk.log[0][1], ZeroDivisionError)
-    reply = talk.get(principal="ann")
-    talk.judge(reply, "ann")
+    assert isinstance(harness.log[0][1], ZeroDivisionError)
+    reply = harness.get(principal="ann")
+    harness.answer_auth_check(reply, "ann")
     assert reply.status == 200
 
 
 def test_warnings_of_undecided_checks_are_rare() -> None:
     now = NOW
-    talk = Gatehouse(guard(Later()), wall_time=lambda: now)
+    harness = AuthHarness(guard(Later()), wall_time=lambda: now)
     for seconds in (0, 1, 9.9, 10, 11, 21, -100):
         now = NOW + seconds
-        talk.judge(talk.tool("whoami", "ann"), VerifierUnavailable("x"))
+        harness.answer_auth_check(harness.tool("whoami", "ann"), VerifierUnavailable("x"))
     warning, info = logging.WARNING, logging.INFO
-    assert talk.levels == [warning, info, info, warning, info, warning, warning]
-    assert len({text for text, _ in talk.log}) == 1
+    assert harness.levels == [warning, info, info, warning, info, warning, warning]
+    assert len({text for text, _ in harness.log}) == 1
 
 
 def test_check_that_takes_too_long_gets_503() -> None:
-    talk = guarded(Later())
-    reply = talk.get(principal="ann")
+    harness = guarded(Later())
+    reply = harness.get(principal="ann")
     admission = reply.exchange.auth_check
     assert admission is not None
     for _ in range(2):
-        admission.time_out(talk.now)
-        talk.pump()
+        admission.time_out(harness.now)
+        harness.pump()
     assert reply.status == 503
     assert reply.headers[b"retry-after"]
-    assert "took too long" in talk.logged()
-    assert talk.levels == [logging.WARNING]
+    assert "took too long" in harness.logged()
+    assert harness.levels == [logging.WARNING]
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_shutdown_rejects_requests_that_were_granted(when: str) -> None:
-    talk = guarded(Later())
+    harness = guarded(Later())
     if when == "before":
-        talk.site.shutdown()
-    reply = talk.get(principal="ann")
-    talk.site.close()
-    talk.judge(reply, "ann")
+        harness.router.shutdown()
+    reply = harness.get(principal="ann")
+    harness.router.close()
+    harness.answer_auth_check(reply, "ann")
     assert reply.status == 503
 
 
@@ -433,9 +436,9 @@ def test_verifier_exception_denies_access(raised: type[BaseException]) -> None:
     def broken(text: str) -> Grant:
         raise raised
 
-    talk = guarded(broken)
-    assert talk.tool("whoami", "ann").status == 500
-    ((text, exc),) = talk.log
+    harness = guarded(broken)
+    assert harness.tool("whoami", "ann").status == 500
+    ((text, exc),) = harness.log
     assert isinstance(exc, raised)
     assert text == "POST refused with 500: the authorization check raised an exception"
 
@@ -456,26 +459,26 @@ class Doer:
         return do()
 
 
-@pytest.mark.parametrize(("told", "status"), [("ann", 200), (VerifierUnavailable("no"), 503)])
-def test_steps_can_be_awaited(told: Any, status: int) -> None:
-    talk = guarded(Later())
-    reply = talk.get(principal="ann")
+@pytest.mark.parametrize(("outcome", "status"), [("ann", 200), (VerifierUnavailable("no"), 503)])
+def test_steps_can_be_awaited(outcome: Any, status: int) -> None:
+    harness = guarded(Later())
+    reply = harness.get(principal="ann")
     admission = reply.exchange.auth_check
     assert admission is not None
-    result_of(run_auth_check(admission, Doer(told), lambda: talk.now))
-    talk.pump()
+    result_of(run_auth_check(admission, Doer(outcome), lambda: harness.now))
+    harness.pump()
     assert reply.status == status
     assert "done" in repr(admission)
 
 
 def test_check_without_a_fetch_function_fails() -> None:
-    talk = guarded(Later())
-    reply = talk.get(principal="ann")
+    harness = guarded(Later())
+    reply = harness.get(principal="ann")
     assert reply.exchange.auth_check is not None
-    result_of(run_auth_check(reply.exchange.auth_check, None, lambda: talk.now))
-    talk.pump()
+    result_of(run_auth_check(reply.exchange.auth_check, None, lambda: harness.now))
+    harness.pump()
     assert reply.status == 500
-    ((_, exc),) = talk.log
+    ((_, exc),) = harness.log
     assert "sends no HTTP requests for authorization" in str(exc)
 
 
@@ -483,46 +486,48 @@ def test_check_without_a_fetch_function_fails() -> None:
 
 
 def test_signed_token_is_verified() -> None:
-    talk = Gatehouse(
+    harness = AuthHarness(
         OAuthResourceServer(RESOURCE, [ISSUER], JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     )
-    reply = talk.get(principal=token())
+    reply = harness.get(principal=token())
     admission = reply.exchange.auth_check
     assert admission is not None
     assert admission.step.request.url == JWKS_URI
-    talk.judge(reply, keys_reply())
+    harness.answer_auth_check(reply, keys_reply())
     assert reply.status == 200
     # Now its keys are known.
-    again = talk.tool("whoami", token())
+    again = harness.tool("whoami", token())
     assert again.message_text.startswith(f"{ISSUER}#sub:alice files:read files:write app")
-    assert talk.tool("whoami", token(aud="https://other.example")).status == 401
-    assert talk.tool("whoami", token(exp=NOW - 3600)).status == 401
+    assert harness.tool("whoami", token(aud="https://other.example")).status == 401
+    assert harness.tool("whoami", token(exp=NOW - 3600)).status == 401
 
 
 def test_async_verifier_is_awaited() -> None:
     async def verify(text: str) -> Grant | None:
         return GRANTS.get(text)
 
-    talk = guarded(verify)
+    harness = guarded(verify)
     for who, status in (("ann", 200), ("eve", 401)):
-        reply = talk.get(principal=who)
+        reply = harness.get(principal=who)
         admission = reply.exchange.auth_check
         assert admission is not None
         assert isinstance(admission.step, Await)
         result_of(run_auth_check(admission, None, lambda: 0.0))
-        talk.pump()
+        harness.pump()
         assert reply.status == status
 
 
 # -- In the body -----------------------------------------------------------------------------------
 
-FORBIDDEN: dict[str, Callable[[Gatehouse], Reply]] = {
-    "tool": lambda talk: talk.tool("erase", "ann-reads", id=7),
-    "resource": lambda talk: talk.ask("resources/read", "ann-reads", id=7, uri="memo://secret"),
-    "resource in other letters": lambda talk: talk.ask(
+FORBIDDEN: dict[str, Callable[[AuthHarness], Reply]] = {
+    "tool": lambda harness: harness.tool("erase", "ann-reads", id=7),
+    "resource": lambda harness: harness.ask(
+        "resources/read", "ann-reads", id=7, uri="memo://secret"
+    ),
+    "resource in other letters": lambda harness: harness.ask(
         "resources/read", "ann-reads", id=7, uri="memo://%73ecret"
     ),
-    "subscription": lambda talk: talk.ask(
+    "subscription": lambda harness: harness.ask(
         "subscriptions/listen",
         "ann-reads",
         id=7,
@@ -534,38 +539,38 @@ FORBIDDEN: dict[str, Callable[[Gatehouse], Reply]] = {
 @pytest.mark.parametrize("reply", ["auto", "sse", "json"])
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_insufficient_scope_is_denied_before_processing(what: str, reply: str) -> None:
-    talk = guarded(reply=reply)
-    refused = FORBIDDEN[what](talk)
+    harness = guarded(reply=reply)
+    refused = FORBIDDEN[what](harness)
     assert refused.status == 403
     assert not refused.is_stream
     assert f'scope="{READ} {WRITE}"' in challenge(refused)
     assert refused.message["id"] == 7
     assert refused.exchange.mcp_method
-    assert f"'{WRITE}' missing" in talk.logged()
-    assert not talk.seen
-    assert not talk.done
+    assert f"'{WRITE}' missing" in harness.logged()
+    assert not harness.seen
+    assert not harness.done
 
 
 def test_sufficient_scopes_are_granted() -> None:
-    talk = guarded()
-    talk.tool("erase", "ann")
-    talk.step(3)
-    assert talk.done == ["ann"]
-    assert SECRET.encode() in talk.ask("resources/read", "ann", uri="memo://secret").body
-    assert talk.ask("resources/read", "ann-reads", uri="memo://a").status == 200
-    assert not talk.log
+    harness = guarded()
+    harness.tool("erase", "ann")
+    harness.step(3)
+    assert harness.done == ["ann"]
+    assert SECRET.encode() in harness.ask("resources/read", "ann", uri="memo://secret").body
+    assert harness.ask("resources/read", "ann-reads", uri="memo://a").status == 200
+    assert not harness.log
 
 
 @pytest.mark.parametrize("version", [B, D])
 def test_scopes_are_checked_in_a_session(version: str) -> None:
-    talk = guarded()
-    visit = talk.session(version, principal="ann")
-    visit.principal = "ann-reads"
-    assert visit.call(1, "erase").status == 403
-    assert visit.post(request(2, "resources/subscribe", {"uri": "memo://secret"})).status == 403
-    assert visit.post(request(3, "resources/subscribe", {"uri": "memo://a"})).status == 200
-    assert visit.call(1, "whoami").status == 200
-    assert not talk.done
+    harness = guarded()
+    client = harness.session(version, principal="ann")
+    client.principal = "ann-reads"
+    assert client.call(1, "erase").status == 403
+    assert client.post(request(2, "resources/subscribe", {"uri": "memo://secret"})).status == 403
+    assert client.post(request(3, "resources/subscribe", {"uri": "memo://a"})).status == 200
+    assert client.call(1, "whoami").status == 200
+    assert not harness.done
 
 
 class Counted(RequestParams):
@@ -592,26 +597,28 @@ def counting(server: Server) -> Callable[..., dict[str, Any]]:
 
 
 def test_params_are_decoded_once_for_check_and_handler() -> None:
-    talk = guarded()
-    form = counting(talk.server)
+    harness = guarded()
+    form = counting(harness.server)
     head = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"test/count")]
-    assert talk.post(form(1, _meta=meta()), *head, principal="ann").message["result"]["number"] == 1
+    assert (
+        harness.post(form(1, _meta=meta()), *head, principal="ann").message["result"]["number"] == 1
+    )
     assert decoded == [1]
-    visit = talk.session(B, principal="ann")
-    reply = visit.post([form(2), {**form(0), "params": {"number": "x"}}, 5, form(3)])
+    client = harness.session(B, principal="ann")
+    reply = client.post([form(2), {**form(0), "params": {"number": "x"}}, 5, form(3)])
     assert [each["result"]["number"] for each in reply.messages if "result" in each] == [2, 3]
     assert [each["error"]["code"] for each in reply.messages if "error" in each] == [-32602, -32600]
     assert decoded == [1, 2, 3]
 
 
 def test_params_that_do_not_fit_are_rejected_by_the_connection() -> None:
-    talk = guarded()
-    counting(talk.server)
-    visit = talk.session(principal="ann")
-    reply = visit.post(request(1, "test/count", {"number": "x"}))
+    harness = guarded()
+    counting(harness.server)
+    client = harness.session(principal="ann")
+    reply = client.post(request(1, "test/count", {"number": "x"}))
     assert reply.message["error"]["code"] == -32602
     assert "Expected `int`, got `str`" in reply.message["error"]["message"]
-    assert not talk.log
+    assert not harness.log
 
 
 def test_check_knows_the_methods_of_the_session() -> None:
@@ -623,35 +630,35 @@ def test_check_knows_the_methods_of_the_session() -> None:
             asked.append(method)
             return super().scopes_for(method, params)
 
-    talk = Gatehouse(Asked(RESOURCE, [ISSUER], known))
-    form = counting(talk.server)
-    visit = talk.session(principal="ann")
-    talk.server.remove_method("test/count")
+    harness = AuthHarness(Asked(RESOURCE, [ISSUER], known))
+    form = counting(harness.server)
+    client = harness.session(principal="ann")
+    harness.server.remove_method("test/count")
     asked.clear()
-    assert visit.post(form(1)).message["error"]["code"] == -32601
+    assert client.post(form(1)).message["error"]["code"] == -32601
     assert asked == ["test/count"]
 
 
 def test_batch_with_a_denied_member_is_denied_as_a_whole() -> None:
-    talk = guarded()
-    visit = talk.session(B, principal="ann")
-    visit.principal = "ann-reads"
+    harness = guarded()
+    client = harness.session(B, principal="ann")
+    client.principal = "ann-reads"
     batch = [
         request(1, "tools/call", {"name": "whoami"}),
         request(2, "tools/call", {"name": "erase"}),
     ]
-    seen = len(talk.seen)
-    assert visit.post(batch).status == 403
-    assert len(talk.seen) == seen
-    assert visit.post(batch[:1]).status == 200
+    seen = len(harness.seen)
+    assert client.post(batch).status == 403
+    assert len(harness.seen) == seen
+    assert client.post(batch[:1]).status == 200
 
 
 def test_scopes_are_checked_in_a_legacy_sse_session() -> None:
-    talk = guarded()
-    opened = talk.get(principal="ann")
+    harness = guarded()
+    opened = harness.get(principal="ann")
     target = opened.events[0][1]
-    talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann")
-    talk.send(
+    harness.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann")
+    harness.send(
         b"POST",
         POST,
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
@@ -659,12 +666,12 @@ def test_scopes_are_checked_in_a_legacy_sse_session() -> None:
         principal="ann",
     )
     call = json.encode(request(1, "tools/call", {"name": "erase", "arguments": {}}))
-    assert talk.send(b"POST", POST, call, target, principal="ann-reads").status == 403
-    assert talk.send(b"POST", POST, call, target, principal="bob").status == 404
-    assert talk.send(b"POST", POST, call, target).status == 401
-    assert talk.send(b"POST", POST, call, target, principal="ann").status == 202
-    talk.step(3)
-    assert talk.done == ["ann"]
+    assert harness.send(b"POST", POST, call, target, principal="ann-reads").status == 403
+    assert harness.send(b"POST", POST, call, target, principal="bob").status == 404
+    assert harness.send(b"POST", POST, call, target).status == 401
+    assert harness.send(b"POST", POST, call, target, principal="ann").status == 202
+    harness.step(3)
+    assert harness.done == ["ann"]
 
 
 UNREADABLE: list[bytes] = [
@@ -685,9 +692,9 @@ UNREADABLE: list[bytes] = [
 
 @pytest.mark.parametrize("body", UNREADABLE)
 def test_invalid_body_gets_its_error_only_with_a_token(body: bytes) -> None:
-    talk, unguarded = guarded(), Talk(house())
-    assert talk.post(body, principal="none").status == 403
-    mine, theirs = talk.post(body, principal="ann"), unguarded.post(body)
+    harness, unguarded = guarded(), RouterHarness(scoped_server())
+    assert harness.post(body, principal="none").status == 403
+    mine, theirs = harness.post(body, principal="ann"), unguarded.post(body)
     assert (mine.status, mine.body) == (theirs.status, theirs.body)
 
 
@@ -705,12 +712,12 @@ def test_scopes_function_that_raises_denies_access(raised: type[BaseException]) 
     def scopes(name: str) -> list[str]:
         raise raised(name)
 
-    talk = Gatehouse(guard(tool_scopes=scopes))
-    assert talk.tool("whoami", "ann").status == 500
-    ((text, exc),) = talk.log
+    harness = AuthHarness(guard(tool_scopes=scopes))
+    assert harness.tool("whoami", "ann").status == 500
+    ((text, exc),) = harness.log
     assert isinstance(exc, raised)
     assert "500" in text
-    assert not talk.seen
+    assert not harness.seen
 
 
 class Custom(Struct):
@@ -720,15 +727,15 @@ class Custom(Struct):
 
 
 def test_unknown_method_needs_the_base_scopes_only() -> None:
-    talk = guarded()
+    harness = guarded()
 
-    @talk.server.method("x/y", params=Custom)
+    @harness.server.method("x/y", params=Custom)
     def own(params: Custom) -> dict[str, str]:
         """Custom."""
         return {"what": params.what}
 
-    assert talk.ask("x/y", "ann-reads", what="it").message["result"]["what"] == "it"
-    assert talk.ask("x/y", "none", what="it").status == 403
+    assert harness.ask("x/y", "ann-reads", what="it").message["result"]["what"] == "it"
+    assert harness.ask("x/y", "none", what="it").status == 403
 
 
 # -- Whose it is -----------------------------------------------------------------------------------
@@ -736,14 +743,14 @@ def test_unknown_method_needs_the_base_scopes_only() -> None:
 
 @pytest.mark.requirement("AR-13", "AR-17", "AU-6")
 def test_session_belongs_to_its_principal_not_to_its_token() -> None:
-    talk = guarded()
-    ann = talk.session(principal="ann")
-    assert Visit(talk, ann.id, D, "bob").call(1, "whoami").status == 404
-    assert Visit(talk, ann.id, D, "").call(1, "whoami").status == 401
-    assert Visit(talk, ann.id, D, "ann-reads").call(1, "whoami").status == 200
-    assert Visit(talk, ann.id, D, "bob").delete().status == 404
+    harness = guarded()
+    ann = harness.session(principal="ann")
+    assert SessionClient(harness, ann.id, D, "bob").call(1, "whoami").status == 404
+    assert SessionClient(harness, ann.id, D, "").call(1, "whoami").status == 401
+    assert SessionClient(harness, ann.id, D, "ann-reads").call(1, "whoami").status == 200
+    assert SessionClient(harness, ann.id, D, "bob").delete().status == 404
     assert ann.call(2, "whoami").status == 200
-    assert [line for line, _ in talk.log if "404" in line] == [
+    assert [line for line, _ in harness.log if "404" in line] == [
         "refused with 404: the session belongs to another principal"
     ] * 2
 
@@ -754,93 +761,93 @@ def test_stream_is_resumed_only_with_the_scopes_of_its_requests(
     version: str, progress: bool
 ) -> None:
     """A weaker token of the same user, such as a stolen one, must not replay the result."""
-    talk = guarded(reply="sse")
-    visit = talk.session(version, principal="ann")
-    reply = visit.call(1, "erase", progress=progress)
+    harness = guarded(reply="sse")
+    client = harness.session(version, principal="ann")
+    reply = client.call(1, "erase", progress=progress)
     if not progress:
-        talk.wait(15)  # the stream has begun
-    talk.step(3)
+        harness.wait(15)  # the stream has begun
+    harness.step(3)
     whole = reply.messages
     assert whole[-1]["result"]["content"][0]["text"] == "erased"
     first = b"2-0"
-    visit.principal = "ann-reads"
-    talk.log.clear()
-    denied = visit.get(first)
+    client.principal = "ann-reads"
+    harness.log.clear()
+    denied = client.get(first)
     assert (denied.status, denied.ended, b"erased" in denied.body) == (403, True, False)
     assert 'error="insufficient_scope"' in challenge(denied)
     assert WRITE in challenge(denied)
-    assert "GET refused with 403" in talk.logged()
-    assert visit.get().status == 200  # the standalone stream belongs to no request
-    visit.principal = "ann"
-    assert visit.get(first).messages == whole
+    assert "GET refused with 403" in harness.logged()
+    assert client.get().status == 200  # the standalone stream belongs to no request
+    client.principal = "ann"
+    assert client.get(first).messages == whole
 
 
 def test_stream_of_requests_without_scopes_is_resumed_with_any_token() -> None:
-    talk = guarded(reply="sse")
-    visit = talk.session(principal="ann")
-    reply = visit.call(1, "whoami")
-    visit.principal = "ann-reads"
-    assert visit.get(b"2-0").messages == reply.messages
+    harness = guarded(reply="sse")
+    client = harness.session(principal="ann")
+    reply = client.call(1, "whoami")
+    client.principal = "ann-reads"
+    assert client.get(b"2-0").messages == reply.messages
 
 
 def test_stream_of_a_batch_needs_the_scopes_of_all_its_requests() -> None:
-    talk = guarded(reply="sse")
-    visit = talk.session(B, principal="ann")
+    harness = guarded(reply="sse")
+    client = harness.session(B, principal="ann")
     batch = [
         request(1, "tools/call", {"name": "whoami"}),
         request(2, "tools/call", {"name": "erase"}),
     ]
-    reply = visit.post(batch)
-    talk.step(3)
+    reply = client.post(batch)
+    harness.step(3)
     assert len(reply.messages) == 2
-    visit.principal = "ann-reads"
-    assert visit.get(b"2-0").status == 403
+    client.principal = "ann-reads"
+    assert client.get(b"2-0").status == 403
 
 
 def test_running_stream_stays_with_its_client_when_a_weaker_token_asks() -> None:
-    talk = guarded(reply="sse")
-    visit = talk.session(principal="ann")
-    reply = visit.call(1, "erase", progress=True)
-    talk.wait(15)  # the stream has begun
-    visit.principal = "ann-reads"
-    assert visit.get(b"2-0").status == 403
-    talk.step(3)
+    harness = guarded(reply="sse")
+    client = harness.session(principal="ann")
+    reply = client.call(1, "erase", progress=True)
+    harness.wait(15)  # the stream has begun
+    client.principal = "ann-reads"
+    assert client.get(b"2-0").status == 403
+    harness.step(3)
     assert reply.ended
     assert reply.message_text == "erased"
 
 
 def test_exception_of_the_scope_check_denies_the_resume() -> None:
-    talk = guarded(reply="sse")
-    visit = talk.session(principal="ann")
-    visit.call(1, "erase")
-    talk.step(3)
+    harness = guarded(reply="sse")
+    client = harness.session(principal="ann")
+    client.call(1, "erase")
+    harness.step(3)
 
     def broken(have: frozenset[str], scope: str) -> bool:
         raise LookupError(SECRET)
 
-    served: Any = talk.endpoint.auth
+    served: Any = harness.endpoint.auth
     served.resource_server._satisfies = broken
     served.resource_server._scopes = ()  # or the head is denied already
-    denied = visit.get(b"2-0")
+    denied = client.get(b"2-0")
     assert (denied.status, SECRET.encode() in denied.body) == (500, False)
 
 
 @pytest.mark.requirement("AR-17", "AU-7", "ELIC-20")
 def test_request_state_belongs_to_its_principal() -> None:
-    talk = guarded()
-    first = talk.tool("again", "ann")
+    harness = guarded()
+    first = harness.tool("again", "ann")
     state = first.message["result"]["requestState"]
-    assert talk.tool("again", "ann-reads", requestState=state).message_text == "ann again"
-    stolen = talk.tool("again", "bob", requestState=state)
+    assert harness.tool("again", "ann-reads", requestState=state).message_text == "ann again"
+    stolen = harness.tool("again", "bob", requestState=state)
     assert "error" in stolen.message
     assert "bob again" not in str(stolen.message)
-    assert not talk.log
+    assert not harness.log
 
 
 # -- For how long ----------------------------------------------------------------------------------
 
 
-def fleeting(text: str) -> Grant | None:
+def grant_with_expiry(text: str) -> Grant | None:
     """Tokens that are good for as many seconds as they say."""
     name, _, seconds = text.partition("-")
     return Grant(name, "app", frozenset({READ, WRITE}), NOW + float(seconds), leeway=5)
@@ -849,7 +856,7 @@ def fleeting(text: str) -> Grant | None:
 LISTEN: dict[str, Any] = {"notifications": {"toolsListChanged": True}}
 
 
-def stands(reply: Reply) -> bool:
+def is_open(reply: Reply) -> bool:
     return not reply.ended
 
 
@@ -857,103 +864,105 @@ def stands(reply: Reply) -> bool:
 @pytest.mark.parametrize("what", ["listen", "GET"])
 @pytest.mark.requirement("AR-13")
 def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) -> None:
-    talk = guarded(fleeting)
-    visit = talk.session(principal="ann-60")
-    stream = visit.get() if what == "GET" else talk.ask("subscriptions/listen", "ann-60", **LISTEN)
+    harness = guarded(grant_with_expiry)
+    client = harness.session(principal="ann-60")
+    stream = (
+        client.get() if what == "GET" else harness.ask("subscriptions/listen", "ann-60", **LISTEN)
+    )
     for _ in range(64):
-        talk.wait(1)
+        harness.wait(1)
         if busy:
-            assert talk.tool("whoami", "bob-900").status == 200
-            talk.server.changed(tools=True)
-            talk.pump()
+            assert harness.tool("whoami", "bob-900").status == 200
+            harness.server.changed(tools=True)
+            harness.pump()
     assert stream.is_stream
-    assert stands(stream)
-    talk.wait(1 if busy else 15)
+    assert is_open(stream)
+    harness.wait(1 if busy else 15)
     if busy:
-        assert talk.tool("whoami", "bob-900").status == 200
-    talk.server.changed(tools=True)
-    talk.pump()
-    assert not stands(stream)
+        assert harness.tool("whoami", "bob-900").status == 200
+    harness.server.changed(tools=True)
+    harness.pump()
+    assert not is_open(stream)
     assert not [each for each in stream.messages if "result" in each]
-    assert not talk.endpoint.one_shots
+    assert not harness.endpoint.one_shots
     # Its client comes back, and goes on where it was.
     if what == "GET":
-        again = visit.get(stream.last_id)
+        again = client.get(stream.last_id)
         assert again.status == 200
-        assert stands(again)
-        assert visit.delete().status == 204
-    assert talk.endpoint.idle
+        assert is_open(again)
+        assert client.delete().status == 204
+    assert harness.endpoint.idle
 
 
 def test_running_call_outlives_the_token() -> None:
-    talk = guarded(fleeting)
-    visit = talk.session(principal="ann-60")
-    lone, called = talk.tool("slow", "ann-60"), visit.call(1, "slow", progress=True)
-    talk.wait(300)
+    harness = guarded(grant_with_expiry)
+    client = harness.session(principal="ann-60")
+    lone, called = harness.tool("slow", "ann-60"), client.call(1, "slow", progress=True)
+    harness.wait(300)
     assert lone.is_stream
-    talk.step(3)
+    harness.step(3)
     assert (lone.message_text, called.message_text) == ("done", "done")
     # Also after a reconnect.
-    called = visit.call(2, "slow")
-    talk.wait(20)
-    talk.close_after(called)
-    again = visit.get(called.last_id)
-    talk.wait(300)
-    assert stands(again)
-    talk.step(3)
+    called = client.call(2, "slow")
+    harness.wait(20)
+    harness.close_after(called)
+    again = client.get(called.last_id)
+    harness.wait(300)
+    assert is_open(again)
+    harness.step(3)
     assert again.message_text == "done"
 
 
 def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
-    talk = guarded(fleeting)
-    opened = talk.get(principal="ann-60")
+    harness = guarded(grant_with_expiry)
+    opened = harness.get(principal="ann-60")
     target = opened.events[0][1]
-    talk.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann-60")
+    harness.send(b"POST", POST, json.encode(initialize("2024-11-05")), target, principal="ann-60")
     ready = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-    talk.send(b"POST", POST, ready, target, principal="ann-120")
-    talk.wait(110)
-    assert stands(opened)
+    harness.send(b"POST", POST, ready, target, principal="ann-120")
+    harness.wait(110)
+    assert is_open(opened)
     call = json.encode(request(1, "tools/call", {"name": "slow"}))
-    assert talk.send(b"POST", POST, call, target, principal="ann-130").status == 202
-    talk.wait(200)
-    assert stands(opened)  # what is answered is answered there
-    talk.step(3)
+    assert harness.send(b"POST", POST, call, target, principal="ann-130").status == 202
+    harness.wait(200)
+    assert is_open(opened)  # what is answered is answered there
+    harness.step(3)
     assert opened.messages[-1]["id"] == 1
-    talk.wait(15)
-    assert not stands(opened)
-    assert not talk.endpoint.sessions
+    harness.wait(15)
+    assert not is_open(opened)
+    assert not harness.endpoint.sessions
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(64, 200), (65, 401)])
 @pytest.mark.requirement("AR-10")
 def test_body_that_outlasts_its_token_is_denied(seconds: int, status: int) -> None:
     clock = [NOW]
-    talk = Gatehouse(guard(fleeting), wall_time=lambda: clock[0])
+    harness = AuthHarness(guard(grant_with_expiry), wall_time=lambda: clock[0])
     body = json.encode(
         request(1, "tools/call", {"name": "erase", "arguments": {}, "_meta": meta()})
     )
     headers = [*POST, (b"authorization", b"Bearer ann-60"), (b"mcp-protocol-version", E.encode())]
     headers += [(b"mcp-method", b"tools/call"), (b"mcp-name", b"erase")]
-    exchange = talk.site.begin(RequestHead(b"POST", b"/mcp", headers), 0)
-    reply = talk.replies[exchange] = Reply(exchange)
-    talk.site.receive_data(exchange, body[:-1], 0)
+    exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", headers), 0)
+    reply = harness.replies[exchange] = Reply(exchange)
+    harness.router.receive_data(exchange, body[:-1], 0)
     clock[0] += seconds
-    talk.site.receive_data(exchange, body[-1:], 0)
-    talk.site.receive_data(exchange, b"", 0)
-    talk.pump()
-    talk.step(3)
+    harness.router.receive_data(exchange, body[-1:], 0)
+    harness.router.receive_data(exchange, b"", 0)
+    harness.pump()
+    harness.step(3)
     assert reply.status == status
-    assert talk.done == (["ann"] if status == 200 else [])
+    assert harness.done == (["ann"] if status == 200 else [])
     if status == 401:
         assert 'error="invalid_token"' in challenge(reply)
-        assert talk.logged() == "POST tools/call refused with 401: the token has expired"
+        assert harness.logged() == "POST tools/call refused with 401: the token has expired"
 
 
 def test_grant_without_expiry_never_expires() -> None:
-    talk = guarded()
-    stream = talk.session(principal="ann").get()
-    talk.wait(10_000)
-    assert stands(stream)
+    harness = guarded()
+    stream = harness.session(principal="ann").get()
+    harness.wait(10_000)
+    assert is_open(stream)
 
 
 # -- Metadata --------------------------------------------------------------------------------------
@@ -962,8 +971,8 @@ def test_grant_without_expiry_never_expires() -> None:
 @pytest.mark.parametrize("path", [META, META + b"/mcp", META + b"/mcp/", META + b"?x=y"])
 @pytest.mark.requirement("AG-4", "AR-2", "AR-16")
 def test_metadata_needs_no_token(path: bytes) -> None:
-    talk = guarded()
-    reply = talk.send(
+    harness = guarded()
+    reply = harness.send(
         b"GET", [(b"host", b"mcp.example.com"), (b"origin", b"https://any.example")], target=path
     )
     assert reply.status == 200
@@ -971,18 +980,18 @@ def test_metadata_needs_no_token(path: bytes) -> None:
     assert reply.headers[b"access-control-allow-origin"] == b"*"
     assert json.decode(reply.body)["resource"] == RESOURCE
     assert json.decode(reply.body)["authorization_servers"] == [ISSUER]
-    head = talk.send(b"HEAD", [HOST], target=path)
+    head = harness.send(b"HEAD", [HOST], target=path)
     assert (head.status, head.body) == (200, b"")
-    preflight = talk.send(b"OPTIONS", [HOST], target=path)
+    preflight = harness.send(b"OPTIONS", [HOST], target=path)
     assert preflight.status == 204
     assert preflight.headers[b"access-control-allow-origin"] == b"*"
-    assert talk.send(b"POST", POST, b"{}", target=path).status == 405
-    assert not talk.log
+    assert harness.send(b"POST", POST, b"{}", target=path).status == 405
+    assert not harness.log
 
 
 def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:
     """Return the resource that a router of these servers publishes at `path`, or the status."""
-    endpoints = {f"/{index}": Gatehouse(each).endpoint for index, each in enumerate(guards)}
+    endpoints = {f"/{index}": AuthHarness(each).endpoint for index, each in enumerate(guards)}
     exchange = Router(endpoints).begin(RequestHead(b"GET", path, [HOST]), 0)
     head, *body = exchange.actions_to_send()
     assert isinstance(head, Head)
@@ -1011,7 +1020,7 @@ def test_metadata_conflict_of_two_guards_raises() -> None:
 
 
 def test_metadata_without_a_guard_is_not_served() -> None:
-    assert Talk().send(b"GET", [HOST], target=META).status == 404
+    assert RouterHarness().send(b"GET", [HOST], target=META).status == 404
 
 
 def test_introspection_response_is_the_grant() -> None:
@@ -1022,9 +1031,9 @@ def test_introspection_response_is_the_grant() -> None:
         client_id="rs",
         client_secret=SECRET,
     )
-    talk = Gatehouse(OAuthResourceServer(RESOURCE, [ISSUER], verifier))
-    reply = talk.get(principal="opaque")
+    harness = AuthHarness(OAuthResourceServer(RESOURCE, [ISSUER], verifier))
+    reply = harness.get(principal="opaque")
     assert reply.exchange.auth_check is not None
-    said = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}
-    talk.judge(reply, keys_reply(said))
+    response = {"active": True, "sub": "alice", "aud": RESOURCE, "iss": ISSUER, "exp": NOW + 60}
+    harness.answer_auth_check(reply, keys_reply(response))
     assert reply.status == 200

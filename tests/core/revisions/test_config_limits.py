@@ -114,7 +114,7 @@ def test_config_invalid_arguments_rejected(options: Any, words: str) -> None:
         Config(SERVER_INFO, SERVER_CAPABILITIES, **options)
 
 
-def test_config_repr() -> None:
+def test_config_repr_shows_name_and_revisions() -> None:
     assert repr(server_config(A, E)) == "<Config server 2 [2026-07-28, 2024-11-05]>"
 
 
@@ -227,7 +227,7 @@ def test_config_default_timeouts() -> None:
         ("", False),
     ],
 )
-def test_config_extension_identifier_grammar(identifier: str, legal: bool) -> None:
+def test_config_extension_identifier_follows_grammar(identifier: str, legal: bool) -> None:
     capabilities = t.ServerCapabilities(extensions={identifier: {}})
     if legal:
         assert server_config(capabilities=capabilities).declares(("extensions", identifier))

@@ -43,15 +43,15 @@ from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, toke
 from tests.core.helpers import E
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
-from tests.trio_.http_site import Answer, HttpWire, get
-from tests.trio_.http_talk import served_over_http
-from tests.trio_.http_wire import MemoryWay
+from tests.trio_.h11_wire import Answer, HttpWire, get
+from tests.trio_.http_session import served_over_http
+from tests.trio_.http_wire import MemoryConnector
 from tests.trio_.wire import ERAS, PATIENCE
 
 ANN = Grant("ann", "app", frozenset({"read"}))
 
 
-def house() -> Server:
+def scoped_server() -> Server:
     server = Server("house")
 
     @server.tool
@@ -107,25 +107,25 @@ def guard(verifier: Any, **options: Any) -> OAuthResourceServer:
     )
 
 
-class Poked:
+class IgnoredWakeups:
     """The token that a driver gives to an exchange."""
 
     def wake(self) -> None:
         pass
 
 
-def house_behind(door: EndpointAuth) -> Endpoint:
-    server = house()
+def endpoint_behind(auth: EndpointAuth) -> Endpoint:
+    server = scoped_server()
     return Endpoint(
         server.config,
         HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
-        auth=door,
+        auth=auth,
     )
 
 
-def begin(site: Router, bearer: str, poked: Poked) -> Exchange:
+def begin(site: Router, bearer: str, poked: IgnoredWakeups) -> Exchange:
     headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {bearer}".encode())]
     return site.begin(RequestHead(b"POST", b"/mcp", headers), trio.current_time(), token=poked)
 
@@ -148,7 +148,7 @@ async def serving(server: Any, auth: Any, **options: Any) -> AsyncIterator[Dial]
 
 async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mcp_trio")
-    async with serving(house(), guard({"ann": ANN}.get)) as dial:
+    async with serving(scoped_server(), guard({"ann": ANN}.get)) as dial:
         wire = await dial()
         assert text(await wire.ask(call())) == "ann"
         refused = await wire.ask(call(auth=""))
@@ -174,25 +174,25 @@ async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptu
     assert "canary-77" not in caplog.text
 
 
-class Slow:
+class StalledVerifier:
     """A verifier that waits for `go`."""
 
     def __init__(self) -> None:
         self.go = trio.Event()
-        self.came, self.left = trio.Event(), trio.Event()
-        self.asked = 0
+        self.started, self.left = trio.Event(), trio.Event()
+        self.calls = 0
         self.over: list[str] = []
 
     async def __call__(self, text: str) -> Grant | None:
-        self.asked += 1
-        self.came.set()
+        self.calls += 1
+        self.started.set()
         try:
             await self.go.wait()
         except trio.Cancelled:
             self.over.append("cancelled")
             raise
         else:
-            self.over.append("told")
+            self.over.append("released")
         finally:
             self.left.set()
         if text == "fault":
@@ -201,15 +201,15 @@ class Slow:
 
 
 async def test_token_check_stalled_does_not_block_other_requests() -> None:
-    slow = Slow()
-    servers = {"/mcp": house(), "/open": house()}
+    slow = StalledVerifier()
+    servers = {"/mcp": scoped_server(), "/open": scoped_server()}
     async with serving(servers, {"/mcp": guard(slow), "/open": None}) as dial:
         wire, other = await dial(), await dial()
         await wire.send(
             call() + call(auth="Bearer eve") + get("/.well-known/oauth-protected-resource")
         )
         assert text(await other.ask(call(auth="", path="/open"))) == ""
-        assert slow.asked == 1
+        assert slow.calls == 1
         slow.go.set()
         assert text(await wire.answer()) == "ann"
         assert (await wire.answer()).status == 401
@@ -219,13 +219,13 @@ async def test_token_check_stalled_does_not_block_other_requests() -> None:
 
 
 async def test_token_check_body_may_arrive_before_or_after() -> None:
-    slow = Slow()
-    async with serving(house(), guard(slow)) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         whole = call()
         head, _, body = whole.partition(b"\r\n\r\n")
         await wire.send(head + b"\r\n\r\n" + body[:10])
-        await slow.came.wait()
+        await slow.started.wait()
         slow.go.set()
         await slow.left.wait()
         await wire.send(body[10:])
@@ -234,13 +234,13 @@ async def test_token_check_body_may_arrive_before_or_after() -> None:
 
 
 async def test_token_check_precedes_100_continue() -> None:
-    slow = Slow()
-    async with serving(house(), guard(slow)) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         head, _, body = call("whoami", "expect: 100-continue").partition(b"\r\n\r\n")
         await wire.send(head + b"\r\n\r\n")
-        await slow.came.wait()
-        assert not wire.heard
+        await slow.started.wait()
+        assert not wire.buffer
         slow.go.set()
         assert await wire.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await wire.send(body)
@@ -256,11 +256,11 @@ async def test_token_check_precedes_100_continue() -> None:
 
 
 async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
-    slow = Slow()
-    async with serving(house(), guard(slow)) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         await wire.send(call())
-        await slow.came.wait()
+        await slow.started.wait()
         await wire.stream.aclose()
         with trio.fail_after(PATIENCE * 5):
             await slow.left.wait()
@@ -274,9 +274,9 @@ async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
 async def test_token_check_failure_is_a_500_without_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    slow = Slow()
+    slow = StalledVerifier()
     slow.go.set()
-    async with serving(house(), guard(slow)) as dial:
+    async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
         answer = await wire.ask(call(auth="Bearer fault"))
         assert answer.status == 500
@@ -288,11 +288,11 @@ async def test_token_check_failure_is_a_500_without_details(
 
 async def test_token_check_during_shutdown_is_answered_503() -> None:
     stop = trio.Event()
-    slow = Slow()
-    async with serving(house(), guard(slow), stop=stop, grace=0) as dial:
+    slow = StalledVerifier()
+    async with serving(scoped_server(), guard(slow), stop=stop, grace=0) as dial:
         wire = await dial()
         await wire.send(call())
-        await slow.came.wait()
+        await slow.started.wait()
         stop.set()
         await trio.testing.wait_all_tasks_blocked()
         slow.go.set()
@@ -302,11 +302,11 @@ async def test_token_check_during_shutdown_is_answered_503() -> None:
 
 async def test_serve_http_auth_for_an_unknown_path_raises() -> None:
     with pytest.raises(ValueError, match="'/mpc', where nothing is served"):
-        await serve_http(house(), auth={"/mpc": guard({}.get)})
+        await serve_http(scoped_server(), auth={"/mpc": guard({}.get)})
 
 
 async def test_serve_http_auth_without_entry_for_a_path_raises() -> None:
-    servers = {"/mcp": house(), "/admin": house()}
+    servers = {"/mcp": scoped_server(), "/admin": scoped_server()}
     with pytest.raises(ValueError, match="no entry for '/admin': give None"):
         await serve_http(servers, auth={"/mcp": guard({}.get)})
 
@@ -323,15 +323,15 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
         return Grant("ann", scopes=frozenset({"read"}), expires_at=trio.current_time() + 10)
 
     monkeypatch.setattr("mcp_trio.http_server._auth.time", trio.current_time)
-    server = house()
+    server = scoped_server()
     async with served_over_http(server, auth={"/mcp": guard(for_ten_seconds)}) as listener:
 
-        class Way(MemoryWay):
+        class ServerConnector(MemoryConnector):
             async def connect(self) -> H11ClientConnection:
                 await trio.lowlevel.checkpoint()
                 return H11ClientConnection(listener.connect())
 
-        monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Way)
+        monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
         headers = {"authorization": "Bearer ann"}
         async with (
             connect_http(
@@ -355,7 +355,7 @@ async def test_jwt_of_an_authorization_server_is_verified() -> None:
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         keeper = guard(JwtVerifier(issuer.issuer, RESOURCE))
-        async with serving(house(), keeper) as dial:
+        async with serving(scoped_server(), keeper) as dial:
             good = call(auth=f"Bearer {issuer.token(RESOURCE, 'read')}")
             wires = [await dial() for _ in range(5)]
             for wire in wires:
@@ -381,7 +381,7 @@ async def test_jwt_of_an_authorization_server_is_verified() -> None:
 
 
 async def test_jwks_unreachable_is_answered_503() -> None:
-    async with serving(house(), guard(JwtVerifier("http://127.0.0.1:1", RESOURCE))) as dial:
+    async with serving(scoped_server(), guard(JwtVerifier("http://127.0.0.1:1", RESOURCE))) as dial:
         wire = await dial()
         issuer = AuthorizationServer("http://127.0.0.1:1")
         answer = await wire.ask(call(auth=f"Bearer {issuer.token(RESOURCE, 'read')}"))
@@ -393,12 +393,12 @@ async def test_jwks_unreachable_is_answered_503() -> None:
 # -- Fetches -------------------------------------------------------------------------------------
 
 
-class Waiting:
-    """An authorization check that needs `steps`, and records their results in `told`."""
+class SteppedCheck:
+    """An authorization check that needs `steps`, and records their results in `results`."""
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)
-        self.told: list[Any] = []
+        self.results: list[Any] = []
 
     @property
     def step(self) -> Any:
@@ -406,7 +406,7 @@ class Waiting:
 
     def send(self, reply: Any, now: float) -> None:
         del self.steps[0]
-        self.told.append(reply)
+        self.results.append(reply)
 
     def throw(self, exc: BaseException, now: float) -> None:
         self.send(repr(exc), now)
@@ -414,7 +414,7 @@ class Waiting:
     def time_out(self, now: float) -> None:
         if self.steps:
             self.steps.clear()
-            self.told.append("gave up")
+            self.results.append("gave up")
 
 
 class Fetching:
@@ -449,7 +449,7 @@ def jwks_step() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "outcome"),
     [
         (keys_reply(), keys_reply()),
         (FetchFailed("nobody is there"), "FetchFailed('nobody is there')"),
@@ -457,11 +457,11 @@ def jwks_step() -> Any:
     ],
 )
 async def test_jwks_fetch_is_shared_by_concurrent_checks(
-    answer: Any, told: Any, fetching: Fetching
+    answer: Any, outcome: Any, fetching: Fetching
 ) -> None:
     fetching.answer = answer
     step = jwks_step()
-    ann, bob, gone = (Waiting(step) for _ in range(3))
+    ann, bob, gone = (SteppedCheck(step) for _ in range(3))
     async with trio.open_nursery() as nursery:
         admitting = AuthStepRunner(nursery)
         run: Any = admitting.run
@@ -481,28 +481,28 @@ async def test_jwks_fetch_is_shared_by_concurrent_checks(
     assert [
         each if isinstance(each, str) else each.status
         for waiter in (ann, bob)
-        for each in waiter.told
-    ] == [told if isinstance(told, str) else told.status] * 2
-    assert gone.told == []  # other checks still use the fetch
+        for each in waiter.results
+    ] == [outcome if isinstance(outcome, str) else outcome.status] * 2
+    assert gone.results == []  # other checks still use the fetch
     assert repr(admitting) == "<AuthStepRunner, 0 fetches>"
 
 
 async def test_token_check_verifier_times_out(autojump_clock: trio.testing.MockClock) -> None:
-    slow = Slow()
-    waiting = Waiting(Await(slow("ann")))
+    slow = StalledVerifier()
+    waiting = SteppedCheck(Await(slow("ann")))
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    assert waiting.told == ["gave up"]
+    assert waiting.results == ["gave up"]
     assert trio.current_time() == 20.0
 
 
 async def test_token_check_fetch_times_out(
     autojump_clock: trio.testing.MockClock, fetching: Fetching
 ) -> None:
-    waiting = Waiting(jwks_step())
+    waiting = SteppedCheck(jwks_step())
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    assert waiting.told == ["FetchFailed('it did not complete within 8 s')"]
+    assert waiting.results == ["FetchFailed('it did not complete within 8 s')"]
     assert trio.current_time() == 8.0
 
 
@@ -510,32 +510,32 @@ async def test_jwks_fetch_continues_after_a_disconnect(fetching: Fetching) -> No
     """Otherwise a client could prevent the fetch for all by disconnecting every time."""
     keeper = guard(JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI))
     now, report = 1_800_000_000.0, []
-    door = EndpointAuth(keeper, lambda: now, lambda *told, **how: report.append(told))
+    auth = EndpointAuth(keeper, lambda: now, lambda *arguments, **how: report.append(arguments))
     async with trio.open_nursery() as nursery:
-        reception = HttpServerDriver(Router({"/mcp": house_behind(door)}), nursery)
-        first = begin(reception.router, "a.b.c", Poked())
+        driver = HttpServerDriver(Router({"/mcp": endpoint_behind(auth)}), nursery)
+        first = begin(driver.router, "a.b.c", IgnoredWakeups())
         assert first.auth_check is None  # it is not a token
         for _ in range(5):
-            first = begin(reception.router, token(header={"kid": "nobody"}), Poked())
-            scope = reception.start_auth_check(first)
+            first = begin(driver.router, token(header={"kid": "nobody"}), IgnoredWakeups())
+            scope = driver.start_auth_check(first)
             await trio.testing.wait_all_tasks_blocked()
-            reception.router.disconnected(first, trio.current_time())
+            driver.router.disconnected(first, trio.current_time())
             scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
         # Two waiting tasks are expected: the fetch, and one that uses its result.
         assert len(nursery.child_tasks) == 2
         fetching.go.set()
         await trio.testing.wait_all_tasks_blocked()
-        second = begin(reception.router, token(), Poked())
+        second = begin(driver.router, token(), IgnoredWakeups())
         assert second.auth_check is None
         assert second.principal == f"{ISSUER}#sub:alice"
         assert fetching.urls == [JWKS_URI]
-        reception.close()
+        driver.close()
         nursery.cancel_scope.cancel()
 
 
 async def test_jwks_fetches_are_limited(fetching: Fetching) -> None:
-    crowd = [Waiting(jwks_step()) for _ in range(205)]
+    crowd = [SteppedCheck(jwks_step()) for _ in range(205)]
     async with trio.open_nursery() as nursery:
         admitting = AuthStepRunner(nursery)
         run: Any = admitting.run
@@ -545,20 +545,20 @@ async def test_jwks_fetches_are_limited(fetching: Fetching) -> None:
         assert repr(admitting) == "<AuthStepRunner, 200 fetches>"
         fetching.go.set()
     assert len(fetching.urls) == 200
-    refused = [each.told for each in crowd if isinstance(each.told[0], str)]
+    refused = [each.results for each in crowd if isinstance(each.results[0], str)]
     assert refused == [["FetchFailed('too much is being fetched already')"]] * 5
 
 
 async def test_jwks_fetch_pending_at_shutdown_fails(
     fetching: Fetching,
 ) -> None:
-    waiting = Waiting(jwks_step())
+    waiting = SteppedCheck(jwks_step())
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
         run: Any = AuthStepRunner(nursery).run
         outer.start_soon(run, waiting)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    assert waiting.told == ["FetchFailed('it was cancelled')"]
+    assert waiting.results == ["FetchFailed('it was cancelled')"]
 
 
 # -- Allowed addresses ---------------------------------------------------------------------------
@@ -609,19 +609,19 @@ async def test_jwks_of_another_origin_stays_in_the_network_of_its_issuer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The configured address may be anywhere. A private issuer may name a public address."""
-    asked: list[Callable[[str], bool]] = []
+    requests: list[Callable[[str], bool]] = []
 
     async def fetch(request: HttpRequest, *, allow: Callable[[str], bool]) -> HttpResponse:
-        asked.append(allow)
+        requests.append(allow)
         return keys_reply()
 
     monkeypatch.setattr("mcp_trio.auth._fetch.fetch", fetch)
     names = Names(issuer=issuer, **{"10.9.9.9": ["10.9.9.9"]})
     trio.socket.set_custom_hostname_resolver(names)
-    waiting = Waiting(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
+    waiting = SteppedCheck(Fetch(HttpRequest("GET", "https://keys.internal/jwks"), named_by))
     async with trio.open_nursery() as nursery:
         await AuthStepRunner(nursery).run(waiting)  # type: ignore[arg-type]
-    (allow,) = asked
+    (allow,) = requests
     assert allow(PUBLIC)
     assert allow(PRIVATE) is private
     assert allow("127.0.0.1") is local

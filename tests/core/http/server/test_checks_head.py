@@ -36,7 +36,7 @@ def status(verb: bytes, headers: Headers, options: HttpOptions = OPTIONS) -> int
 
 
 def test_scan_collects_the_headers() -> None:
-    asked = parse_head(
+    requests = parse_head(
         [
             HOST,
             (b"accept", b"a/b"),
@@ -48,14 +48,14 @@ def test_scan_collects_the_headers() -> None:
             (b"mcp-protocol-version", b"v"),
         ]
     )
-    assert asked.headers == {
+    assert requests.headers == {
         b"host": b"127.0.0.1:8000",
         b"accept": b"a/b, c/d",
         b"mcp-method": b"ping",
         b"mcp-protocol-version": b"v",
     }
-    assert asked.repeated is None
-    assert [name for name, _ in asked.mirrored] == [
+    assert requests.repeated is None
+    assert [name for name, _ in requests.mirrored] == [
         b"mcp-method",
         b"mcp-param-a",
         b"mcp-param-a",

@@ -1,4 +1,4 @@
-"""A WebSocket without frames: a site that has one, and what goes over it."""
+"""A router with a WebSocket, without frames: the test is the driver and the client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import json
 
 from mcp_core.http import Close, Exchange, Ping, Pong, RequestHead, Text, WebSocket, WebSocketAction
-from tests.core.http.site import HOST, Reply, Talk
+from tests.core.http.router_harness import HOST, Reply, RouterHarness
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 PROOF = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="  # RFC 6455, 1.3
@@ -32,8 +32,8 @@ def upgrade(**changed: bytes | None) -> list[tuple[bytes, bytes]]:
     return list(headers.items())
 
 
-class SocketTalk(Talk):
-    """A talk over WebSockets."""
+class WebSocketHarness(RouterHarness):
+    """A harness of a server that is reached over WebSockets."""
 
     def ask_for_socket(
         self,
@@ -46,7 +46,7 @@ class SocketTalk(Talk):
         headers = UPGRADE if headers is None else headers
         if who:
             headers = [*headers, (b"authorization", b"Bearer " + who.encode())]
-        exchange = self.site.begin(
+        exchange = self.router.begin(
             RequestHead(b"GET", target, headers),
             self.now,
             address=self.address,
@@ -56,21 +56,21 @@ class SocketTalk(Talk):
         self.pump()
         return reply
 
-    def connect(self, **options: Any) -> Played:
+    def connect(self, **options: Any) -> WebSocketClient:
         reply = self.ask_for_socket(**options)
         assert reply.status == 101, reply
-        return Played(self, reply.exchange)
+        return WebSocketClient(self, reply.exchange)
 
     def read(self, exchange: Exchange) -> None:
         if exchange.socket is None or not exchange.over:
             super().read(exchange)
 
 
-class Played:
+class WebSocketClient:
     """The client's end."""
 
-    def __init__(self, talk: SocketTalk, exchange: Exchange) -> None:
-        self.talk = talk
+    def __init__(self, harness: WebSocketHarness, exchange: Exchange) -> None:
+        self.harness = harness
         self.exchange = exchange
         assert exchange.socket is not None
         assert exchange.conversation is not None
@@ -89,25 +89,25 @@ class Played:
 
     def settle(self) -> None:
         self.conversation.mark_dirty()
-        self.talk.pump()
+        self.harness.pump()
 
-    def say(self, *messages: Any) -> list[Any]:
+    def send(self, *messages: Any) -> list[Any]:
         """Messages, or text, go in; gives what comes back."""
         for message in messages:
             text = message if isinstance(message, str) else json.encode(message).decode()
-            self.socket.receive_text(text, self.talk.now)
+            self.socket.receive_text(text, self.harness.now)
         self.settle()
-        return self.heard()
+        return self.output()
 
     def take(self) -> list[WebSocketAction]:
         """Return all output, taken in the pieces that the writer takes."""
         taken: list[WebSocketAction] = []
-        while actions := self.socket.messages_to_send(self.talk.now):
+        while actions := self.socket.messages_to_send(self.harness.now):
             taken += actions
             self.settle()
         return taken
 
-    def heard(self) -> list[Any]:
+    def output(self) -> list[Any]:
         """The same, messages decoded and the rest in short."""
         return [_short(action) for action in self.take()]
 

@@ -46,13 +46,13 @@ async def serving(server: PlayedServer, tls: ssl.SSLContext | None = None) -> As
 
 
 @pytest.mark.parametrize("version", [D, E])
-async def test_http_socket_conversation(version: str) -> None:
+async def test_http_socket_calls_are_answered(version: str) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=DONE)
     async with serving(server) as url, connect(url, versions=[version]) as client:
         for _ in range(10):
             await client.call_tool("t")
     assert server.opened <= 2
-    assert server.heard()[-1] == ("DELETE" if version == D else "tools/call")
+    assert server.request_names()[-1] == ("DELETE" if version == D else "tools/call")
 
 
 async def test_http_socket_closed_while_idle_is_not_reused() -> None:
@@ -70,7 +70,7 @@ async def test_http_socket_closed_while_idle_is_not_reused() -> None:
                 while server.closed < number:  # noqa: ASYNC110 - the system has no event for it
                     await trio.sleep(0.01)
             await trio.sleep(0.01)
-    assert server.heard() == ["server/discover"] + ["tools/call"] * 4
+    assert server.request_names() == ["server/discover"] + ["tools/call"] * 4
     assert server.opened == 4
 
 
@@ -130,7 +130,7 @@ async def test_http_socket_refused_names_the_cure() -> None:
         await connect(url).__aenter__()
 
 
-async def test_http_socket_tls() -> None:
+async def test_http_socket_tls_is_verified() -> None:
     authority = trustme.CA()
     server = PlayedServer(E, tools_call=DONE)
     async with serving(server, theirs(authority, "127.0.0.1")) as url:
@@ -151,7 +151,7 @@ async def test_http_socket_tls() -> None:
             await connect(url.replace("http", "https")).__aenter__()
 
 
-async def test_http_socket_proxy_of_the_environment(
+async def test_http_socket_proxy_of_environment_is_used(
     environment: pytest.MonkeyPatch,
 ) -> None:
     server = PlayedServer(D, session="s1", tools_call=DONE)
@@ -162,7 +162,7 @@ async def test_http_socket_proxy_of_the_environment(
             async with connect("http://far.test/mcp", versions=[D]) as client:
                 await client.call_tool("t")
             environment.setenv("no_proxy", "far.test")
-    assert server.heard()[-1] == "DELETE"
+    assert server.request_names()[-1] == "DELETE"
     assert all(request.target == "http://far.test:80/mcp" for request in server.requests)
     with pytest.raises(
         ConnectFailed, match=f"cannot connect to the proxy 127.0.0.1:{port}: connection refused"
@@ -210,7 +210,7 @@ async def test_http_socket_alpn_selects_the_protocol(
         async with connect_http(url, tls=ours(authority, *known)) as client:
             await client.call_tool("t")
             assert client.protocol == spoken
-        assert server.heard() == ["server/discover", "tools/call"]
+        assert server.request_names() == ["server/discover", "tools/call"]
         assert server.opened == 1
 
 
@@ -226,8 +226,8 @@ async def test_http_socket_system_tls_offers_http2_with_a_nursery(
             await client.call_tool("t")
             assert client.protocol == "HTTP/2"
         # A connection for one request does not need it.
-        way = Connector(*Url.parse(url).origin)
-        alone = await way.connect()
+        connector = Connector(*Url.parse(url).origin)
+        alone = await connector.connect()
         assert alone.protocol == "HTTP/1.1"
         await alone.aclose()
 
@@ -238,7 +238,7 @@ async def test_http_socket_fetch_follows_the_alpn_of_the_given_context() -> None
         request = HttpRequest("GET", url, [("accept", "text/plain")], b"")
         reply = await fetch(request, allow=lambda _: True, tls=ours(authority, H2, H1))
         assert reply.status == 405
-        assert server.heard() == ["GET"]
+        assert server.request_names() == ["GET"]
 
 
 async def test_http_socket_prior_knowledge_uses_http2() -> None:
@@ -249,7 +249,7 @@ async def test_http_socket_prior_knowledge_uses_http2() -> None:
             await client.call_tool("t")
         assert client.protocol == "HTTP/2"
     assert server.opened == 1
-    assert server.heard()[-1] == "DELETE"
+    assert server.request_names()[-1] == "DELETE"
 
 
 async def test_http_socket_prior_knowledge_through_a_proxy_uses_a_tunnel() -> None:
@@ -321,7 +321,7 @@ def test_http_socket_prior_knowledge_for_other_targets_raises(target: Any) -> No
 def test_http_socket_http_1_1_does_not_import_http2() -> None:
     program = f"""
 import sys
-sys.path[:] = {[str(Path(__file__).parents[2]), *sys.path]!r}
+sys.path[:] = {[str(Path(__file__).parents[3]), *sys.path]!r}
 import trio
 from mcp_trio import Server, connect, serve_http
 

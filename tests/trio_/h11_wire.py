@@ -1,7 +1,7 @@
 """The client's end of an HTTP/1.1 connection, in bytes, and a fake router.
 
 `HttpWire` sends bytes on a stream and reads responses with its own reader, which knows lengths and
-chunks. `FakeSite` has the interface of `mcp_core.http.Router`, with a response for each path.
+chunks. `FakeRouter` has the interface of `mcp_core.http.Router`, with a response for each path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "FakeExchange",
-    "FakeSite",
+    "FakeRouter",
     "HttpWire",
     "get",
     "post",
@@ -67,7 +67,7 @@ class HttpWire:
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
-        self.heard = b""
+        self.buffer = b""
 
     async def send(self, data: bytes) -> None:
         await self.stream.send_all(data)
@@ -76,7 +76,7 @@ class HttpWire:
         """Read more. Return False at the end."""
         with trio.fail_after(PATIENCE * 5):
             data = bytes(await self.stream.receive_some(65_536))
-        self.heard += data
+        self.buffer += data
         return bool(data)
 
     async def answer(self, *, to: bytes = b"POST") -> Answer:
@@ -85,13 +85,13 @@ class HttpWire:
         Raises:
             EOFError: the connection ended before that.
         """
-        while (found := _first(self.heard, to)) is None:
+        while (found := _first(self.buffer, to)) is None:
             if not await self.more():
-                found = _first(self.heard, to, ended=True)
+                found = _first(self.buffer, to, ended=True)
                 if found is None:
-                    raise EOFError(self.heard)
+                    raise EOFError(self.buffer)
                 break
-        answer, self.heard = found
+        answer, self.buffer = found
         return answer
 
     async def ask(self, request: bytes) -> Answer:
@@ -100,18 +100,18 @@ class HttpWire:
 
     async def until(self, wanted: bytes) -> bytes:
         """Read until `wanted` has arrived, and return everything up to it."""
-        while wanted not in self.heard:
+        while wanted not in self.buffer:
             if not await self.more():
-                raise EOFError(self.heard)
-        before, _, self.heard = self.heard.partition(wanted)
+                raise EOFError(self.buffer)
+        before, _, self.buffer = self.buffer.partition(wanted)
         return before + wanted
 
     async def rest(self) -> bytes:
         """Return everything up to the end of the connection."""
         while await self.more():
             pass
-        heard, self.heard = self.heard, b""
-        return heard
+        received, self.buffer = self.buffer, b""
+        return received
 
 
 def split_answers(data: bytes) -> list[Answer]:
@@ -130,8 +130,8 @@ def split_answers(data: bytes) -> list[Answer]:
     return answers
 
 
-def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, bytes] | None:
-    """Return the first response in `data`, and the bytes behind it. `asked` is the method."""
+def _first(data: bytes, method: bytes, *, ended: bool = False) -> tuple[Answer, bytes] | None:
+    """Return the first response in `data`, to a request with `method`, and the bytes behind it."""
     head, end, rest = data.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -147,7 +147,7 @@ def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, b
             f"a header stands twice: {head!r}"
         )
         headers[name.lower()] = b", ".join(filter(None, [headers.get(name.lower()), value]))
-    if asked == b"HEAD" or status in (100, 204, 304):
+    if method == b"HEAD" or status in (100, 204, 304):
         return Answer(status, headers, b""), rest
     if b"content-length" in headers:
         assert b"transfer-encoding" not in headers
@@ -170,7 +170,7 @@ def _first(data: bytes, asked: bytes, *, ended: bool = False) -> tuple[Answer, b
 
 
 class FakeExchange:
-    """One request to a `FakeSite`.
+    """One request to a `FakeRouter`.
 
     `body` is what was received; `gone_at` is the time of a disconnect.
     """
@@ -180,7 +180,7 @@ class FakeExchange:
     socket = None
     mcp_method = ""
 
-    def __init__(self, site: FakeSite, head: RequestHead, token: Any) -> None:
+    def __init__(self, site: FakeRouter, head: RequestHead, token: Any) -> None:
         self.site = site
         self.head = head
         self.token = token
@@ -215,7 +215,7 @@ class FakeExchange:
         return actions
 
 
-class FakeSite:
+class FakeRouter:
     """A fake router: responses by path.
 
     `/echo`: the complete body. `/stream`: a head at once. `/nothing`: 204. `/refuse`: 403 without
@@ -306,17 +306,17 @@ class FakeSite:
 class Serving:
     """A driver for a router, with connections to it. `open` is the number of served ones."""
 
-    def __init__(self, reception: HttpServerDriver, nursery: trio.Nursery) -> None:
-        self.reception = reception
+    def __init__(self, driver: HttpServerDriver, nursery: trio.Nursery) -> None:
+        self.driver = driver
         self.nursery = nursery
-        self.told: list[AccessLogEntry] = []
+        self.access_log: list[AccessLogEntry] = []
         self.connections: list[H11ServerConnection] = []
         self.open = 0
 
     def connect(self, stream: trio.abc.Stream | None = None) -> HttpWire:
         """Return a new connection, or one on `stream`, whose other end the test uses itself."""
         ours, theirs = memory_pair()
-        connection = H11ServerConnection(self.reception, stream or ours, self.told.append)
+        connection = H11ServerConnection(self.driver, stream or ours, self.access_log.append)
         self.connections.append(connection)
         self.open += 1
 
@@ -333,6 +333,6 @@ class Serving:
 @asynccontextmanager
 async def serving(site: Any) -> AsyncIterator[Serving]:
     """Serve `site`. Open connections are cancelled at the end."""
-    async with open_http_server_driver(site) as reception, trio.open_nursery() as nursery:
-        yield Serving(reception, nursery)
+    async with open_http_server_driver(site) as driver, trio.open_nursery() as nursery:
+        yield Serving(driver, nursery)
         nursery.cancel_scope.cancel()

@@ -22,14 +22,14 @@ from tests.core.helpers import (
     request,
     stateless_request,
 )
-from tests.trio_.http_site import Answer, HttpWire
+from tests.trio_.h11_wire import Answer, HttpWire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from mcp_core.registry import Server
 
-__all__ = ["MemoryListener", "Talker", "events_in", "served_over_http"]
+__all__ = ["HttpSession", "MemoryListener", "events_in", "served_over_http"]
 
 _USUAL: Final = (
     b"host: localhost",
@@ -42,24 +42,25 @@ class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
     """A listener in memory. `connect` returns the client's end of a new connection."""
 
     def __init__(self) -> None:
-        self._knock, self._door = trio.open_memory_channel[trio.abc.HalfCloseableStream](1_000)
+        channel = trio.open_memory_channel[trio.abc.HalfCloseableStream](1_000)
+        self._connecting, self._accepted = channel
         self.closed = False
 
     def connect(self) -> trio.abc.HalfCloseableStream:
         ours, theirs = memory_pair()
-        self._knock.send_nowait(theirs)
+        self._connecting.send_nowait(theirs)
         return ours
 
     async def accept(self) -> trio.abc.HalfCloseableStream:
-        return await self._door.receive()
+        return await self._accepted.receive()
 
     async def aclose(self) -> None:
         self.closed = True
-        self._door.close()
+        self._accepted.close()
         await trio.lowlevel.checkpoint()
 
 
-class Talker(HttpWire):
+class HttpSession(HttpWire):
     """A client in revision `version` on one connection, with the `session` that it was given."""
 
     def __init__(self, stream: trio.abc.Stream, version: str = D, session: bytes = b"") -> None:
@@ -118,9 +119,9 @@ class Talker(HttpWire):
         message: Message = json.loads(answer.body)
         return message
 
-    def again(self, listener: MemoryListener) -> Talker:
+    def again(self, listener: MemoryListener) -> HttpSession:
         """Return the same client on another connection."""
-        return Talker(listener.connect(), self.version, self.session)
+        return HttpSession(listener.connect(), self.version, self.session)
 
 
 def events_in(body: bytes) -> list[Message]:
@@ -133,7 +134,7 @@ def events_in(body: bytes) -> list[Message]:
 async def served_over_http(server: Server, **options: Any) -> AsyncIterator[MemoryListener]:
     """Serve at `/mcp`, cancelled at the end.
 
-    `client_options` are those of an endpoint or of `serve_http`.
+    `options` are those of an endpoint or of `serve_http`.
     """
     listener = MemoryListener()
     of_endpoint = {

@@ -35,7 +35,7 @@ from tests.core.http.h2_frames import (
     setting,
 )
 from tests.trio_.h2_wire import CANCEL, answering, asking, given_up, h2_serving, window
-from tests.trio_.http_site import FakeSite
+from tests.trio_.h11_wire import FakeRouter
 
 MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked
@@ -102,14 +102,14 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("said", "code"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(("frames", "code"), ENDS.values(), ids=ENDS)
 async def test_h2_server_connection_error_ends_the_connection(
-    said: bytes, code: int, autojump_clock: MockClock
+    frames: bytes, code: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = served.connect()
-        await wire.send(said)
+        await wire.send(frames)
         assert await wire.end() == code
         await wire.stream.aclose()
         await wait()
@@ -166,12 +166,12 @@ RESETS = {
 }
 
 
-@pytest.mark.parametrize(("said", "code"), RESETS.values(), ids=RESETS)
-async def test_h2_server_stream_error_ends_its_stream_only(said: bytes, code: int) -> None:
-    site = FakeSite()
+@pytest.mark.parametrize(("frames", "code"), RESETS.values(), ids=RESETS)
+async def test_h2_server_stream_error_ends_its_stream_only(frames: bytes, code: int) -> None:
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
-        await wire.send(said)
+        await wire.send(frames)
         answer = await wire.answer(1)
         assert (answer.status, answer.reset) == (0, code)
         await wire.send(frame(DATA, END_STREAM, 1, b"too late"))
@@ -180,7 +180,7 @@ async def test_h2_server_stream_error_ends_its_stream_only(said: bytes, code: in
 
 
 async def test_h2_server_wrong_body_length_after_the_response_resets() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse", (b"content-length", b"4")))
         assert (await wire.answer(1)).status == 403
@@ -204,14 +204,14 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("said", "status"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("frames", "status"), REFUSALS.values(), ids=REFUSALS)
 async def test_h2_server_rejected_head_gets_an_error_response(
-    said: bytes, status: int, autojump_clock: MockClock
+    frames: bytes, status: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
-        await wire.send(said)
+        await wire.send(frames)
         answer = await wire.answer(1)
         assert answer.status == status
         assert answer.body
@@ -219,7 +219,7 @@ async def test_h2_server_rejected_head_gets_an_error_response(
 
 
 async def test_h2_server_body_of_declared_length_with_trailers_is_accepted() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(
             post(1, b"/echo", (b"content-length", b"3")),
@@ -233,7 +233,7 @@ async def test_h2_server_body_of_declared_length_with_trailers_is_accepted() -> 
 
 
 async def test_h2_server_oversized_head_gets_431() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         fields = block([*HEAD, *[(b"x", b"v" * 8000)] * 5])
         pieces = [fields[start : start + 16_384] for start in range(0, len(fields), 16_384)]
@@ -275,25 +275,25 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("together", [1, 1_000])
-@pytest.mark.parametrize("said", FLOODS.values(), ids=FLOODS)
+@pytest.mark.parametrize("frames", FLOODS.values(), ids=FLOODS)
 async def test_h2_server_flood_ends_the_connection_early(
-    said: list[bytes], together: int, autojump_clock: MockClock
+    frames: list[bytes], together: int, autojump_clock: MockClock
 ) -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = served.connect()
         codes: list[int | None] = []
         ended = trio.Event()
 
-        async def hear() -> None:
+        async def read() -> None:
             codes.append(await wire.end())
             ended.set()
 
-        served.nursery.start_soon(hear)
+        served.nursery.start_soon(read)
         await wire.send(HELLO)
         try:
-            for start in range(0, len(said), together):
-                await wire.send(*said[start : start + together])
+            for start in range(0, len(frames), together):
+                await wire.send(*frames[start : start + together])
                 if codes:
                     break
                 await wait()
@@ -310,7 +310,7 @@ async def test_h2_server_flood_ends_the_connection_early(
 
 
 async def test_h2_server_flood_in_one_write_is_parsed_in_part() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(*[frame(HEADERS, WHOLE, id, b"\x84") for id in range(1, 10_001, 2)])
         assert await wire.end() == CALM
@@ -319,7 +319,7 @@ async def test_h2_server_flood_in_one_write_is_parsed_in_part() -> None:
 
 
 async def test_h2_server_resets_of_a_working_client_are_allowed() -> None:
-    async with h2_serving(FakeSite()) as served:
+    async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         ids = range(1, 40_001, 2)
         for id in ids[:800:2]:
@@ -330,14 +330,14 @@ async def test_h2_server_resets_of_a_working_client_are_allowed() -> None:
 
 
 async def test_h2_server_concurrent_streams_are_limited() -> None:
-    site = FakeSite()
+    site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
         await wire.send(*[asking(id, b"", b"/later") for id in range(1, 203, 2)])
         assert (await wire.answer(201)).reset == REFUSED
         assert len(site.exchanges) == 100
         site.exchanges[0].send(Head(204, []), End())
-        served.reception.pump()
+        served.driver.pump()
         assert (await wire.answer(1)).status == 204
         assert (await wire.ask(203, b"room")).body == b"room"
 
@@ -380,10 +380,10 @@ FRAMES = st.one_of(
 def test_h2_server_random_frames_leave_nothing_behind(
     frames: list[bytes], size: int, stops: bool
 ) -> None:
-    said = HELLO + b"".join(frames)
+    sent = HELLO + b"".join(frames)
     faults: list[str] = []
 
-    class Ears(logging.Handler):
+    class LogRecords(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             faults.append(record.getMessage())
 
@@ -392,14 +392,14 @@ def test_h2_server_random_frames_leave_nothing_behind(
         async with h2_serving(site) as served:
             wire = served.connect()
 
-            async def hear() -> None:
+            async def read() -> None:
                 with suppress(trio.ClosedResourceError):
                     await wire.end()
 
-            served.nursery.start_soon(hear)
+            served.nursery.start_soon(read)
             with suppress(trio.BrokenResourceError):
-                for start in range(0, len(said), size):
-                    await wire.send(said[start : start + size])
+                for start in range(0, len(sent), size):
+                    await wire.send(sent[start : start + size])
             await wait()
             for exchange in site.exchanges:
                 if (
@@ -410,7 +410,7 @@ def test_h2_server_random_frames_leave_nothing_behind(
                     exchange.send(
                         Body(b"x" * 10_000), End()
                     ) if exchange.head.target == b"/stream" else exchange.send(Head(204, []), End())
-            served.reception.pump()
+            served.driver.pump()
             if stops:
                 served.connections[0].shutdown()
             await trio.sleep(200)
@@ -430,7 +430,7 @@ def test_h2_server_random_frames_leave_nothing_behind(
             assert connection._body_bytes == 0
         assert all(exchange.over or exchange.gone_at is not None for exchange in site.exchanges)
 
-    ears = Ears(logging.WARNING)
+    ears = LogRecords(logging.WARNING)
     logging.getLogger("mcp_trio").addHandler(ears)
     try:
         trio.run(main, clock=MockClock(autojump_threshold=0))

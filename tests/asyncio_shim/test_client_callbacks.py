@@ -51,12 +51,12 @@ class Hotel:
         async def describe(context: Context) -> str:
             """Ask the model and for the roots."""
             try:
-                said = await context.sample("Describe the room.", max_tokens=9)
+                sampled = await context.sample("Describe the room.", max_tokens=9)
             except asyncio.CancelledError:
                 self.gone.set()
                 raise
-            assert isinstance(said.content, t.TextContent)
-            return f"{said.content.text} {[root.uri for root in await context.roots()]}"
+            assert isinstance(sampled.content, t.TextContent)
+            return f"{sampled.content.text} {[root.uri for root in await context.roots()]}"
 
         @self.server.tool
         def touch() -> None:

@@ -14,7 +14,7 @@ import trio.testing
 from mcp_core import ConnectionLost
 from mcp_core.registry import Server
 from mcp_trio import connect
-from tests.trio_.test_client import Caller, talking
+from tests.trio_.test_client import CallTask, connected
 from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
     nursery: trio.Nursery,
 ) -> None:
     start = trio.current_time()
-    callers: list[Caller] = []
+    callers: list[CallTask] = []
     async with AsyncExitStack() as blocks:
         clients = [
             await blocks.enter_async_context(connect(server(), versions=[version]))
@@ -95,7 +95,7 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
         ]
         for client in clients:
             callers += [
-                Caller(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
+                CallTask(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
                 for _ in range(pending)
             ]
         await trio.testing.wait_all_tasks_blocked()
@@ -107,9 +107,9 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
         for client in clients:
             with pytest.raises(ConnectionLost, match="the client was closed"):
                 await client.ping()
-    for caller in callers:
-        await caller.ended.wait()
-        assert isinstance(caller.error, ConnectionLost)
+    for call_task in callers:
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, ConnectionLost)
     for client in clients:  # after the block
         await client.aclose()
     assert trio.current_time() == start
@@ -130,13 +130,13 @@ async def test_closing_the_outer_client_keeps_the_exception_of_the_block(
 
 
 async def test_closing_again_waits_for_the_queued_messages(nursery: trio.Nursery) -> None:
-    async with talking() as (client, wire):
-        Caller(nursery, lambda: client.call_tool("t" * 100_000))  # more than the pipe holds
+    async with connected() as (client, wire):
+        CallTask(nursery, lambda: client.call_tool("t" * 100_000))  # more than the pipe holds
         await trio.testing.wait_all_tasks_blocked()
-        closers = [Caller(nursery, client.aclose) for _ in range(3)]
+        closers = [CallTask(nursery, client.aclose) for _ in range(3)]
         await trio.testing.wait_all_tasks_blocked()
         assert not any(closer.ended.is_set() for closer in closers)
-        assert [message["method"] for message in await wire.hear_all()] == [
+        assert [message["method"] for message in await wire.receive_all()] == [
             "tools/call",
             "notifications/cancelled",
         ]
@@ -149,10 +149,10 @@ async def test_closing_is_not_cancelled_and_takes_a_second_at_most(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     start = trio.current_time()
-    async with talking() as (client, wire):
-        Caller(nursery, lambda: client.call_tool("t" * 100_000))
+    async with connected() as (client, wire):
+        CallTask(nursery, lambda: client.call_tool("t" * 100_000))
         await trio.testing.wait_all_tasks_blocked()
-        closers = [Caller(nursery, client.aclose) for _ in range(2)]
+        closers = [CallTask(nursery, client.aclose) for _ in range(2)]
         await trio.testing.wait_all_tasks_blocked()
         for closer in closers:
             closer.scope.cancel()
@@ -172,10 +172,10 @@ async def test_closing_by_another_task_delays_the_end_of_the_block(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     start = trio.current_time()
-    async with talking() as (client, wire):
-        Caller(nursery, lambda: client.call_tool("t" * 100_000))
+    async with connected() as (client, wire):
+        CallTask(nursery, lambda: client.call_tool("t" * 100_000))
         await trio.testing.wait_all_tasks_blocked()
-        closer = Caller(nursery, client.aclose)
+        closer = CallTask(nursery, client.aclose)
         await trio.testing.wait_all_tasks_blocked()
     assert trio.current_time() - start == pytest.approx(1.0)
     await closer.ended.wait()
@@ -203,13 +203,13 @@ async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nu
     with trio.fail_after(30):
         async with connect(command) as one, connect(command) as two:
             callers = [
-                Caller(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
+                CallTask(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
                 for client in (one, two)
             ]
             await one.ping()
             await one.aclose()
             await two.ping()
             nursery.start_soon(two.aclose)
-            for caller in callers:
-                await caller.ended.wait()
-                assert isinstance(caller.error, ConnectionLost)
+            for call_task in callers:
+                await call_task.ended.wait()
+                assert isinstance(call_task.error, ConnectionLost)

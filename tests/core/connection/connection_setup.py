@@ -9,10 +9,10 @@ from mcp_core import types as t
 from mcp_core.subscriptions._server import Change
 from tests.core.helpers import (
     VERSIONS,
+    ConnectionHarness,
     D,
     E,
     Message,
-    Talk,
     client_config,
     notification,
     opened,
@@ -48,17 +48,17 @@ class NotJson:
     """A value that cannot be encoded as JSON."""
 
 
-def opening_client(*versions: str, **options: Any) -> tuple[Talk, Message]:
+def opening_client(*versions: str, **options: Any) -> tuple[ConnectionHarness, Message]:
     """Return a client that opened its connection at time 100, and its first request."""
-    talk = Talk(Connection(CLIENT, client_config(*versions, **options)))
-    talk.now = 100.0
-    talk.conn.open(talk.now)
-    return talk, single(talk.take_sent())
+    harness = ConnectionHarness(Connection(CLIENT, client_config(*versions, **options)))
+    harness.now = 100.0
+    harness.conn.open(harness.now)
+    return harness, single(harness.take_sent())
 
 
-def initialize_response(talk: Talk, version: str) -> Message:
+def initialize_response(harness: ConnectionHarness, version: str) -> Message:
     """Return the response to the `initialize` that the client has just sent."""
-    request = single(talk.take_sent())
+    request = single(harness.take_sent())
     assert request["method"] == "initialize"
     value = {
         "protocolVersion": version,
@@ -68,7 +68,7 @@ def initialize_response(talk: Talk, version: str) -> Message:
     return result(request["id"], value)
 
 
-def keep_alive_connection(role: Role, version: str) -> Talk:
+def keep_alive_connection(role: Role, version: str) -> ConnectionHarness:
     """Return an open connection that sends a ping after 10 seconds without input."""
     config = (
         server_config(keep_alive=10.0)
@@ -83,10 +83,10 @@ def listen_request(id: Any, **changes: Any) -> Message:
     return stateless_request(id, "subscriptions/listen", {"notifications": changes})
 
 
-def subscribed_server(id: Any = 1, **limits: Any) -> Talk:
+def subscribed_server(id: Any = 1, **limits: Any) -> ConnectionHarness:
     """Return a server whose client is subscribed to the list of tools and to one resource."""
-    talk = server(E, **limits)
-    answer = talk.response_to(
+    harness = server(E, **limits)
+    answer = harness.response_to(
         listen_request(id, toolsListChanged=True, resourceSubscriptions=["x:1"])
     )
     accepted = {"toolsListChanged": True, "resourceSubscriptions": ["x:1"]}
@@ -94,27 +94,27 @@ def subscribed_server(id: Any = 1, **limits: Any) -> Talk:
         "notifications/subscriptions/acknowledged",
         {"notifications": accepted, "_meta": {SUBSCRIPTION_ID: id}},
     )
-    return talk
+    return harness
 
 
-def sent_changes(talk: Talk) -> list[tuple[str, Any]]:
+def sent_changes(harness: ConnectionHarness) -> list[tuple[str, Any]]:
     """Return the method, and the URI or else `_meta`, of each notification that was sent."""
     return [
         (
             message["method"],
             message.get("params", {}).get("uri", message.get("params", {}).get("_meta")),
         )
-        for message in talk.take_sent()
+        for message in harness.take_sent()
     ]
 
 
-def sent_levels(talk: Talk) -> list[Any]:
+def sent_levels(harness: ConnectionHarness) -> list[Any]:
     """Return the levels of the log messages that were sent."""
-    return [message["params"]["level"] for message in talk.take_sent()]
+    return [message["params"]["level"] for message in harness.take_sent()]
 
 
-def log_at_all_levels(talk: Talk, related: Any = None) -> list[Any]:
+def log_at_all_levels(harness: ConnectionHarness, related: Any = None) -> list[Any]:
     """Send a log message at each level. Return the levels of those that were sent."""
     for level in t.LOGGING_LEVELS:
-        talk.conn.send_log(level, "x", related=related)
-    return sent_levels(talk)
+        harness.conn.send_log(level, "x", related=related)
+    return sent_levels(harness)

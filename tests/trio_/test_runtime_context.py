@@ -37,17 +37,17 @@ async def test_context_progress_arrives_in_order_before_the_result(
         """Take steps."""
         await context.progress(1, 4, "one")
         await context.progress(2.5, 4)
-        await context.progress(2.5, 4, "not further, so not told")
-        await context.progress(1, 4, "back, so not told either")
+        await context.progress(2.5, 4, "not further, so not sent")
+        await context.progress(1, 4, "back, so not sent either")
         context.progress_nowait(4)
         return "there"
 
     async with served(server, version) as wire:
-        await wire.tell(wire.calling(1, "steps", progressToken=token))
-        assert progress_of(await wire.hear()) == (token, 1, 4, "one")
-        assert progress_of(await wire.hear()) == (token, 2.5, 4, None)
-        assert progress_of(await wire.hear()) == (token, 4, None, None)
-        assert text_of(await wire.hear()) == "there"
+        await wire.send(wire.calling(1, "steps", progressToken=token))
+        assert progress_of(await wire.receive()) == (token, 1, 4, "one")
+        assert progress_of(await wire.receive()) == (token, 2.5, 4, None)
+        assert progress_of(await wire.receive()) == (token, 4, None, None)
+        assert text_of(await wire.receive()) == "there"
 
 
 @pytest.mark.requirement("PROG-3")
@@ -60,9 +60,9 @@ async def test_context_progress_without_token_is_not_sent(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["def", "async def", "thread"])
 async def test_context_progress_works_in_each_kind_of_handler(kind: str) -> None:
     async with served(counting(kind)) as wire:
-        await wire.tell(wire.calling(1, "count", {"to": 3}, progressToken="t"))
-        assert [progress_of(await wire.hear())[1] for _ in range(3)] == [1, 2, 3]
-        assert text_of(await wire.hear()) == "3"
+        await wire.send(wire.calling(1, "count", {"to": 3}, progressToken="t"))
+        assert [progress_of(await wire.receive())[1] for _ in range(3)] == [1, 2, 3]
+        assert text_of(await wire.receive()) == "3"
 
 
 def counting(kind: str) -> Server:
@@ -99,33 +99,33 @@ async def test_context_progress_after_the_result_is_dropped(version: str) -> Non
         return ""
 
     async with served(server, version) as wire:
-        await wire.tell(wire.calling(1, "keep", progressToken=1))
-        assert "result" in await wire.hear()
+        await wire.send(wire.calling(1, "keep", progressToken=1))
+        assert "result" in await wire.receive()
         await kept[0].progress(1)
         kept[0].progress_nowait(2)
-        assert await wire.hears_nothing()
+        assert await wire.is_silent()
         assert await wire.is_alive()
 
 
 async def test_context_progress_waits_for_a_slow_reader() -> None:
     server = Server("chatty")
-    told = 0
+    sent = 0
 
     @server.tool
     async def chat(context: Context) -> str:
         """Send many progress notifications."""
-        nonlocal told
-        for told in range(1, 101):
-            await context.progress(told, message="x" * 20_000)
+        nonlocal sent
+        for sent in range(1, 101):
+            await context.progress(sent, message="x" * 20_000)
         return "done"
 
     async with served(server) as wire:
-        await wire.tell(wire.calling(1, "chat", progressToken=1))
+        await wire.send(wire.calling(1, "chat", progressToken=1))
         await trio.testing.wait_all_tasks_blocked()
-        assert told < 20  # 64 KiB in the pipe, as much in the queue, and one write
-        heard = [progress_of(await wire.hear())[1] for _ in range(100)]
-        assert heard == list(range(1, 101))
-        assert text_of(await wire.hear()) == "done"
+        assert sent < 20  # 64 KiB in the pipe, as much in the queue, and one write
+        received = [progress_of(await wire.receive())[1] for _ in range(100)]
+        assert received == list(range(1, 101))
+        assert text_of(await wire.receive()) == "done"
 
 
 async def test_context_progress_in_a_thread_raises() -> None:
@@ -164,8 +164,8 @@ async def test_context_attributes_describe_the_request(version: str, thread: boo
         meta: dict[str, Any] = {"com.example/mine": [1]}
         if version == E:
             meta[META_CLIENT] = {"name": "client", "version": "1"}
-        await wire.tell(wire.calling("an id", "facts", **meta))
-        assert (await wire.hear())["result"]["structuredContent"] == {
+        await wire.send(wire.calling("an id", "facts", **meta))
+        assert (await wire.receive())["result"]["structuredContent"] == {
             "shown": "<Context tools/call id='an id'>",
             "id": "an id",
             "revision": version,
@@ -187,32 +187,32 @@ async def test_context_progress_nowait_to_an_unread_stream_is_dropped() -> None:
         return "done"
 
     async with served(server) as wire:
-        await wire.tell(wire.calling(1, "flood", progressToken=1))
+        await wire.send(wire.calling(1, "flood", progressToken=1))
         await trio.testing.wait_all_tasks_blocked()
-        told = 0
-        while "result" not in (message := await wire.hear()):
+        sent = 0
+        while "result" not in (message := await wire.receive()):
             assert message["method"] == "notifications/progress"
-            told += 1
-        assert 0 < told < 200
+            sent += 1
+        assert 0 < sent < 200
 
 
 async def test_context_progress_in_a_thread_waits_for_a_slow_reader() -> None:
     server = Server("flood")
-    said = 0
+    sent = 0
 
     @server.tool(thread=True)
     def flood(context: Context) -> str:
         """Send many progress notifications from a thread."""
-        nonlocal said
+        nonlocal sent
         for step in range(2_000):
             context.progress_nowait(step, message="x" * 1000)
-            said += 1
+            sent += 1
         return "done"
 
     async with served(server) as wire:
-        await wire.tell(wire.calling(1, "flood", progressToken=1))
-        await wire.hear()
-        assert said < 500
-        while "result" not in await wire.hear():
+        await wire.send(wire.calling(1, "flood", progressToken=1))
+        await wire.receive()
+        assert sent < 500
+        while "result" not in await wire.receive():
             pass
-        assert said == 2_000
+        assert sent == 2_000

@@ -31,7 +31,7 @@ every_revision = pytest.mark.parametrize("version", VERSIONS)
 both_eras = pytest.mark.parametrize("version", ERAS)
 
 
-class Telling:
+class ServerSubscription:
     """The server's side of one subscription."""
 
     def __init__(self, peer: ScriptedPeer) -> None:
@@ -40,17 +40,17 @@ class Telling:
 
     async def opens(self, **answer: Any) -> None:
         """Acknowledge it with `answer`, or with everything that was requested."""
-        asked = await self.peer.receive()
+        request = await self.peer.receive()
         if self.peer.version == E:
-            assert asked["method"] == "subscriptions/listen"
-            self.id = asked["id"]
-            honoured = answer or asked["params"]["notifications"]
-            await self.tell("subscriptions/acknowledged", notifications=honoured)
+            assert request["method"] == "subscriptions/listen"
+            self.id = request["id"]
+            honoured = answer or request["params"]["notifications"]
+            await self.notify("subscriptions/acknowledged", notifications=honoured)
         else:
-            assert asked["method"] == "resources/subscribe"
-            await self.peer.answer(asked)
+            assert request["method"] == "resources/subscribe"
+            await self.peer.answer(request)
 
-    async def tell(self, what: str, **params: Any) -> None:
+    async def notify(self, what: str, **params: Any) -> None:
         meta = {} if self.id is None else {"_meta": {ID: self.id}}
         await self.peer.notify(f"notifications/{what}", params | meta)
 
@@ -59,7 +59,7 @@ class Listener:
     """A subscription in a task of its own, with the changes that it yielded."""
 
     def __init__(self, client: Client, nursery: trio.Nursery, **wishes: Any) -> None:
-        self.heard: list[Change] = []
+        self.received: list[Change] = []
         self.error: BaseException | None = None
         self.changes: Changes | None = None
         self.begun, self.ended = trio.Event(), trio.Event()
@@ -72,7 +72,7 @@ class Listener:
                 async with client.listen(**wishes) as self.changes:
                     self.begun.set()
                     async for change in self.changes:
-                        self.heard.append(change)
+                        self.received.append(change)
         except Exception as exc:  # noqa: BLE001 - the test examines it
             self.error = exc
         self.ended.set()
@@ -80,34 +80,34 @@ class Listener:
 
 async def listening(
     client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **wishes: Any
-) -> tuple[Listener, Telling]:
+) -> tuple[Listener, ServerSubscription]:
     listener = Listener(client, nursery, **(wishes or {"tools": True, "uris": ["x:1"]}))
-    telling = Telling(peer)
-    await telling.opens()
+    server = ServerSubscription(peer)
+    await server.opens()
     await listener.begun.wait()
-    return listener, telling
+    return listener, server
 
 
 @pytest.mark.requirement("SUB-1", "SUB-5", "SUB-6", "SUB-11")
 @both_eras
 async def test_subscription_yields_changes(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
-        listener, telling = await listening(client, peer, nursery)
+        listener, server = await listening(client, peer, nursery)
         assert listener.changes is not None
         assert listener.changes.honoured == (TOOLS, ONE)
-        await telling.tell("tools/list_changed")
+        await server.notify("tools/list_changed")
         await trio.testing.wait_all_tasks_blocked()
-        await telling.tell("prompts/list_changed")  # it is not in the subscription
-        await telling.tell("resources/updated", uri="x:1")
+        await server.notify("prompts/list_changed")  # it is not in the subscription
+        await server.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
-        assert listener.heard == [TOOLS, ONE]
+        assert listener.received == [TOOLS, ONE]
         listener.scope.cancel()
         await listener.ended.wait()
         if version == E:
-            await peer.expect("notifications/cancelled", {"requestId": telling.id})
+            await peer.expect("notifications/cancelled", {"requestId": server.id})
         else:
             await peer.answer(await peer.expect("resources/unsubscribe", {"uri": "x:1"}))
-        await telling.tell("tools/list_changed")
+        await server.notify("tools/list_changed")
         await peer.expect_silence()
         assert "0 calls" in repr(client)
 
@@ -116,7 +116,7 @@ async def test_subscription_yields_changes(version: str, nursery: trio.Nursery) 
 async def test_subscription_honoured_in_part(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener = Listener(client, nursery, tools=True, prompts=True, resources=["x:1"])
-        await Telling(peer).opens(toolsListChanged=True)
+        await ServerSubscription(peer).opens(toolsListChanged=True)
         await listener.begun.wait()
         assert listener.changes is not None
         assert listener.changes.honoured == (TOOLS,)
@@ -128,19 +128,19 @@ async def test_subscription_merges_changes_for_a_slow_reader(
     version: str, nursery: trio.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
-        telling = Telling(peer)
-        nursery.start_soon(telling.opens)
+        server = ServerSubscription(peer)
+        nursery.start_soon(server.opens)
         async with client.listen(tools=True, resources=["x:1"]) as changes:
             for _ in range(1000):
-                await telling.tell("tools/list_changed")
-                await telling.tell("resources/updated", uri="x:1")
+                await server.notify("tools/list_changed")
+                await server.notify("resources/updated", uri="x:1")
             await trio.testing.wait_all_tasks_blocked()
             assert repr(changes).endswith("2 changed>>")
             assert [await anext(changes), await anext(changes)] == [TOOLS, ONE]
             with trio.move_on_after(0) as impatience:
                 await anext(changes)
             assert impatience.cancelled_caught
-            await telling.tell("tools/list_changed")
+            await server.notify("tools/list_changed")
             assert await anext(changes) == TOOLS
         if version == D:
             await peer.answer(await peer.expect("resources/unsubscribe"))
@@ -149,12 +149,12 @@ async def test_subscription_merges_changes_for_a_slow_reader(
 @both_eras
 async def test_subscription_next_is_a_checkpoint(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer):
-        telling = Telling(peer)
-        nursery.start_soon(telling.opens)
+        server = ServerSubscription(peer)
+        nursery.start_soon(server.opens)
         with trio.testing.assert_checkpoints():
             block = client.listen(uris=["x:1"])
             changes = await block.__aenter__()
-        await telling.tell("resources/updated", uri="x:1")
+        await server.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -170,13 +170,13 @@ async def test_subscription_next_is_a_checkpoint(version: str, nursery: trio.Nur
 @both_eras
 async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery) -> None:
     async with play_server(version) as (client, peer), AsyncExitStack() as blocks:
-        telling = [Telling(peer), Telling(peer)]
-        nursery.start_soon(telling[0].opens)
+        server = [ServerSubscription(peer), ServerSubscription(peer)]
+        nursery.start_soon(server[0].opens)
         first = await blocks.enter_async_context(client.listen(uris=["x:1"]))
-        nursery.start_soon(telling[1].opens)
+        nursery.start_soon(server[1].opens)
         second = await blocks.enter_async_context(client.listen(tools=True, uris=["x:2"]))
-        await telling[0].tell("resources/updated", uri="x:1")
-        await telling[1].tell("tools/list_changed")
+        await server[0].notify("resources/updated", uri="x:1")
+        await server[1].notify("tools/list_changed")
         assert await anext(first) == ONE
         assert await anext(second) == TOOLS
 
@@ -187,23 +187,23 @@ async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery)
 @pytest.mark.requirement("SUB-8")
 async def test_subscription_ended_by_the_server_ends_the_loop(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
-        listener, telling = await listening(client, peer, nursery)
-        await telling.tell("tools/list_changed")
-        await peer.answer({"id": telling.id}, {"_meta": {ID: telling.id}})
+        listener, server = await listening(client, peer, nursery)
+        await server.notify("tools/list_changed")
+        await peer.answer({"id": server.id}, {"_meta": {ID: server.id}})
         await listener.ended.wait()
-        assert (listener.error, listener.heard) == (None, [TOOLS])
+        assert (listener.error, listener.received) == (None, [TOOLS])
         await peer.expect_silence()
 
 
 @pytest.mark.requirement("DEC-1")
 async def test_subscription_cancelled_or_rejected_by_the_server(nursery: trio.Nursery) -> None:
     async with play_server(E) as (client, peer):
-        listener, telling = await listening(client, peer, nursery)
-        await peer.notify("notifications/cancelled", {"requestId": telling.id})
+        listener, server = await listening(client, peer, nursery)
+        await peer.notify("notifications/cancelled", {"requestId": server.id})
         await listener.ended.wait()
         assert listener.error is None
-        other, telling = await listening(client, peer, nursery)
-        await peer.send_error({"id": telling.id}, -32000, "too busy")
+        other, server = await listening(client, peer, nursery)
+        await peer.send_error({"id": server.id}, -32000, "too busy")
         await other.ended.wait()
         assert isinstance(other.error, PeerError)
 
@@ -216,14 +216,14 @@ async def test_subscription_of_a_lost_connection_raises(
 ) -> None:
     async with play_server(version) as (client, peer):
         one, _ = await listening(client, peer, nursery, uris=["x:0"])
-        other, telling = await listening(client, peer, nursery, uris=["x:1"])
-        await telling.tell("resources/updated", uri="x:1")
+        other, server = await listening(client, peer, nursery, uris=["x:1"])
+        await server.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
         await (client.aclose() if how == "closed" else peer.aclose())
         for listener in one, other:
             await listener.ended.wait()
             assert isinstance(listener.error, ConnectionLost)
-        assert (one.heard, other.heard) == ([], [ONE])
+        assert (one.received, other.received) == ([], [ONE])
         with pytest.raises(ConnectionLost):
             async with client.listen(tools=True):
                 pass
@@ -244,11 +244,11 @@ async def test_subscription_without_response_times_out(
             with pytest.raises(CallTimeout, match=f"no answer to listen within {seconds:g} s"):
                 async with block:
                     pass
-            asked = await peer.receive()
+            request = await peer.receive()
             if version == E:
-                await peer.expect("notifications/cancelled", {"requestId": asked["id"]})
+                await peer.expect("notifications/cancelled", {"requestId": request["id"]})
             else:
-                await peer.answer(asked)
+                await peer.answer(request)
                 await peer.answer(await peer.expect("resources/unsubscribe"))
         assert trio.current_time() == start + 65
 
@@ -258,11 +258,11 @@ async def test_subscription_block_has_no_timeout(
     version: str, autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
-        listener, telling = await listening(client, peer, nursery)
+        listener, server = await listening(client, peer, nursery)
         await trio.sleep(80_000)
-        await telling.tell("resources/updated", uri="x:1")
+        await server.notify("resources/updated", uri="x:1")
         await trio.testing.wait_all_tasks_blocked()
-        assert listener.heard == [ONE]
+        assert listener.received == [ONE]
         listener.scope.cancel()
 
 
@@ -271,7 +271,7 @@ async def test_subscription_block_exception_is_not_wrapped(
     version: str, nursery: trio.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
-        nursery.start_soon(Telling(peer).opens)
+        nursery.start_soon(ServerSubscription(peer).opens)
         with pytest.raises(ZeroDivisionError):
             async with client.listen(uris=["x:1"]):
                 raise ZeroDivisionError
@@ -291,7 +291,7 @@ async def test_subscription_to_a_server_without_changes_raises(version: str) -> 
 
 
 @every_revision
-async def test_subscription_between_our_server_and_client(version: str) -> None:
+async def test_subscription_of_our_server_gets_changes(version: str) -> None:
     server = Server("changing")
 
     @server.tool

@@ -27,8 +27,8 @@ from mcp_asyncio_shim import connect
 from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerError
 from mcp_core.registry import Context, Server
 from mcp_core.types import ElicitParams, TextContent
-from tests.asyncio_shim.everything import everything
 from tests.asyncio_shim.loop import run
+from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, D, E
 from tests.interop.http_servers import Servers
 
@@ -63,12 +63,12 @@ class Who(Struct):
 class Played:
     """A server in the stateless revision, of which the test plays how tool calls are answered.
 
-    `heard` are the methods that were asked for, each with the number of the connection.
+    `requests` are the methods of the requests, each with the number of the connection.
     """
 
     def __init__(self, play: Play) -> None:
         self.play = play
-        self.heard: list[tuple[int, str]] = []
+        self.requests: list[tuple[int, str]] = []
         self.opened = 0
         self.gone = asyncio.Event()
 
@@ -84,7 +84,7 @@ class Played:
                     body += event.data
                 elif isinstance(event, h11.EndOfMessage):
                     message, body = json.loads(body), b""
-                    self.heard.append((number, message["method"]))
+                    self.requests.append((number, message["method"]))
                     play = discovered if message["method"] == "server/discover" else self.play
                     await play(self, message, writer)
                     http = h11.Connection(h11.SERVER)
@@ -114,7 +114,7 @@ async def done(server: Played, message: Any, writer: asyncio.StreamWriter) -> No
 
 
 @asynccontextmanager
-async def talking(play: Play, **options: Any) -> AsyncIterator[tuple[Client, Played]]:
+async def connected(play: Play, **options: Any) -> AsyncIterator[tuple[Client, Played]]:
     played = Played(play)
     async with await asyncio.start_server(played.serve, "127.0.0.1", 0) as listener:
         port = listener.sockets[0].getsockname()[1]
@@ -125,10 +125,10 @@ async def talking(play: Play, **options: Any) -> AsyncIterator[tuple[Client, Pla
 
 def test_calls_in_sequence_use_one_connection() -> None:
     async def main() -> None:
-        async with talking(done) as (client, played):
+        async with connected(done) as (client, played):
             for _ in range(3):
                 assert (await client.call_tool("t")).content == []
-            assert played.heard == [(1, "server/discover"), *[(1, "tools/call")] * 3]
+            assert played.requests == [(1, "server/discover"), *[(1, "tools/call")] * 3]
             await asyncio.gather(client.call_tool("t"), client.call_tool("t"))
             assert played.opened == 2
 
@@ -144,7 +144,7 @@ def test_response_cut_off_ends_only_its_call(length: int) -> None:
             writer.close()
 
     async def main() -> None:
-        async with talking(cut) as (client, _):
+        async with connected(cut) as (client, _):
             with pytest.raises(
                 ConnectionLost,
                 match=r"tools/call: the server's answer is no HTTP/1.1, or breaks off",
@@ -157,15 +157,15 @@ def test_response_cut_off_ends_only_its_call(length: int) -> None:
 
 def test_response_without_length_ends_with_connection() -> None:
     async def last(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        said = answer(message["id"], DONE).replace(b"content-length", b"x-length")
-        writer.write(said.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        response = answer(message["id"], DONE).replace(b"content-length", b"x-length")
+        writer.write(response.replace(b"HTTP/1.1", b"HTTP/1.0"))
         writer.close()
 
     async def main() -> None:
-        async with talking(last) as (client, played):
+        async with connected(last) as (client, played):
             await client.call_tool("t")
             await client.call_tool("t")
-            assert [number for number, _ in played.heard] == [1, 1, 2]
+            assert [number for number, _ in played.requests] == [1, 1, 2]
 
     run(main())
 
@@ -183,11 +183,11 @@ def test_connection_with_unexpected_input_is_not_reused(more: bytes) -> None:
         writer.write(more) if more else writer.close()
 
     async def main() -> None:
-        async with talking(once) as (client, played):
+        async with connected(once) as (client, played):
             for _ in range(3):
                 await client.call_tool("t")
                 await asyncio.sleep(0.06)
-            assert [number for number, _ in played.heard] == [1, 1, 2, 3]
+            assert [number for number, _ in played.requests] == [1, 1, 2, 3]
 
     run(main())
 
@@ -205,7 +205,7 @@ def test_connection_reset_is_not_reused(when: float, caplog: pytest.LogCaptureFi
         writer.transport.abort()
 
     async def main() -> None:
-        async with talking(reset) as (client, played):
+        async with connected(reset) as (client, played):
             for _ in range(2):
                 if when:
                     await client.call_tool("t")
@@ -213,7 +213,7 @@ def test_connection_reset_is_not_reused(when: float, caplog: pytest.LogCaptureFi
                 else:
                     with pytest.raises(ConnectionLost, match="breaks off"):
                         await client.call_tool("t")
-            assert [number for number, _ in played.heard] == [1, 1, 2]
+            assert [number for number, _ in played.requests] == [1, 1, 2]
 
     run(main())
     assert caplog.records == []
@@ -224,7 +224,7 @@ def test_server_without_http_raises() -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
 
     async def main() -> None:
-        async with talking(nonsense) as (client, _):
+        async with connected(nonsense) as (client, _):
             with pytest.raises(ConnectionLost, match=r"no HTTP/1\.1"):
                 await client.call_tool("t")
 
@@ -237,7 +237,7 @@ def test_call_timed_out_closes_connection() -> None:
             await done(server, message, writer)
 
     async def main() -> None:
-        async with talking(hang) as (client, played):
+        async with connected(hang) as (client, played):
             for give_up in (asyncio.timeout(0.02), asyncio.timeout(5)):
                 played.gone.clear()
                 with pytest.raises(TimeoutError):
@@ -245,7 +245,7 @@ def test_call_timed_out_closes_connection() -> None:
                         await client.call_tool("ill", timeout=0.05)
                 await played.gone.wait()
             assert (await client.call_tool("well")).content == []
-            assert [number for number, _ in played.heard] == [1, 1, 2, 3]
+            assert [number for number, _ in played.requests] == [1, 1, 2, 3]
 
     run(main())
 
@@ -257,7 +257,7 @@ def test_aclose_ends_http_calls() -> None:
         under_way.release()
 
     async def main() -> None:
-        async with talking(hang) as (client, _):
+        async with connected(hang) as (client, _):
             calls = [asyncio.create_task(client.call_tool("t")) for _ in range(3)]
             for _ in calls:
                 await under_way.acquire()
@@ -278,7 +278,7 @@ def test_megabyte_over_http_passes_both_ways() -> None:
 
     async def main() -> None:
         words = "x" * 1_000_000
-        async with talking(echo) as (client, played):
+        async with connected(echo) as (client, played):
             for _ in range(2):
                 assert (await client.call_tool("t", {"words": words})).text == words
             assert played.opened == 1
@@ -290,7 +290,7 @@ def test_idle_connections_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_core.http.client._pool._IDLE_SECONDS", 0.05)
 
     async def main() -> None:
-        async with talking(done) as (client, played):
+        async with connected(done) as (client, played):
             await asyncio.gather(client.call_tool("t"), client.call_tool("t"))
             await played.gone.wait()
             await asyncio.sleep(0.1)
@@ -370,17 +370,19 @@ def servers() -> Iterator[Servers]:
 @pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 @pytest.mark.parametrize("mode", MODES)
-def test_sdk_server_over_http(servers: Servers, mode: str, version: str) -> None:
+def test_sdk_server_over_http_is_used_in_every_mode(
+    servers: Servers, mode: str, version: str
+) -> None:
     async def main() -> None:
         url = servers.url("sdk_server", mode)
         async with connect(url, versions=[version], headers={"x-mine": "1"}) as client:
             assert client.peer.dialect.version == version
-            told: list[float] = []
+            received: list[float] = []
             counted = await client.call_tool(
-                "count", {"to": 3}, progress=lambda step, *_: told.append(step)
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
             )
             assert counted.content == [TextContent("3")]
-            assert told == ([] if mode == "json" else [1, 2, 3])
+            assert received == ([] if mode == "json" else [1, 2, 3])
             with pytest.raises(CallTimeout):
                 await client.call_tool("wait", timeout=0.1)
             if mode != "json":  # then it does not check whether the client is still connected
@@ -419,20 +421,21 @@ def on_trio(server: Server | None = None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_trio_server_over_http(version: str) -> None:
+def test_trio_server_over_http_is_used_in_each_revision(version: str) -> None:
     async def main(url: str) -> None:
         async with connect(url, versions=[version]) as client:
             assert client.peer.dialect.version == version
             assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]
-            told: list[float] = []
-            await client.call_tool("count", {"to": 3}, progress=lambda step, *_: told.append(step))
-            assert told == [1, 2, 3]
+            received: list[float] = []
+            await client.call_tool(
+                "count", {"to": 3}, progress=lambda step, *_: received.append(step)
+            )
+            assert received == [1, 2, 3]
             with pytest.raises(PeerError, match="not today"):
                 await client.call_tool("fail", {"how": "error"})
-            assert (await client.read_resource("memo://may-1/notes")).contents[
-                0
-            ].text == "Notes of may-1."
-            assert len(await client.list_tools()) == 7
+            [contents] = (await client.read_resource("book://austen/emma")).contents
+            assert contents.text == "emma, by austen."
+            assert len(await client.list_tools()) > 40
 
     with on_trio() as url:
         asyncio.run(main(url))
@@ -454,16 +457,16 @@ def test_trio_server_asks_for_input_and_sends_changes(scheme: str, version: str)
         server.changed(tools=True)
 
     def answer(params: ElicitParams) -> dict[str, str]:
-        asked.append(params.message)
+        messages.append(params.message)
         return {"name": "Ada"}
 
-    asked: list[str] = []
+    messages: list[str] = []
 
     async def main(url: str) -> None:
         there = url.replace("http", scheme)
         async with connect(there, versions=[version], on_elicit=answer) as client:
             assert (await client.call_tool("ask")).text == "accept"
-            assert asked == ["Who?"]
+            assert messages == ["Who?"]
             async with client.listen(tools=True) as changes:
                 await client.call_tool("change")
                 assert await anext(changes) == Change("tools")
