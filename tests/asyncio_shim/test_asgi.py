@@ -30,8 +30,11 @@ def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
 
 
 @pytest.mark.parametrize("cancellations", [1, 2, 3])
-def test_asgi_lifespan_cancelled_again_still_ends_everything(cancellations: int) -> None:
+def test_asgi_lifespan_cancelled_again_still_ends_everything(
+    cancellations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An impatient host cancels again and again: no handler, session or timer may be left."""
+    monkeypatch.setattr("mcp_asyncio_shim._asgi.SHUTDOWN_GRACE", 0.2)
 
     async def main() -> None:
         lived = Lived()

@@ -1174,8 +1174,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHL-21", "AU-6"),
         "mcp_core/http/server/_endpoint.py",
-        "        id = self._entropy(16).hex().encode()",
-        "        id = b'%032x' % (len(self.sessions) + 1)",
+        "        name = self._entropy(16).hex().encode()",
+        "        name = b'%032x' % (len(self.sessions) + 1)",
     ),
     Mutation(
         ("SHL-33",), "mcp_core/http/client/_streamable.py", 'rb"[!-~]{1,1024}"', 'rb"[ -~]{1,1024}"'

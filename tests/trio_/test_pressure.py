@@ -70,7 +70,7 @@ def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
 
 # -- A client that does not read -----------------------------------------------------------------
 
-MANY: Final = 10_000
+MANY: Final = 3_000
 
 
 class LoudServer:
@@ -104,7 +104,7 @@ class LoudServer:
 
 @pytest.mark.requirement("PROG-10", "LOG-12")
 @pytest.mark.parametrize(("tool", "version"), [("progress", D), ("log", E)])
-async def test_pressure_10_000_messages_to_an_unread_client(tool: str, version: str) -> None:
+async def test_pressure_many_messages_to_an_unread_client(tool: str, version: str) -> None:
     chatter = LoudServer()
     meta: dict[str, Any] = {"progressToken": 1}
     if tool == "log" and version == E:
