@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tests.core.helpers import Message
 
 __all__ = [
+    "SEEDS_AND_STRIDES",
     "TOOLS",
     "End",
     "Scenario",
@@ -410,11 +411,16 @@ def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -
     return counting.steps
 
 
-def play_at_every_step(scenario: Scenario, seed: int, *, alone: bool = True) -> None:
-    """Play it to its end, and then once for each step."""
+# The default run cancels at every third step, `-m slow` at each of them.
+SEEDS_AND_STRIDES: Final = [(0, 3), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (0, 1))]
+
+
+def play_at_every_step(
+    scenario: Scenario, seed: int, *, stride: int = 1, alone: bool = True
+) -> None:
+    """Play it to its end, and then once for each step, or for each `stride`-th one."""
     assert play(scenario, None, seed, alone=alone) > 1
     at = 1
-    while (
-        play(scenario, at, seed, alone=alone) >= at
-    ):  # threads and processes do not always take the same number of steps
-        at += 1
+    # Threads and processes do not always take the same number of steps.
+    while play(scenario, at, seed, alone=alone) >= at:
+        at += stride

@@ -20,7 +20,15 @@ from mcp_core import CallTimeout, ConnectionLost
 from mcp_core.registry import CacheHint
 from mcp_trio import Grace, connect, connect_stdio, connect_stream, serve_stream
 from tests.core.helpers import VERSIONS, C, D, E, error
-from tests.trio_.cancelling import TOOLS, World, lifespan, made, play_at_every_step, roots
+from tests.trio_.cancelling import (
+    SEEDS_AND_STRIDES,
+    TOOLS,
+    World,
+    lifespan,
+    made,
+    play_at_every_step,
+    roots,
+)
 from tests.trio_.test_client import open_as_server
 from tests.trio_.wire import Wire
 
@@ -266,13 +274,15 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "stride"), SEEDS_AND_STRIDES)
 @pytest.mark.parametrize(
     "scenario",
     [pytest.param(scenario, id=name) for name, scenario in SCENARIOS.items()],
 )
-def test_client_cancelled_at_every_step_leaves_no_trace(scenario: Scenario, seed: int) -> None:
-    play_at_every_step(scenario, seed)
+def test_client_cancelled_at_every_step_leaves_no_trace(
+    scenario: Scenario, seed: int, stride: int
+) -> None:
+    play_at_every_step(scenario, seed, stride=stride)
 
 
 # -- A real child --------------------------------------------------------------------------------

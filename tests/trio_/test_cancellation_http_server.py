@@ -12,7 +12,7 @@ import trio
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse
 from mcp_trio.http_server._serve import serve_http_listeners
 from tests.core.helpers import D, E
-from tests.trio_.cancelling import World, lifespan, make, play_at_every_step
+from tests.trio_.cancelling import SEEDS_AND_STRIDES, World, lifespan, make, play_at_every_step
 from tests.trio_.h11_wire import get
 from tests.trio_.http_session import HttpSession, MemoryListener, events_in
 from tests.trio_.wire import text_of
@@ -198,7 +198,9 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "stride"), SEEDS_AND_STRIDES)
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_http_server_cancelled_at_every_step_leaves_no_trace(scenario: Scenario, seed: int) -> None:
-    play_at_every_step(scenario, seed)
+def test_http_server_cancelled_at_every_step_leaves_no_trace(
+    scenario: Scenario, seed: int, stride: int
+) -> None:
+    play_at_every_step(scenario, seed, stride=stride)

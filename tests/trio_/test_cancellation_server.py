@@ -14,6 +14,7 @@ from mcp_core.registry import Context
 from mcp_trio import serve_listeners, serve_stream
 from tests.core.helpers import D, E, cancelled, result
 from tests.trio_.cancelling import (
+    SEEDS_AND_STRIDES,
     TOOLS,
     End,
     World,
@@ -398,10 +399,12 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "stride"), SEEDS_AND_STRIDES)
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_server_cancelled_at_every_step_leaves_no_trace(scenario: Scenario, seed: int) -> None:
-    play_at_every_step(scenario, seed)
+def test_server_cancelled_at_every_step_leaves_no_trace(
+    scenario: Scenario, seed: int, stride: int
+) -> None:
+    play_at_every_step(scenario, seed, stride=stride)
 
 
 def test_server_with_a_thread_cancelled_at_every_step() -> None:
