@@ -84,8 +84,15 @@ def main() -> None:
             mcp_trio.run(server)
         case ["http", "--port", port, "--mode", mode] if mode in MODES:
             sessions, reply = MODES[mode]
+            from mcp_core.http import HttpLimits  # not timed in a server on a pipe
+
             serve = partial(
-                mcp_trio.serve_http, server, port=int(port), sessions=sessions, reply=reply
+                mcp_trio.serve_http,
+                server,
+                port=int(port),
+                sessions=sessions,
+                reply=reply,
+                limits=HttpLimits(client_share=1),  # all load comes from one address
             )
             trio.run(serve)
         case _:
