@@ -111,7 +111,8 @@ def test_pump_paused_follows_connection() -> None:
 def test_pump_write_blocked_above_high_water() -> None:
     pumped = opened()
     pumped.receive(call(1))
-    pumped.conn.send_result(1, {"x": "x" * (64 * 1024 - 40 - pumped.conn.queued())})
+    pumped.conn.send_result(1, {"x": "x" * (64 * 1024 - 400 - pumped.conn.queued())})
+    assert pumped.conn.queued() < 64 * 1024
     while pumped.conn.queued() < 64 * 1024:
         assert not pumped.pump.write_blocked
         pumped.receive(ping(1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
@@ -535,6 +536,8 @@ SCHEMAS: st.SearchStrategy[Any] = st.deferred(
 
 
 @for_all(SCHEMAS, st.lists(JSON, max_size=5))
+@example({"type": "string"}, [1, "a"])
+@example({"items": {"minimum": 2}}, [[1], [3]])
 def test_untrusted_schema_error_is_also_found_by_trusted_one(
     schema: Any, values: list[Any]
 ) -> None:

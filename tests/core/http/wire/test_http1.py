@@ -115,6 +115,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.lists(st.integers(0, 60)))
+@example([b"GET / HTTP/1.1", b"\r\n", b"Host: a", b"\r\n", b"\r\n"], [3, 20])
 @example([b"\r", b"\n"], [1])
 @example([b"a\n", b"\r", b"\n"], [2, 3])
 @example([b"a\n", b"\r", b"\r\n", b"\n"], [2, 3, 4, 5])

@@ -260,7 +260,7 @@ WORDS = st.lists(
 ).map(b"".join)
 
 
-@given(st.binary() | WORDS)
+@given(st.binary() | WORDS | WORDS.map(b"application/json;".__add__))
 def test_media_types_any_bytes_do_not_raise(value: bytes) -> None:
     if is_json(value):
         assert media_type(value) == JSON
