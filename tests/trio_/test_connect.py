@@ -121,7 +121,7 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
     server = Server("talkative", versions=ALL)
 
     @server.tool
-    async def talk(context: Context) -> str:
+    async def log_two_levels(context: Context) -> str:
         """Send log messages."""
         await context.log("debug", "small")
         await context.log("warning", {"large": True}, logger="l")
@@ -133,18 +133,18 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
         "versions": [version],
     }
     async with connect(server, **options) as client:
-        await client.call_tool("talk")
+        await client.call_tool("log_two_levels")
         assert logged == [("warning", {"large": True})]
         logged.clear()
         await client.set_log_level("debug")
-        await client.call_tool("talk")
+        await client.call_tool("log_two_levels")
         assert logged == [("debug", "small"), ("warning", {"large": True})]
         logged.clear()
         await client.set_log_level("error")
-        await client.call_tool("talk")
+        await client.call_tool("log_two_levels")
         assert logged == []
     async with connect(server, log_level="debug", **options) as client:
-        await client.call_tool("talk")
+        await client.call_tool("log_two_levels")
         assert [level for level, _ in logged] == ["debug", "warning"]
 
 

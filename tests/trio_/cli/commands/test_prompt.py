@@ -17,10 +17,10 @@ def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: st
     target = server("""
         from mcp_core.types import ImageContent, PromptMessage, TextContent
 
-        app = mcp_trio.Server("talk")
+        app = mcp_trio.Server("dialogue")
 
         @app.prompt
-        def talk(evil: str = "") -> list[PromptMessage]:
+        def dialogue(evil: str = "") -> list[PromptMessage]:
             return [
                 PromptMessage(role="user", content=TextContent(f"Hello,\\nyou{evil}.")),
                 PromptMessage(
@@ -28,10 +28,10 @@ def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: st
                 ),
             ]
     """)
-    assert output_of("prompt", "talk", "--revision", version, *target) == (
+    assert output_of("prompt", "dialogue", "--revision", version, *target) == (
         "user:\n  Hello,\n  you.\n\nassistant:\n  [image, image/png, 3 bytes; --json shows them]\n"
     )
-    shown = on_a_terminal("prompt", "talk", "evil=\x1b[2J", "--revision", version, *target)
+    shown = on_a_terminal("prompt", "dialogue", "evil=\x1b[2J", "--revision", version, *target)
     assert "^[1;36muser:^[0m\n  Hello,\n  you\\u001b[2J.\n" in shown
 
 
