@@ -424,14 +424,14 @@ def test_child_is_ended_with_all_that_it_started(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_stdio, "_GRACE", 0.6)
+    monkeypatch.setattr(_stdio, "_GRACE", 0.3)
 
     async def main() -> list[int]:
         async with connect([*python(STUBBORN), *words]) as client:
             pids = (await client.call_tool("pids")).structured_content
             assert isinstance(pids, list)
             before = time.monotonic()
-        assert graces * 0.6 <= time.monotonic() - before < graces * 0.6 + 2
+        assert graces * 0.3 <= time.monotonic() - before < graces * 0.3 + 2
         return pids
 
     for pid in run(main()):

@@ -375,12 +375,14 @@ def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
 
 
 @pytest.mark.requirement("RPC-17", "LIFE-17")
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "role"), SIDES)
-def test_stream_truncated_anywhere_never_raises(name: str, role: Role) -> None:
+def test_stream_truncated_anywhere_never_raises(name: str, role: Role, stride: int) -> None:
     """A truncated stream gives a prefix of the events and one end, and no exception."""
     received = stream(name, role).received
     events, _ = replayed_at_once(name, role)
-    for end in range(len(received) + 1):
+    newlines = {at + 1 for at, byte in enumerate(received) if byte == 0x0A}
+    for end in sorted({*range(0, len(received) + 1, stride), len(received), *newlines}):
         replay = Replay(stream(name, role)).receive(*[received[:end]] * (end > 0))
         assert replay.events == events[: len(replay.events)]
         *before, closed = replay.ends()

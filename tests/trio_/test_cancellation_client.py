@@ -320,6 +320,10 @@ async def a_child(world: World, of_the_probe: str) -> None:
             assert (await client.call_tool("hello")).text == "hello"
 
 
+@pytest.mark.parametrize(("seed", "stride"), SEEDS_AND_STRIDES)
 @pytest.mark.parametrize("of_the_probe", ["lives", "dies"])
-def test_client_of_a_child_process_cancelled_at_every_step(of_the_probe: str) -> None:
-    play_at_every_step(partial(a_child, of_the_probe=of_the_probe), 0, alone=False)
+def test_client_of_a_child_process_cancelled_at_every_step(
+    of_the_probe: str, seed: int, stride: int
+) -> None:
+    scenario = partial(a_child, of_the_probe=of_the_probe)
+    play_at_every_step(scenario, seed, stride=stride, alone=False)

@@ -224,7 +224,7 @@ async def test_fetch_silent_address_gets_a_share_of_the_time(
 
     here = trio.socket.getaddrinfo
     async with listening(serve) as port:
-        monkeypatch.setattr(_fetch, "_TIMEOUT", 1.2)
+        monkeypatch.setattr(_fetch, "_TIMEOUT", 0.6)
         monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
         monkeypatch.setattr(trio, "open_tcp_stream", connect_here)
         reply = await fetch(HttpRequest("GET", f"http://name.example:{port}/"), allow=anywhere)

@@ -400,8 +400,14 @@ def test_stdio_end_of_stdin_ends_without_a_signal() -> None:
         assert server.wait(20) == 0
 
 
-@pytest.mark.parametrize("stuck", ["time.sleep(60)", "while True: pass"])
-@pytest.mark.parametrize(("first", "second"), [("INT", "INT"), ("TERM", "INT"), ("INT", "TERM")])
+@pytest.mark.parametrize(
+    ("stuck", "first", "second"),
+    [
+        ("time.sleep(60)", "INT", "INT"),
+        ("while True: pass", "TERM", "INT"),
+        ("time.sleep(60)", "INT", "TERM"),
+    ],
+)
 def test_stdio_second_signal_kills_a_blocked_server(stuck: str, first: str, second: str) -> None:
     source = f"""
         import time
