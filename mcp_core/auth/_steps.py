@@ -150,5 +150,7 @@ class Save(RedactedStruct, frozen=True):
         )
 
 
+# What a flow needs next from its driver.
 Step: TypeAlias = Fetch | ListenForRedirect | Browse | Load | Save
+# A flow yields steps, gets the outcome of each, and returns a `T`.
 Flow: TypeAlias = Generator[Step, Any, T]

@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 Params: TypeAlias = Struct | Mapping[str, Any] | None
 
+# A call of a client: yields requests to send and waits, and returns a `T`.
 CallSteps: TypeAlias = Generator["tuple[str, Params] | CallWait", Any, T]
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]

@@ -230,6 +230,7 @@ class ConnectionClosed(Struct, gc=False):
     error: McpTrioError | None = None
 
 
+# What `Connection.next_event` returns.
 Event = (
     PeerReady
     | RequestReceived

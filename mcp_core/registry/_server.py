@@ -56,6 +56,7 @@ __all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 
 # The second argument of a middleware. Awaiting a call of it gives the result that will be sent.
 Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+# Runs around every handler: gets its context and `proceed`, and returns its result.
 Middleware: TypeAlias = Callable[[Context[Any], Proceed], Awaitable[Any]]
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -307,6 +307,7 @@ _SUBSTITUTES: Final[Mapping[type[Struct], Callable[[Any], t.TextContent]]] = {
     t.AudioContent: _audio_as_text,
 }
 
+# Each revision by its date, as data.
 DIALECTS: Final[Mapping[str, Dialect]] = {
     dialect.version: dialect
     for dialect in (
@@ -349,6 +350,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 
 # Newest first, which is the order of preference of a client.
 ALL: Final[tuple[str, ...]] = tuple(reversed(REVISIONS))
+# The newest revision.
 LATEST: Final[str] = ALL[0]
 
 

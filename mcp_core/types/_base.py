@@ -17,9 +17,12 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Struct, field
 
 Role: TypeAlias = Literal["user", "assistant"]
+# The id of a JSON-RPC request.
 RequestId: TypeAlias = int | str
+# What names a request in its progress notifications; chosen by its sender.
 ProgressToken: TypeAlias = int | str
 Cursor: TypeAlias = str
+# The severity of a log message (RFC 5424).
 LoggingLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]

@@ -113,6 +113,7 @@ class ElicitParams(RequestParams, kw_only=True):
             raise ValueError("elicitation in form mode needs requestedSchema")
 
 
+# The value of one field of a form.
 ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
@@ -212,6 +213,7 @@ class MultiSelectSchema(Shape, tag_field="type", tag="array", kw_only=True):
     default: list[str] | None = None
 
 
+# The schema of one field of a form: forms have no nested values.
 PrimitiveSchema: TypeAlias = (
     StringSchema | NumberSchema | IntegerSchema | BooleanSchema | MultiSelectSchema
 )
@@ -261,6 +263,7 @@ class ListRootsRequest(Shape, tag_field="method", tag="roots/list"):
     params: ListRootsParams | None = None
 
 
+# What a server can request from a client (2026-07-28, basic/patterns/mrtr).
 InputRequest: TypeAlias = ElicitRequest | CreateMessageRequest | ListRootsRequest
 
 

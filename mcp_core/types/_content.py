@@ -56,6 +56,7 @@ class ResourceLink(Resource, tag_field="type", tag="resource_link", kw_only=True
     type: ClassVar[Literal["resource_link"]] = "resource_link"
 
 
+# The content of tool results and prompt messages.
 ContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 )
@@ -90,6 +91,7 @@ class ToolResultContent(Shape, tag_field="type", tag="tool_result"):
             self.is_error = False
 
 
+# The content of a message to or from the model.
 SamplingContent: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 )

@@ -23,6 +23,7 @@ from mcp_core.types import (
     _tools,
 )
 
+# The revisions of MCP.
 R_2024_11_05: Final = "2024-11-05"
 R_2025_03_26: Final = "2025-03-26"
 R_2025_06_18: Final = "2025-06-18"

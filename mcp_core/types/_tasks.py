@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 from ._base import Cursor, ErrorData, NotificationParams, RequestParams, Result, Shape
 from ._client import InputRequest
 
+# The state of a task. The last three are final.
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 # How long a task is retained. None is unlimited, UNSET is unspecified.
 Ttl: TypeAlias = int | UnsetType | None

@@ -23,3 +23,27 @@ from ._url import DEFAULT_PORTS as DEFAULT_PORTS
 from ._url import Url as Url
 from ._url import effective_port as effective_port
 from ._url import redacted_url as redacted_url
+
+__all__ = [
+    "DEFAULT_PORTS",
+    "MAX_URL",
+    "InvalidUriTemplate",
+    "PageUrl",
+    "UriMatcher",
+    "UriTemplate",
+    "Url",
+    "effective_port",
+    "find_url_error",
+    "is_internal_name",
+    "is_local_host",
+    "is_loopback_host",
+    "is_loopback_url",
+    "is_private_address",
+    "is_public_address",
+    "may_fetch",
+    "may_fetch_named",
+    "origin_of",
+    "origin_text",
+    "redacted_url",
+    "same_origin_redirect",
+]

@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from tests.examples.pages import EXAMPLES, PAGES, ROOT, code, read, run
+from tests.layering.rules import PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,17 @@ def test_howto_page_has_task_and_errors(page: str) -> None:
 
 def test_index_lists_every_page() -> None:
     listed = set(re.findall(r"\]\(([\w/-]+\.md)\)", read("docs/index.md")))
-    assert listed == {page.removeprefix("docs/") for page in PAGES} - {"README.md", "index.md"}
+    pages = {page.removeprefix("docs/") for page in PAGES if not page.startswith("docs/project/")}
+    assert listed == pages - {"README.md", "index.md"}
+
+
+def test_reference_has_a_page_for_every_public_package() -> None:
+    described = [
+        name
+        for page in PAGES
+        for name in re.findall(r"^\.\. public:: (\S+)", read(page), re.MULTILINE)
+    ]
+    assert set(described) == PUBLIC | {"mcp_trio", "mcp_trio.testing", "mcp_asyncio_shim"}
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])

@@ -83,6 +83,7 @@ class Await(Struct, frozen=True):
     awaitable: Awaitable[Grant | None]
 
 
+# The check of one request: yields steps, and returns its outcome.
 AuthFlow: TypeAlias = Generator[Step | Await, Any, Grant | AuthDenial]
 
 

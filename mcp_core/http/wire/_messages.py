@@ -21,6 +21,7 @@ __all__ = [
     "header",
 ]
 
+# Header fields in order: names in lower case, and values.
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -63,6 +64,7 @@ class End(Struct, gc=False):
     """The end of a response."""
 
 
+# What a driver has to send of a response, in order.
 Action = Head | Body | End
 
 

@@ -97,6 +97,7 @@ class Close(Struct, gc=False):
     reason: str = ""
 
 
+# What a driver has to send, in order.
 WebSocketAction = Text | Ping | Pong | Close
 
 
