@@ -117,28 +117,30 @@ class Agent:
             for index, use in enumerate(uses):
                 nursery.start_soon(use_one, index, use)
         for index, use in enumerate(uses):
-            failed = "failed: " if results[index].is_error else ""
+            outcome = "failed: " if results[index].is_error else ""
             for block in results[index].content:
                 text = block.text if isinstance(block, TextContent) else f"({block.type})"
-                show(use.name, failed + text)
+                show(use.name, outcome + text)
         return [results[index] for index in range(len(uses))]
 
     async def _use_tool(self, use: ToolUseContent) -> ToolResultContent:
+        if use.name not in self.tools:  # models invent tools
+            return failed(use, f"there is no tool {use.name}")
+        client, tool = self.tools[use.name]
         try:
-            client, tool = self.tools[use.name]
             result = await client.call_tool(tool.name, use.input, max_timeout=self.call_timeout)
-        except KeyError:  # models invent tools
-            error = f"there is no tool {use.name}"
         except mcp_trio.McpTrioError as exc:  # an error response, no response, or a lost server
-            error = str(exc)
-        else:
-            return ToolResultContent(use.id, result.content, is_error=result.is_error)
-        return ToolResultContent(use.id, [TextContent(error)], is_error=True)
+            return failed(use, str(exc))
+        return ToolResultContent(use.id, result.content, is_error=result.is_error)
 
     async def _sample(self, name: str, params: CreateMessageParams) -> CreateMessageResult:
         """Answer a server that asks for the model. A host with a user asks for consent first."""
         show(name, "asks the model")
         return await self.model.respond(params.messages, params.tools or [])
+
+
+def failed(use: ToolUseContent, reason: str) -> ToolResultContent:
+    return ToolResultContent(use.id, [TextContent(reason)], is_error=True)
 
 
 def show(name: str, text: str) -> None:

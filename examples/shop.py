@@ -19,12 +19,12 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from threading import Lock
 from typing import Annotated, Literal, TypeAlias
 
 import trio
-from msgspec import Meta
+from msgspec import Meta, ValidationError, convert
 
 import mcp_trio
 from mcp_core.types import ToolAnnotations
@@ -95,16 +95,17 @@ SET = ToolAnnotations(destructive_hint=True, idempotent_hint=True, open_world_hi
 Sku: TypeAlias = Annotated[str, Meta(pattern="^[a-z0-9-]+$", description="The key of a product.")]
 Cents: TypeAlias = Annotated[int, Meta(ge=1, le=10_000_000, description="A price in cents.")]
 Pieces: TypeAlias = Annotated[int, Meta(ge=1, le=10_000, description="A number of pieces.")]
+Stock: TypeAlias = Annotated[int, Meta(ge=0, description="The pieces that can be sold.")]
 Limit: TypeAlias = Annotated[int, Meta(ge=1, le=100, description="The longest list to return.")]
 Status: TypeAlias = Literal["open", "confirmed", "cancelled"]
 
 
 @dataclass
 class Product:
-    sku: str
+    sku: Sku
     name: str
-    price: int
-    stock: int
+    price: Cents
+    stock: Stock
 
 
 @dataclass
@@ -244,19 +245,19 @@ async def import_products(context: Context, text: str) -> int:
     Args:
         text: CSV with the columns sku, name, price and stock, and these names in the first line.
     """
-    rows = []
+    rows: list[Product] = []
     for row in csv.DictReader(text.splitlines()):
         try:
-            rows.append((row["sku"], row["name"], int(row["price"]), int(row["stock"])))
-        except (KeyError, TypeError, ValueError) as exc:
-            raise mcp_trio.ToolError(f"row {len(rows) + 1} is invalid; nothing was stored") from exc
+            rows.append(convert(row, Product, strict=False))  # checks the bounds, too
+        except ValidationError as exc:
+            raise mcp_trio.ToolError(f"row {len(rows) + 1}: {exc}; nothing was stored") from exc
 
-    def store(batch: list[tuple[str, str, int, int]]) -> None:
+    def store(batch: list[Product]) -> None:
         with context.lifespan.transaction() as db:
             db.executemany(
                 "INSERT INTO products VALUES (?, ?, ?, ?) ON CONFLICT (sku) DO UPDATE SET"
                 " name = excluded.name, price = excluded.price, stock = excluded.stock",
-                batch,
+                [astuple(product) for product in batch],
             )
 
     for start in range(0, len(rows), BATCH):
