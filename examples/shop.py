@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Annotated, Literal, TypeAlias
 
 import trio
-from msgspec import Meta, ValidationError, convert
+from msgspec import Meta, convert
 
 import mcp_trio
 from mcp_core.types import ToolAnnotations
@@ -249,7 +249,7 @@ async def import_products(context: Context, text: str) -> int:
     for row in csv.DictReader(text.splitlines()):
         try:
             rows.append(convert(row, Product, strict=False))  # checks the bounds, too
-        except ValidationError as exc:
+        except ValueError as exc:
             raise mcp_trio.ToolError(f"row {len(rows) + 1}: {exc}; nothing was stored") from exc
 
     def store(batch: list[Product]) -> None:
