@@ -31,6 +31,7 @@ from mcp_core.types import (
 )
 
 MAX_TURNS = 10  # a model that never finishes must not cause endless cost
+START_TIMEOUT = 30  # seconds; by default a child has all the time that it needs
 
 Target: TypeAlias = str | mcp_trio.Server | Sequence[str | Path]  # a URL, a server or a command
 
@@ -75,8 +76,11 @@ class Agent:
     async def _connect_one(
         self, name: str, target: Target, *, task_status: trio.TaskStatus[None]
     ) -> None:
+        sample = partial(self._sample, name)
         try:
-            async with mcp_trio.connect(target, on_sample=partial(self._sample, name)) as client:
+            async with mcp_trio.connect(
+                target, on_sample=sample, initialize_timeout=START_TIMEOUT
+            ) as client:
                 for tool in await client.list_tools():
                     self.tools[f"{name}__{tool.name}"] = client, tool
                 task_status.started()

@@ -141,6 +141,16 @@ async def test_agent_works_without_server_that_fails(capsys: pytest.CaptureFixtu
     assert lines[-1] == "model: done"
 
 
+async def test_agent_server_that_never_responds_delays_start_only(
+    capsys: pytest.CaptureFixture[str], autojump_clock: object
+) -> None:
+    mute = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    await run_agent(UsesTools("a__clear"), {"mute": mute, "a": Meeting().server})
+    first, *_, last = printed(capsys)
+    assert "works without mute" in first
+    assert last == "model: done"
+
+
 async def test_agent_server_lost_is_result_for_model(capsys: pytest.CaptureFixture[str]) -> None:
     await run_agent(UsesTools("a__clear"), {"a": Meeting().server}, lose="a__clear")
     assert printed(capsys)[1:] == ["a__clear: failed: the client was closed", "model: done"]
