@@ -142,10 +142,21 @@ async def test_agent_works_without_server_that_fails(capsys: pytest.CaptureFixtu
 
 
 async def test_agent_server_that_never_responds_delays_start_only(
-    capsys: pytest.CaptureFixture[str], autojump_clock: object
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: object,
 ) -> None:
-    mute = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-    await run_agent(UsesTools("a__clear"), {"mute": mute, "a": Meeting().server})
+    """The server is a stream that is not read, in place of a child that never responds."""
+    mute, _end = mcp_trio.memory_pair()
+    connect = mcp_trio.connect
+
+    def connect_mute(target: Any, **options: Any) -> Any:
+        if target == ["mute"]:
+            return mcp_trio.connect_stream(mute, **options)
+        return connect(target, **options)
+
+    monkeypatch.setattr(mcp_trio, "connect", connect_mute)
+    await run_agent(UsesTools("a__clear"), {"mute": ["mute"], "a": Meeting().server})
     first, *_, last = printed(capsys)
     assert "works without mute" in first
     assert last == "model: done"
