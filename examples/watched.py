@@ -1,6 +1,6 @@
 """A resource that changes, and a client that subscribes to it.
 
-`server.record_change(resource=...)` notifies the subscribed clients, and may be called from any
+`server.changed(resource=...)` notifies the subscribed clients, and may be called from any
 task or thread. A notification carries no value: the client reads the resource again. Several
 changes before that read cause one notification. Until a notification the client may cache the value
 for as long as the server allows. `python watched.py 2025-11-25` does the same with

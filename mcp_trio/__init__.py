@@ -24,7 +24,6 @@ from mcp_core import (
     RemoteProtocolError,
     ToolError,
     __version__,
-    types,
 )
 from mcp_core.registry import (
     AcceptedElicitation,
@@ -53,6 +52,7 @@ from mcp_trio.streams._child import Grace
 from mcp_trio.streams._memory import memory_pair
 
 from . import _logging as _logging
+from . import types
 from ._client import Client
 from ._connect import (
     ClientOptions,

@@ -340,7 +340,7 @@ class Connection:
 
         Args:
             method: a method of MCP or a custom one.
-            params: an object of the method's params type, or a mapping for a custom method.
+            params: an object of the method's params type, or a mapping of its members.
             token: passed back on every event of this request.
             related: the request of the peer that needs this one. Its end cancels this one.
             meta: further members of `_meta`.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import runpy
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +26,8 @@ from mcp_core.types import (
     ToolResultContent,
     ToolUseContent,
 )
+from tests.examples.pages import EXAMPLES, ROOT
+from tests.examples.programs import command, load
 from tests.fakes.authorization_server import AuthorizationServer
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mcp_core.auth import HttpRequest
     from mcp_core.types import CallToolResult
 
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
 BOTH_ERAS = ["2025-11-25", "2026-07-28"]
 
 
@@ -45,12 +43,8 @@ def text_of(result: CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
 
 
-def server(name: str) -> list[str]:
-    return [sys.executable, str(EXAMPLES / name)]
-
-
 def test_every_example_has_a_test() -> None:
-    source = Path(__file__).read_text("utf-8")
+    source = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in source] == []
 
 
@@ -59,7 +53,7 @@ def test_every_example_has_a_test() -> None:
 async def test_greeter_examples_work_in_every_revision(
     name: str, version: str, tmp_path: Path
 ) -> None:
-    async with mcp_trio.connect_stdio(server(name), cwd=tmp_path, versions=[version]) as client:
+    async with mcp_trio.connect_stdio(command(name), cwd=tmp_path, versions=[version]) as client:
         assert client.peer.dialect is DIALECTS[version]
         await client.ping()
         (tool,) = await client.list_tools()
@@ -71,10 +65,8 @@ async def test_greeter_examples_work_in_every_revision(
 
 @pytest.mark.parametrize("words", [("run", "greeter.py"), ("run", "weather.py:server")])
 async def test_example_is_served_by_command(words: tuple[str, str]) -> None:
-    command = [sys.executable, "-m", "mcp_trio", *words]
-    async with mcp_trio.connect_stdio(
-        command, cwd=EXAMPLES, env={"PYTHONPATH": str(ROOT)}
-    ) as client:
+    argv = [sys.executable, "-m", "mcp_trio", *words]
+    async with mcp_trio.connect_stdio(argv, cwd=EXAMPLES, env={"PYTHONPATH": str(ROOT)}) as client:
         assert client.peer.info is not None
         assert words[1].startswith(client.peer.info.name)
 
@@ -82,7 +74,7 @@ async def test_example_is_served_by_command(words: tuple[str, str]) -> None:
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-06-18"])
 async def test_weather_example_serves_all_features(version: str) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
-    async with mcp_trio.connect(server("weather.py"), versions=[version]) as client:
+    async with mcp_trio.connect(command("weather.py"), versions=[version]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo", "days": 2, "unit": "F"})
         assert result.structured_content == {
             "city": "Oslo",
@@ -117,7 +109,7 @@ async def test_weather_example_serves_all_features(version: str) -> None:
 
 def test_client_example_prints_tools_and_result(tmp_path: Path) -> None:
     result = subprocess.run(
-        server("client.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        command("client.py"), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert result.stderr == ""
     assert result.stdout == "greet: Say hello to someone by name.\nHello, World!\n"
@@ -125,7 +117,7 @@ def test_client_example_prints_tools_and_result(tmp_path: Path) -> None:
 
 def test_unix_socket_example_serves_two_clients(tmp_path: Path) -> None:
     result = subprocess.run(
-        server("unix_socket.py"),
+        command("unix_socket.py"),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -139,7 +131,7 @@ def test_unix_socket_example_serves_two_clients(tmp_path: Path) -> None:
 @pytest.fixture
 def threads(tmp_path: Path) -> Iterator[int]:
     """Run `threads.py` and yield its port. The program never ends by itself."""
-    with subprocess.Popen(server("threads.py"), cwd=tmp_path, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command("threads.py"), cwd=tmp_path, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             yield int(process.stdout.readline())
@@ -201,7 +193,7 @@ def test_example_with_own_client_prints_output(
     name: str, output: str, version: str, tmp_path: Path
 ) -> None:
     result = subprocess.run(
-        [*server(name), version],
+        [*command(name), version],
         cwd=tmp_path,
         capture_output=True,
         encoding="utf-8",
@@ -212,18 +204,13 @@ def test_example_with_own_client_prints_output(
     assert (result.stdout, result.stderr) == (output, "")
 
 
-def load_example(name: str) -> Any:
-    """Run an example as a new module and return its names."""
-    return SimpleNamespace(**runpy.run_path(str(EXAMPLES / name)))
-
-
 def answer_always(answer: Any) -> Callable[[ElicitParams], Any]:
     return lambda params: answer
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
 async def test_booking_example_declined_or_invalid_books_nothing(version: str) -> None:
-    booking = load_example("booking.py")
+    booking = load("booking.py")
     for answer, text in [
         (None, "Nothing was booked."),
         (ElicitResult(action="decline"), "Nothing was booked."),
@@ -235,7 +222,7 @@ async def test_booking_example_declined_or_invalid_books_nothing(version: str) -
             booking.server, versions=[version], on_elicit=answer_always(answer)
         ) as client:
             assert text_of(await client.call_tool("book", {"flight": "KL 1234"})) == text
-    async with mcp_trio.connect(load_example("booking.py").server, versions=[version]) as client:
+    async with mcp_trio.connect(load("booking.py").server, versions=[version]) as client:
         with pytest.raises(mcp_trio.PeerError, match="needs a client that declares"):
             await client.call_tool("book", {"flight": "KL 1234"})
 
@@ -254,7 +241,7 @@ async def test_research_example_stops_after_maximum_rounds(version: str) -> None
         use = ToolUseContent(f"use-{rounds}", "burn", {"tea": ["all"]})
         return CreateMessageResult(role="assistant", content=use, model="m", stop_reason="toolUse")
 
-    research = load_example("research.py").server
+    research = load("research.py").server
     able = SamplingCapability(tools={})
     async with mcp_trio.connect(
         research, versions=[version], on_sample=model, sampling=able
@@ -268,7 +255,7 @@ async def test_research_example_stops_after_maximum_rounds(version: str) -> None
 async def test_watched_example_change_invalidates_cached_value(
     version: str, autojump_clock: object
 ) -> None:
-    kettle = load_example("watched.py").server
+    kettle = load("watched.py").server
     async with (
         mcp_trio.connect(kettle, versions=[version]) as client,
         client.listen(uris=[URI]) as changes,
@@ -315,7 +302,7 @@ async def test_teahouse_example_serves_all_features() -> None:
 async def test_protected_example_requires_token_and_scope(
     version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    protected = load_example("protected.py")
+    protected = load("protected.py")
     issuer = AuthorizationServer(protected.ISSUER)
 
     async def fetch(request: HttpRequest, **how: Any) -> HttpResponse:

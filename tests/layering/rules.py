@@ -70,8 +70,11 @@ ON_FIRST_USE: Final = {
     "typing_extensions": "mcp_core/registry/_context.py",
 }
 
-# For tests, and in one file only, so that a user without tests does not need it.
-BY_ONE_FILE: Final = {"pytest": "mcp_trio/testing/pytest_plugin.py"}
+# In one file only, so that a user without tests, or without a web framework, does not need it.
+BY_ONE_FILE: Final = {
+    "fastapi": "examples/fastapi_guard.py",
+    "pytest": "mcp_trio/testing/pytest_plugin.py",
+}
 
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.

@@ -14,6 +14,7 @@ import pytest
 import mcp_core
 import mcp_core.registry
 import mcp_core.runtime
+import mcp_core.types
 import mcp_trio
 
 ROOT: Final = Path(__file__).parents[2]
@@ -54,6 +55,13 @@ def test_docstring_names_are_exported(name: str) -> None:
     words = {word for text in texts for word in re.findall(r"\b[A-Z]\w+", text)}
     classes = {word for word in words & known if not word.isupper()}
     assert classes - BELOW <= set(mcp_trio.__all__)
+
+
+def test_types_can_be_imported_from_their_module() -> None:
+    from mcp_trio.types import Tool
+
+    assert Tool is mcp_core.types.Tool is mcp_trio.types.Tool
+    assert set(mcp_core.types.__all__) <= vars(mcp_trio.types).keys()
 
 
 def test_dir_is_all_of_the_public_names() -> None:
