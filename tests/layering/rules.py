@@ -63,6 +63,7 @@ PUBLIC: Final = frozenset(
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/schema/_json_schema.py",
+    "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
     "truststore": "mcp_trio/http_client/_connector.py",
