@@ -24,6 +24,7 @@ from mcp_core import ALL, __version__
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import MISUSE, CliError, is_uri
+from ._logins import add_keychain_option, uses_keychain
 from ._screen import Screen
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, trace_printer
 from ._user import User
@@ -311,6 +312,7 @@ def _login(words: Sequence[str]) -> Command:
         action="store_true",
         help="print the address of the login page, and wait until you have logged in there",
     )
+    add_keychain_option(parser)
     parser.add_argument(
         "--trace",
         action="store_true",
@@ -321,9 +323,9 @@ def _login(words: Sequence[str]) -> Command:
         raise _invalid_url(found.url)
     _require_url(found.url)
     stderr = Screen(sys.stderr)
-    target = Target(
-        server=found.url, stderr=stderr, trace=trace_printer(stderr) if found.trace else None
-    )
+    trace = trace_printer(stderr) if found.trace else None
+    keychain = uses_keychain(found, found.url)
+    target = Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
     from mcp_trio.cli.commands._login import login
 
     return partial(
@@ -482,6 +484,7 @@ def _server_parser(
         help="the environment variable that holds an access token for URL; by default the token of"
         " `mcp-trio login` is sent, if the server requires one",
     )
+    add_keychain_option(parser)
     parser.add_argument(
         "--allow-cleartext",
         action="store_true",
@@ -712,6 +715,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,
         allow_cleartext=allow_cleartext,
+        keychain=uses_keychain(found, server),
         env=_environment(found, server),
         inherit_env=found.inherit_env,
         cwd=found.cwd,
