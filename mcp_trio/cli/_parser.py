@@ -28,6 +28,7 @@ from ._logins import add_keychain_option, uses_keychain
 from ._screen import Screen
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, trace_printer
 from ._user import User
+from .commands._completion import READ_PARSER, ReadParser, completion
 
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
@@ -56,6 +57,7 @@ _SUMMARIES: Final = {
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
     "login": "get an access token for a server that requires one",
+    "completion": "print a script that completes command lines in a shell",
 }
 
 
@@ -68,7 +70,7 @@ def parse(words: Sequence[str]) -> Command:
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])
-    commands = "".join(f"  {name:9}{summary}\n" for name, summary in _SUMMARIES.items())
+    commands = "".join(f"  {name:11}{summary}\n" for name, summary in _SUMMARIES.items())
     parser = _parser(
         None,
         usage="mcp-trio COMMAND ...",
@@ -379,13 +381,14 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "complete": _complete,
     "listen": _listen,
     "login": _login,
+    "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
 }
 
 
 def _parser(
     name: str | None, *, description: str, usage: str | None = None, epilog: str = _EXIT_STATUSES
 ) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="mcp-trio" if name is None else f"mcp-trio {name}",
         usage=usage,
         description=description,
@@ -393,6 +396,8 @@ def _parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument(READ_PARSER, action=ReadParser)
+    return parser
 
 
 class _VariadicArgument(NamedTuple):

@@ -66,6 +66,7 @@ ON_FIRST_USE: Final = {
     "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
+    "shtab": "mcp_trio/cli/commands/_completion.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
     "typing_extensions": "mcp_core/registry/_context.py",
