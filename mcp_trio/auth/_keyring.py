@@ -36,10 +36,11 @@ _log = logging.getLogger("mcp_trio")
 _ACCOUNT: Final = "mcp-trio"
 _MAX_SIZE: Final = 65_536  # bytes of a value; servers accept headers of 8 to 64 KiB
 # Characters of one secret. Windows has 2560 bytes (CRED_MAX_CREDENTIAL_BLOB_SIZE), and `keyring`
-# writes UTF-16. Others have no limit that matters, and macOS may ask the user for each secret.
-_MAX_SECRET: Final = 1_280 if sys.platform == "win32" else 100_000
+# writes UTF-16: 1280, less a margin. Others have no limit that matters, and macOS may ask the user
+# for each secret.
+_MAX_SECRET: Final = 1_200 if sys.platform == "win32" else 100_000
 # A secret that names parts, by their number and the random beginning of their names. No base64 has
-# a space. The largest value has 69 parts.
+# a space. The largest value has 73 parts.
 _SPLIT: Final = re.compile(r"split (\d{1,2}) ([0-9a-f]{16})")
 _READS: Final = 3  # times that a split value is read, while other processes replace it
 
@@ -174,7 +175,15 @@ class KeyringStorage(LockableStorage):
             AuthorizationFailed: there is none, or it would not keep secrets.
         """
         if not self._found:
-            self._found = _find_backends()
+            try:
+                self._found = _find_backends()
+            except AuthorizationFailed:
+                raise
+            except Exception as exc:  # it imports and creates what the user has configured
+                raise AuthorizationFailed(
+                    f"the configuration of the package keyring is wrong ({exc}). `python -m keyring"
+                    " diagnose` names its file; PYTHON_KEYRING_BACKEND comes before it"
+                ) from exc
         return self._found
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from keyring.backend import KeyringBackend
 
-WINDOWS = 1_280  # characters
+WINDOWS = 1_200  # characters
 LONG = b"s\xff" * 5_000
 
 
@@ -80,7 +80,7 @@ def test_keyring_storage_long_value_is_split_for_windows(small: MemoryKeychain) 
     storage = KeyringStorage()
     storage.save("k", LONG)
     assert storage.load("k") == LONG
-    assert len(small.secrets) == 12
+    assert len(small.secrets) == 13
     storage.save("k", LONG[:3_000])
     assert storage.load("k") == LONG[:3_000]
     assert len(small.secrets) == 5
@@ -92,7 +92,7 @@ def test_keyring_storage_long_value_is_split_for_windows(small: MemoryKeychain) 
     assert small.secrets == {}
 
 
-@pytest.mark.parametrize("writes", range(12))
+@pytest.mark.parametrize("writes", range(13))
 def test_keyring_storage_save_of_part_failed_keeps_the_old_value(
     small: MemoryKeychain, writes: int
 ) -> None:
@@ -158,6 +158,7 @@ UNUSABLE: list[tuple[type[KeyringBackend], str]] = [
 ]
 
 
+@pytest.mark.requirement("AG-7")
 @pytest.mark.parametrize(("unusable", "text"), UNUSABLE)
 def test_keyring_storage_unusable_keychain_raises_with_cure(
     unusable: type[KeyringBackend], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -189,6 +190,16 @@ def test_keyring_storage_file_backend_chosen_by_the_user_is_used(
     assert len(backend.secrets) == 1
 
 
+def test_keyring_storage_unknown_backend_in_the_configuration_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "no.such.Keyring")
+    monkeypatch.setattr(keyring.core, "_keyring_backend", None)
+    with pytest.raises(AuthorizationFailed, match=r"is wrong \(No module named 'no'\)\. `python"):
+        KeyringStorage().load("k")
+
+
+@pytest.mark.requirement("AG-7")
 def test_keyring_storage_chain_never_writes_to_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """The chain itself passes a secret on to the next backend if the first can only read."""
     first, second, last = ReadOnlyKeychain(), MemoryKeychain(), UnencryptedKeychain()
