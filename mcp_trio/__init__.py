@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     )
     from mcp_core.http import PlainResponse
     from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.auth._keyring import KeyringStorage
     from mcp_trio.auth._storage import FileStorage, MemoryStorage, TokenStorage
     from mcp_trio.http_server._asgi import AsgiApp, asgi
     from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
@@ -109,6 +110,7 @@ __all__ = [
     "Image",
     "InputRequiredResult",
     "JwtVerifier",
+    "KeyringStorage",
     "Limits",
     "LocalProtocolError",
     "LoginConfig",
@@ -158,6 +160,7 @@ _ON_FIRST_USE = {
     "FileStorage": ".auth._storage",
     "HttpAddress": ".http_server._serve",
     "JwtVerifier": "mcp_core.auth",
+    "KeyringStorage": ".auth._keyring",
     "LoginConfig": ".auth._authorization",
     "MemoryStorage": ".auth._storage",
     "OAuthResourceServer": "mcp_core.auth",

@@ -125,7 +125,8 @@ class Browse(RedactedStruct, frozen=True):
 class Load(Struct, frozen=True):
     """The step to read the bytes saved under `key`. Its result is None if there are none.
 
-    The result is also None if they cannot be read; the driver reports that itself. `for_update`
+    The result is also None if they cannot be read; the driver reports that itself, or throws an
+    `AuthorizationFailed` into the flow if the user has to do something first. `for_update`
     announces that a `Save` follows: until the next `Save` or `ListenForRedirect`, or the end of the
     flow, a `Load` with `for_update` in another process has to wait, if the storage has locks.
     """

@@ -38,7 +38,7 @@ from mcp_trio.http_client._connector import ENVIRONMENT
 
 from ._fetch import fetch
 from ._loopback import LoopbackListener
-from ._storage import FileStorage, TokenStorage
+from ._storage import FileStorage, LockableStorage, TokenStorage
 
 if TYPE_CHECKING:
     import ssl
@@ -65,7 +65,7 @@ class LoginConfig:
     Args:
         profile: what authorization servers are sent about the client.
         storage: the token storage. By default the user's files (`FileStorage`), which
-            `mcp-trio login` uses too.
+            `mcp-trio login` uses too; with `--keychain` it uses `KeyringStorage()`.
         browse: how a user is asked to log in. `"browser"` opens the user's browser and listens on
             loopback for the redirect. `"show"` does the same, but leaves it to `show` and the user
             to open the page. A function gets the URL of the login page and returns the complete URL
@@ -329,7 +329,7 @@ class ClientAuthorization:
     async def _lock_storage(self, key: str) -> None:
         """Lock the stored tokens against other processes, or continue unlocked after a timeout."""
         storage = self._login.storage
-        if not isinstance(storage, FileStorage) or self._release_lock is not None:
+        if not isinstance(storage, LockableStorage) or self._release_lock is not None:
             return
         with trio.move_on_after(_LOCK_TIMEOUT):
             while True:
@@ -347,15 +347,22 @@ class ClientAuthorization:
             self._release_lock = None
 
     async def _access_storage(self, step: Load | Save) -> bytes | None:
-        """Load or save. A failing storage is logged, and does not end a login."""
+        """Load or save. A failing storage is logged, and does not end a login.
+
+        Raises:
+            AuthorizationFailed: `load` raised it. A locked keychain may have tokens: without them
+                the user would have to log in again.
+        """
         storage = self._login.storage
         try:
             if isinstance(step, Load):
                 return await trio.to_thread.run_sync(storage.load, step.key, abandon_on_cancel=True)
             await trio.to_thread.run_sync(storage.save, step.key, step.value)
-        except Exception as exc:  # noqa: BLE001 - the storage may be the user's code
+        except Exception as exc:
+            if isinstance(exc, AuthorizationFailed) and isinstance(step, Load):
+                raise
             action = "read" if isinstance(step, Load) else "kept"
-            if isinstance(storage, FileStorage):
+            if isinstance(storage, LockableStorage):
                 _log.warning("tokens cannot be %s in %s: %s", action, storage, exc)
             else:
                 # The repr and the exception of another storage could contain the tokens.

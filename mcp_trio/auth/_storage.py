@@ -1,5 +1,7 @@
 """Storage of tokens between runs: in memory, in files of the user, or as the user implements it.
 
+That in the keychain of the system is in `_keyring.py`.
+
 1. A value is bytes under a key. The name of its file is a hash of the key.
 2. A file is readable by its owner only, from its creation on, and is replaced atomically: a reader,
    or a crash, never leaves half a file.
@@ -14,6 +16,7 @@ import shlex
 import stat
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FileStorage", "MemoryStorage", "TokenStorage"]
+__all__ = ["FileStorage", "LockableStorage", "MemoryStorage", "TokenStorage"]
 
 _MAX_SIZE: Final = 1_048_576  # bytes; a token of a few KiB is a long one
 _GROUP_AND_OTHERS: Final = 0o077  # permission bits
@@ -36,8 +39,9 @@ _WRITABLE_BY_OTHERS: Final = 0o022
 class TokenStorage(Protocol):
     """A store for tokens, which the user may implement.
 
-    Both methods are called in worker threads, one call at a time for each server. An exception is
-    logged and otherwise ignored. A key begins with the kind of the value: `tokens:`; `client:` for
+    Both methods are called in worker threads, one call at a time for each server. A `load` that
+    raises `AuthorizationFailed` ends the request, with its text. Any other exception is logged and
+    otherwise ignored. A key begins with the kind of the value: `tokens:`; `client:` for
     a client registration; `issuer:` for the authorization server of a client that was registered by
     hand.
     """
@@ -47,6 +51,29 @@ class TokenStorage(Protocol):
 
     def save(self, key: str, value: bytes | None) -> None:
         """Replace the stored value by `value`. None deletes it."""
+
+
+class LockableStorage(ABC):
+    """A `TokenStorage` that processes of the user share, with a lock for each key.
+
+    The texts of its exceptions contain no stored value: they are logged.
+    """
+
+    @abstractmethod
+    def load(self, key: str) -> bytes | None:
+        """Return the saved value, or None."""
+
+    @abstractmethod
+    def save(self, key: str, value: bytes | None) -> None:
+        """Replace the stored value by `value`. None deletes it."""
+
+    @abstractmethod
+    def lock(self, key: str) -> Callable[[], None] | None:
+        """Lock `key` against other processes, and return the function that releases the lock.
+
+        Return None if another process holds the lock. Refresh while holding it: two processes that
+        use one refresh token may both lose their tokens.
+        """
 
 
 class MemoryStorage:
@@ -68,7 +95,7 @@ class MemoryStorage:
             self._values[key] = value
 
 
-class FileStorage:
+class FileStorage(LockableStorage):
     """A token storage with one file per value in `directory`, which is created when needed.
 
     The default directory is `mcp-trio/tokens` in the user's data directory (`XDG_DATA_HOME`, or
@@ -129,11 +156,9 @@ class FileStorage:
             raise
 
     def lock(self, key: str) -> Callable[[], None] | None:
-        """Lock `key` against other processes, and return the function that releases the lock.
+        """Lock `key`, see `LockableStorage`. The end of the process releases the lock.
 
-        Return None if another process holds the lock. The end of the process releases it. Refresh
-        while holding it: two processes that use one refresh token may both lose their tokens. On
-        Windows nothing is locked.
+        On Windows nothing is locked.
         """
         if sys.platform == "win32":  # pragma: no cover
             return lambda: None

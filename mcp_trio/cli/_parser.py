@@ -24,9 +24,11 @@ from mcp_core import ALL, __version__
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import MISUSE, CliError, is_uri
+from ._logins import add_keychain_option, uses_keychain
 from ._screen import Screen
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT, Target, trace_printer
 from ._user import User
+from .commands._completion import READ_PARSER, ReadParser, completion
 
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
@@ -55,6 +57,7 @@ _SUMMARIES: Final = {
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
     "login": "get an access token for a server that requires one",
+    "completion": "print a script that completes command lines in a shell",
 }
 
 
@@ -67,7 +70,7 @@ def parse(words: Sequence[str]) -> Command:
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])
-    commands = "".join(f"  {name:9}{summary}\n" for name, summary in _SUMMARIES.items())
+    commands = "".join(f"  {name:11}{summary}\n" for name, summary in _SUMMARIES.items())
     parser = _parser(
         None,
         usage="mcp-trio COMMAND ...",
@@ -311,6 +314,7 @@ def _login(words: Sequence[str]) -> Command:
         action="store_true",
         help="print the address of the login page, and wait until you have logged in there",
     )
+    add_keychain_option(parser)
     parser.add_argument(
         "--trace",
         action="store_true",
@@ -321,9 +325,9 @@ def _login(words: Sequence[str]) -> Command:
         raise _invalid_url(found.url)
     _require_url(found.url)
     stderr = Screen(sys.stderr)
-    target = Target(
-        server=found.url, stderr=stderr, trace=trace_printer(stderr) if found.trace else None
-    )
+    trace = trace_printer(stderr) if found.trace else None
+    keychain = uses_keychain(found, found.url)
+    target = Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
     from mcp_trio.cli.commands._login import login
 
     return partial(
@@ -377,13 +381,14 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "complete": _complete,
     "listen": _listen,
     "login": _login,
+    "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
 }
 
 
 def _parser(
     name: str | None, *, description: str, usage: str | None = None, epilog: str = _EXIT_STATUSES
 ) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="mcp-trio" if name is None else f"mcp-trio {name}",
         usage=usage,
         description=description,
@@ -391,6 +396,8 @@ def _parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument(READ_PARSER, action=ReadParser)
+    return parser
 
 
 class _VariadicArgument(NamedTuple):
@@ -482,6 +489,7 @@ def _server_parser(
         help="the environment variable that holds an access token for URL; by default the token of"
         " `mcp-trio login` is sent, if the server requires one",
     )
+    add_keychain_option(parser)
     parser.add_argument(
         "--allow-cleartext",
         action="store_true",
@@ -712,6 +720,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...]) -> Target:
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,
         allow_cleartext=allow_cleartext,
+        keychain=uses_keychain(found, server),
         env=_environment(found, server),
         inherit_env=found.inherit_env,
         cwd=found.cwd,

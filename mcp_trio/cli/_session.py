@@ -40,6 +40,7 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError
+from ._logins import login_storage
 from ._screen import Screen
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Target:
         roots: directories and files in which the server may work.
         headers: sent with each HTTP request to a URL.
         allow_cleartext: whether they may be sent unencrypted to another machine.
+        keychain: whether logins are stored in the keychain of the system instead of files.
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
     """
 
@@ -136,6 +138,7 @@ class Target:
     roots: tuple[Path, ...] = ()
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     allow_cleartext: bool = False
+    keychain: bool = False
     auth: LoginConfig | None = None
 
     @property
@@ -194,7 +197,7 @@ class Target:
             return False
         from mcp_trio.auth._authorization import LoginConfig
 
-        return self.auth or LoginConfig(browse=None)
+        return self.auth or LoginConfig(storage=login_storage(self.keychain), browse=None)
 
     def call_options(self, progress: OnProgress) -> CallOptions:
         """Return the options of a call that may take long and may ask the user."""
@@ -357,7 +360,8 @@ def _login_hint(target: Target, error: AuthRequired) -> str:
     if target.auth is not None:  # `mcp-trio login` itself
         return ""
     scopes = [word for scope in error.scopes for word in ("--scope", scope)]
-    login = shlex.join(["mcp-trio", "login", *scopes, target.name])
+    keychain = ["--keychain"] if target.keychain else []
+    login = shlex.join(["mcp-trio", "login", *keychain, *scopes, target.name])
     return f". `{login}` gets a token, --token-env VARIABLE sends one that you have"
 
 

@@ -63,8 +63,10 @@ PUBLIC: Final = frozenset(
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/schema/_json_schema.py",
+    "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
+    "shtab": "mcp_trio/cli/commands/_completion.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
     "typing_extensions": "mcp_core/registry/_context.py",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_wheel_contains_packages_only(wheel: Path) -> None:
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert f"{info}/licenses/LICENSE" in names
     assert not [name for name in names if "/test_" in name or "__pycache__" in name]
+
+
+@pytest.mark.parametrize("target", ["sdist", "wheel"])
+def test_pyproject_lists_only_paths_that_exist(target: str) -> None:
+    """The build leaves out what is missing, without a word."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    options = project["tool"]["hatch"]["build"]["targets"][target]
+    listed = [*options.get("only-include", ()), *options.get("packages", ())]
+    assert listed
+    assert [path for path in listed if not (ROOT / path).exists()] == []
 
 
 def test_sdist_contains_sources_and_tests(tmp_path: Path) -> None:

@@ -1452,6 +1452,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if not state.st_mode:",
     ),
     Mutation(
+        ("AG-7",),
+        "mcp_trio/auth/_keyring.py",
+        "    keychains = [each for each in found if core.recommended(each)]",
+        "    keychains = found",
+    ),
+    Mutation(
         ("AG-8", "AX-1", "AX-2"),
         "mcp_core/auth/client/_profile.py",
         "        return {name: {}} if name is not None else {}",

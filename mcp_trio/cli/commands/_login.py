@@ -3,7 +3,8 @@
 1. The address of the login page is printed too, for systems on which no browser opens. Nothing
    else of the login is printed. With `--no-browser` it is only printed.
 2. Tokens are stored where the library stores them. Other commands use them, and so does
-   `connect(url, auth=True)`.
+   `connect(url, auth=True)`. With `--keychain` that is the keychain, for commands with that option
+   and for `LoginConfig(storage=KeyringStorage())`.
 3. An authorization server without dynamic registration needs `--client-id`: the id of a client
    that was registered there by hand. With a secret it also needs `--issuer`, the only server that
    the secret is sent to.
@@ -11,17 +12,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.auth import ClientProfile
+from mcp_core.auth import AuthorizationFailed, ClientProfile
 from mcp_trio.auth._authorization import LoginConfig
-from mcp_trio.auth._storage import FileStorage
+from mcp_trio.auth._storage import LockableStorage
 from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._logins import login_storage
 from mcp_trio.cli._session import run_session, server_capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcp_core.auth import Secret
     from mcp_trio._client import Client
@@ -33,31 +36,41 @@ __all__ = ["login"]
 _LOGIN_TIMEOUT: Final = 360.0
 
 
-class _NewLoginStorage(FileStorage):
-    """A file storage that ignores tokens stored before this login.
+class _NewLoginStorage(LockableStorage):
+    """The storage of the user, without the tokens stored before this login.
 
     The login therefore asks the user again, who may use another account. The old tokens stay in
     place until it has succeeded. Other entries are read as usual: to which authorization server a
     `client_id` belongs must not be decided again by the MCP server.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.failure: OSError | None = None
+    def __init__(self, storage: LockableStorage) -> None:
+        self._storage = storage
+        self.failure: OSError | AuthorizationFailed | None = None
         self._new_keys: set[str] = set()
 
+    def __repr__(self) -> str:
+        return repr(self._storage)
+
     def load(self, key: str) -> bytes | None:
-        return (
-            None if key.startswith("tokens:") and key not in self._new_keys else super().load(key)
-        )
+        if not key.startswith("tokens:") or key in self._new_keys:
+            return self._storage.load(key)
+        # They are read all the same: a locked keychain is reported before the user logs in. A file
+        # that cannot be read is replaced by the login.
+        with suppress(OSError):
+            self._storage.load(key)
+        return None
 
     def save(self, key: str, value: bytes | None) -> None:
         try:
-            super().save(key, value)
-        except OSError as exc:
+            self._storage.save(key, value)
+        except (OSError, AuthorizationFailed) as exc:
             self.failure = exc
             raise
         self._new_keys.add(key)
+
+    def lock(self, key: str) -> Callable[[], None] | None:
+        return self._storage.lock(key)
 
 
 def login(
@@ -75,7 +88,7 @@ def login(
         CliError: the login failed, or its tokens cannot be stored.
     """
     page_shown = False
-    storage = _NewLoginStorage()
+    storage = _NewLoginStorage(login_storage(target.keychain))
 
     def show(url: str) -> None:
         nonlocal page_shown
@@ -94,8 +107,9 @@ def login(
                 f"the login succeeded, but its token cannot be stored: {storage.failure}",
                 NO_CONNECTION,
             )
+        use = "with --keychain the other commands" if target.keychain else "the other commands"
         target.stderr.write_line(
-            "mcp-trio: logged in; the other commands use this login now"
+            f"mcp-trio: logged in; {use} use this login now"
             if page_shown
             else "mcp-trio: the server needs no login"
         )

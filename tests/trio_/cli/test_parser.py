@@ -25,6 +25,8 @@ def test_version_option_prints_version() -> None:
         ("prompt",),
         ("complete",),
         ("listen",),
+        ("login",),
+        ("completion",),
     ],
 )
 def test_help_lists_exit_statuses(words: tuple[str, ...]) -> None:
@@ -143,6 +145,7 @@ MISUSED = [
         "mcp-trio complete recommend mood '' -- python server.py",
     ),
     (("complete", "tea://{", "tea", "a", *SILENT), "the '{' at 6 is never closed"),
+    (("completion",), "required: SHELL\n"),
     (("listen",), "or mcp-trio listen -- python server.py"),
     (
         ("listen", "tea://menu", "python", "a.py"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,8 +17,10 @@ import trio
 
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio import FileStorage
+from mcp_trio.cli import main
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._session import Target, _explain_errors
+from tests.fakes.keychain import FileKeychain, LockedKeychain, configure
 from tests.trio_.cli.program import COMMAND, GREETER, run
 from tests.trio_.oauth_world import oauth_world, state_in
 
@@ -158,6 +161,92 @@ async def test_login_with_unwritable_storage_fails(world: World, tmp_path: Path)
     assert "logged in; the other commands" not in result.stderr
 
 
+async def test_login_with_keychain_stores_tokens_there_only(world: World, tmp_path: Path) -> None:
+    keychain = configure(tmp_path, FileKeychain)
+    result = await run_command(tmp_path, "login", "--keychain", world.url, **keychain)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.endswith(
+        "logged in; with --keychain the other commands use this login now\n"
+    )
+    names = [name for name, _, _ in json.loads((tmp_path / "keychain.json").read_text())]
+    assert f"mcp-trio tokens:{world.url}" in names
+    stored = FileStorage(tmp_path / "mcp-trio" / "tokens").directory.iterdir()
+    assert {file.read_bytes() for file in stored} <= {b""}  # locks
+    words = "inspect", "--revision", "2025-11-25"
+    result = await run_command(tmp_path, *words, "--keychain", world.url, **keychain)
+    assert result.returncode == 0, result.stderr
+    result = await run_command(tmp_path, *words, world.url, **keychain)
+    assert result.returncode == 3
+    assert f"`mcp-trio login {world.url}`" in result.stderr
+    # Again, as another user perhaps, and not from the stored tokens.
+    result = await run_command(tmp_path, "login", "--keychain", world.url, **keychain)
+    assert result.returncode == 0, result.stderr
+    assert world.tokens == 2
+
+
+async def test_keychain_without_token_names_login_command_with_keychain(
+    world: World, tmp_path: Path
+) -> None:
+    keychain = configure(tmp_path, FileKeychain)
+    words = "call", "--revision", "2025-11-25", "--keychain", "add", world.url
+    result = await run_command(tmp_path, *words, **keychain)
+    assert result.returncode == 3
+    assert f"`mcp-trio login --keychain {world.url}`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("login",), ("inspect", "--revision", "2025-11-25")], ids=lambda words: words[0]
+)
+async def test_locked_keychain_fails_before_the_login(
+    world: World, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    keychain = configure(tmp_path, LockedKeychain)
+    result = await run_command(tmp_path, *words, "--keychain", world.url, **keychain)
+    assert result.returncode == 3
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"mcp-trio: {world.url}: ")
+    assert "the keychain is locked, or denied access" in line
+    assert "Unlock it, and try again" in line
+    assert world.requests == []
+    assert not (tmp_path / "mcp-trio").exists()
+
+
+async def test_login_with_full_keychain_fails(world: World, tmp_path: Path) -> None:
+    keychain = configure(tmp_path, FileKeychain) | {"KEYCHAIN_FULL": "yes"}
+    result = await run_command(tmp_path, "login", "--keychain", world.url, **keychain)
+    assert result.returncode == 3
+    assert (
+        "succeeded, but its token cannot be stored: the keychain failed (the disk is full)"
+        in result.stderr
+    )
+    assert "logged in; " not in result.stderr
+
+
+async def test_login_replaces_a_token_file_that_others_can_read(
+    world: World, tmp_path: Path
+) -> None:
+    assert (await run_command(tmp_path, "login", world.url)).returncode == 0
+    for file in (tmp_path / "mcp-trio" / "tokens").iterdir():
+        file.chmod(0o644)
+    result = await run_command(tmp_path, "login", world.url)
+    assert result.returncode == 0, result.stderr
+    assert f"tokens:{world.url}" not in result.stderr
+    stored = FileStorage(tmp_path / "mcp-trio" / "tokens")
+    assert b"CANARY-token-2" in (stored.load(f"tokens:{world.url}") or b"")
+
+
+@pytest.mark.parametrize("command", ["login", "inspect"])
+def test_keychain_without_package_names_the_extra(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert main([command, "--keychain", "http://127.0.0.1:1/mcp"]) == 2
+    assert capsys.readouterr().err == (
+        "mcp-trio: --keychain: the keychain of the system needs keyring:"
+        " pip install 'mcp-trio[keyring]'\n"
+    )
+
+
 def test_token_renewal_failed_during_call_names_server() -> None:
     failure = AuthorizationFailed("no answer from the token endpoint")
     with (
@@ -231,6 +320,8 @@ SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--is
             ("inspect", "--header", "Cookie: CANARY", "ws://mcp.example/"),
             "use wss:// instead of ws://, or use --allow-cleartext",
         ),
+        (("login", "--keychain", "ws://x/"), "--keychain needs a server at http:// or https://"),
+        (("inspect", "--keychain", *GREETER), "--keychain needs a server at http:// or https://"),
         (("login", "--client-secret-env", "X", "http://x/"), "give --client-id too"),
         (
             ("login", "--client-id", "a", "--client-secret-env", "X", "http://x/"),

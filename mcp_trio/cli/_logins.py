@@ -1,0 +1,54 @@
+"""Where the command stores logins: in files of the user, or with `--keychain` in the keychain.
+
+The option is one of `login` and of each subcommand that connects to a server, and one storage is
+never tried after the other: a login in a file would outlive the one that the user has moved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._errors import CliError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from mcp_trio.auth._storage import LockableStorage
+
+__all__ = ["add_keychain_option", "login_storage", "uses_keychain"]
+
+
+def add_keychain_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keychain",
+        action="store_true",
+        help="store logins in the keychain of the system, and use those in it, instead of files;"
+        " needs pip install 'mcp-trio[keyring]'",
+    )
+
+
+def uses_keychain(found: argparse.Namespace, server: str | tuple[str, ...]) -> bool:
+    """Return True if logins at `server` are in the keychain.
+
+    Raises:
+        CliError: there are no stored logins for a server of this kind.
+    """
+    keychain: bool = found.keychain
+    if keychain and not (isinstance(server, str) and server.lower().startswith("http")):
+        raise CliError("--keychain needs a server at http:// or https://: others have no login")
+    return keychain
+
+
+def login_storage(keychain: bool) -> LockableStorage:
+    """Return the storage of logins.
+
+    Raises:
+        CliError: the package `keyring` is not installed.
+    """
+    from mcp_trio.auth._keyring import KeyringStorage
+    from mcp_trio.auth._storage import FileStorage
+
+    try:
+        return KeyringStorage() if keychain else FileStorage()
+    except ImportError as exc:
+        raise CliError(f"--keychain: {exc}") from None

@@ -1,0 +1,126 @@
+"""`mcp-trio completion`: a script by which a shell completes command lines of `mcp-trio`.
+
+The script is generated from the parsers of all subcommands by shtab. It starts no program: it knows
+subcommands, options, their choices, and files and directories, but not what a server offers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Command = Callable[[Sequence[str]], Callable[[], int]]
+
+__all__ = ["READ_PARSER", "ReadParser", "completion"]
+
+# An option of every parser that no command line can contain, as arguments have no NUL.
+READ_PARSER: Final = "-\0"
+SHELLS: Final = ("bash", "fish", "zsh")  # that tests run the script in
+# What completes an argument with this metavar.
+_PATHS: Final = {
+    "DIRECTORY": "directory",
+    "FILE": "file",
+    "FILE[:NAME]": "file",
+    "PATH": "file",
+}
+_WORDS: Final = "words"  # the arguments that may be repeated; after `--` the command of a server
+
+_DESCRIPTION: Final = """\
+Prints a script by which SHELL completes command lines of mcp-trio. Save it where the shell looks
+for such scripts, and start a new shell:
+
+  mcp-trio completion bash > ~/.local/share/bash-completion/completions/mcp-trio
+  mcp-trio completion fish > ~/.config/fish/completions/mcp-trio.fish
+  mcp-trio completion zsh > ~/.zfunc/_mcp-trio
+
+bash needs the package bash-completion for that, or `source FILE` in ~/.bashrc. zsh needs the line
+fpath=(~/.zfunc $fpath) in ~/.zshrc, before compinit."""
+
+
+class _ParserRead(Exception):
+    """Ends a subcommand that was called for its parser only."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        super().__init__(parser.prog)
+        self.parser = parser
+
+
+class ReadParser(argparse.Action):
+    """The action of `READ_PARSER`: it ends the parsing, as that of `--help` does."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
+        super().__init__(
+            option_strings, argparse.SUPPRESS, 0, default=argparse.SUPPRESS, help=argparse.SUPPRESS
+        )
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        raise _ParserRead(parser)
+
+
+def completion(
+    words: Sequence[str],
+    new_parser: Callable[..., argparse.ArgumentParser],
+    summaries: Mapping[str, str],
+    commands: Mapping[str, Command],
+) -> Callable[[], int]:
+    """Parse the words after `mcp-trio completion`, and return what prints the script.
+
+    Args:
+        words: the words.
+        new_parser: makes the parser of a subcommand of a given name, or with None the first one.
+        summaries: a sentence for each subcommand, in order.
+        commands: parses the words of a subcommand, for each.
+
+    Raises:
+        SystemExit: argparse has printed help or an error.
+    """
+    parser = new_parser("completion", description=_DESCRIPTION)
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+    found = parser.parse_args(words)
+
+    def print_script() -> int:
+        import shtab
+
+        full = new_parser(None, description="Model Context Protocol")
+        full.add_argument("--version", action="version", help="print the version")
+        subparsers = full.add_subparsers()
+        for name, summary in summaries.items():
+            # A shell shows the first line of a description. That of a subcommand has several.
+            subparsers.add_parser(
+                name,
+                parents=[_read_parser(commands[name], found.shell)],
+                add_help=False,
+                help=summary,
+                description=summary,
+            )
+        script = shtab.complete(full, found.shell)
+        # shtab lets zsh complete one of the words that may be repeated. They are any number.
+        print(script.replace('"(*)::', '"*:') if found.shell == "zsh" else script)
+        return 0
+
+    return print_script
+
+
+def _read_parser(command: Command, shell: str) -> argparse.ArgumentParser:
+    """Return the parser of a subcommand, whose paths have the attribute `complete` of shtab."""
+    try:
+        command([READ_PARSER])
+    except _ParserRead as exc:
+        parser = exc.parser
+    else:
+        raise AssertionError("it has not parsed its words")
+    import shtab
+
+    kinds: Mapping[str, object] = {"file": shtab.FILE, "directory": shtab.DIRECTORY}
+    for action in parser._actions:
+        kind = "file" if action.dest == _WORDS else _PATHS.get(str(action.metavar))
+        if kind is not None:
+            action.complete = kinds[kind]  # type: ignore[attr-defined]
+        if action.dest == _WORDS and action.help == argparse.SUPPRESS:
+            action.help = "after --, the command that starts the server"
+        if shell == "zsh" and isinstance(action.metavar, str):
+            action.metavar = action.metavar.replace(":", r"\:")  # shtab leaves it as it is
+    return parser
