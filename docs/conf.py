@@ -322,7 +322,8 @@ class PublicNames(SphinxDirective):
 def description(name: str, value: Any) -> list[str]:
     """Return the reStructuredText that describes one public name."""
     if isinstance(value, ModuleType):
-        return [f"``{name}`` is the module :doc:`{value.__name__} </{PUBLIC[value.__name__]}>`."]
+        package = f"mcp_core.{name}"
+        return [f"``{name}`` has the names of :doc:`{package} </{PUBLIC[package]}>`."]
     if isinstance(value, type):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
         lines = [f".. {kind}:: {name}", "   :members:"]
