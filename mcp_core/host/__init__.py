@@ -1,0 +1,10 @@
+"""Hosts: the configuration files of programs that start servers, read and changed as text.
+
+A function takes the text of a file and returns the changed one. Files are read and written by the
+driver.
+"""
+
+from __future__ import annotations
+
+from ._errors import ConfigFileError as ConfigFileError
+from ._json_edit import JsonSyntax as JsonSyntax
