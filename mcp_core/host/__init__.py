@@ -8,3 +8,4 @@ from __future__ import annotations
 
 from ._errors import ConfigFileError as ConfigFileError
 from ._json_edit import JsonSyntax as JsonSyntax
+from ._toml_edit import require_tomlkit as require_tomlkit
