@@ -55,6 +55,7 @@ _SUMMARIES: Final = {
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
     "login": "get an access token for a server that requires one",
+    "install": "register a Python file with a program such as Claude Code or VS Code",
 }
 
 
@@ -337,6 +338,15 @@ def _login(words: Sequence[str]) -> Command:
     )
 
 
+def _install(words: Sequence[str]) -> Command:
+    from mcp_trio.cli.commands import _install as command
+
+    parser = _parser(
+        "install", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
+    )
+    return command.parse(parser, words, parse_variable=_variable)
+
+
 def _client_secret(found: argparse.Namespace) -> Secret | None:
     variable = found.client_secret_env
     if variable is None:
@@ -377,6 +387,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "complete": _complete,
     "listen": _listen,
     "login": _login,
+    "install": _install,
 }
 
 
