@@ -72,6 +72,7 @@ PUBLIC: Final = {
     "mcp_core.urls": "reference/api/urls",
     "mcp_core.http": "reference/api/http",
     "mcp_core.auth": "reference/api/auth",
+    "mcp_core.host": "reference/api/host",
 }
 
 PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")

@@ -38,6 +38,7 @@ __all__ = [
     "InvalidInput",
     "PrintLine",
     "PromptParts",
+    "ask_permission",
     "ask_to_open_page",
     "fill_in",
     "parse_field",
@@ -183,6 +184,15 @@ def _print_quoted(text: str, indent: str, print_line: PrintLine) -> None:
 
 def _title(form: FormSchema, name: str) -> str:
     return shorten_text(form.properties[name].title or name, _MAX_TITLE)
+
+
+def ask_permission(question: PromptParts, print_line: PrintLine) -> Dialogue:
+    """Ask the user to permit what this command is about to do."""
+    try:
+        yield from _ask_consent(question, print_line)
+    except _FormDeclined as refused:
+        return refused.result
+    return t.ElicitResult(action="accept")
 
 
 def _ask_consent(question: PromptParts, print_line: PrintLine) -> DialogueSteps[None]:

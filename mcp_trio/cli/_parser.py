@@ -58,6 +58,7 @@ _SUMMARIES: Final = {
     "listen": "print a line whenever something that a server offers changes",
     "login": "get an access token for a server that requires one",
     "completion": "print a script that completes command lines in a shell",
+    "install": "register a Python file with a program such as Claude Code or VS Code",
 }
 
 
@@ -341,6 +342,15 @@ def _login(words: Sequence[str]) -> Command:
     )
 
 
+def _install(words: Sequence[str]) -> Command:
+    from mcp_trio.cli.commands import _install as command
+
+    parser = _parser(
+        "install", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
+    )
+    return command.parse(parser, words, parse_variable=_variable)
+
+
 def _client_secret(found: argparse.Namespace) -> Secret | None:
     variable = found.client_secret_env
     if variable is None:
@@ -382,6 +392,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "listen": _listen,
     "login": _login,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
+    "install": _install,
 }
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ._screen import Screen
     from ._terminal import Terminal
 
-__all__ = ["User"]
+__all__ = ["User", "open_terminal"]
 
 _MAX_MESSAGE: Final = 1_000  # characters of a form's message in an error
 
@@ -55,7 +55,7 @@ class User:
         self._source = f"The server ({server})"
         self._field_texts, self._forms = _parse_answers(given)
         self._stderr = stderr
-        self._terminal = _open_terminal(stderr)
+        self._terminal = open_terminal(stderr)
         self._form_callback = answer_form(self._answer_form)
         self.at_terminal = self._terminal is not None
         self.answers_invalid = False
@@ -154,9 +154,12 @@ def _parse_field(form: FormSchema, name: str, text: str) -> Any:
         raise CliError(f"--answer {name}={text}: {exc}") from None
 
 
-def _open_terminal(stderr: Screen) -> Terminal | None:
+def open_terminal(stderr: Screen) -> Terminal | None:
+    """Return the terminal of the user; None if stdin or stderr is something else."""
+    if sys.platform == "win32":  # has no `termios`, and cannot wait for a terminal
+        return None
     if sys.stdin is None or not sys.stdin.isatty() or not stderr.terminal:
         return None
-    from ._terminal import Terminal  # needs `termios`, which Windows lacks
+    from ._terminal import Terminal
 
     return Terminal(stderr, sys.stdin)

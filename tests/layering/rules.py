@@ -31,7 +31,7 @@ PURE: Final = frozenset(
     """
     __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses
     datetime decimal difflib enum fractions functools hashlib heapq hmac html inspect ipaddress
-    itertools keyword math operator re string struct textwrap types typing unicodedata
+    itertools json keyword math operator re string struct textwrap tomllib types typing unicodedata
     urllib.parse warnings weakref zlib
     """.split()
 )
@@ -51,6 +51,7 @@ PUBLIC: Final = frozenset(
     {
         "mcp_core",
         "mcp_core.auth",
+        "mcp_core.host",
         "mcp_core.http",
         "mcp_core.registry",
         "mcp_core.runtime",
@@ -67,6 +68,7 @@ ON_FIRST_USE: Final = {
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
     "shtab": "mcp_trio/cli/commands/_completion.py",
+    "tomlkit": "mcp_core/host/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
     "typing_extensions": "mcp_core/registry/_context.py",
@@ -87,7 +89,7 @@ LAYERS: Final = (
     ("messages",),
     ("schema", "subscriptions", "input_requests"),
     ("connection",),
-    ("client", "http", "auth", "registry"),
+    ("client", "http", "auth", "registry", "host"),
     ("runtime",),
 )
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}

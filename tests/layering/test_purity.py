@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 ACTING = """
     anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging
     mcp_trio multiprocessing random referencing rich secrets selectors signal socket ssl subprocess
-    tempfile threading trio wsproto
+    tempfile threading tomlkit trio wsproto
 """.split()
 PUBLIC = [
     "mcp_core",
@@ -26,6 +26,7 @@ PUBLIC = [
     "mcp_core.auth",
     "mcp_core.registry",
     "mcp_core.runtime",
+    "mcp_core.host",
 ]
 
 

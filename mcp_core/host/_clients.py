@@ -1,0 +1,298 @@
+"""The programs in which servers are registered, as data: their files, members and commands.
+
+The files and commands of Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried in November
+2026. Those of the others are as documented: vscode-docs `agent-customization/mcp-servers.md`,
+cursor.com/docs/context/mcp, and the quick start of modelcontextprotocol.io for Claude Desktop.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from ._json_edit import JsonSyntax
+
+__all__ = [
+    "CLIENT_FORMATS",
+    "ClientFormat",
+    "ConfigScope",
+    "ServerEntry",
+    "config_path",
+    "entry_members",
+    "find_replaced",
+]
+
+# Who gets an entry: the user in every project, or all users of one project.
+ConfigScope: TypeAlias = Literal["user", "project"]
+_Place: TypeAlias = tuple[Literal["home", "config", "support", "appdata"], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEntry:
+    """A server that a client starts, in the terms of no particular client.
+
+    Args:
+        name: the name under which the client lists it.
+        command: the absolute path of the program.
+        args: its arguments.
+        env: variables that the server gets, with their values.
+        forwarded: variables whose values the client takes from its own environment.
+    """
+
+    name: str
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    forwarded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFormat:
+    """How one client keeps its servers.
+
+    Args:
+        name: the name of the client on our command line.
+        title: its name for people.
+        servers: the member of the file that holds the servers.
+        syntax: the JSON that the client can read; None for TOML.
+        user: where its file for all projects is, by `sys.platform`.
+        user_variable: the environment variable with the directory in which that file is instead,
+            and the path of the file in it.
+        project: the path of its file in the directory of a project; None if it has none.
+        members: constant members of an entry.
+        reference: a value that the client replaces by the variable `NAME`; None if it has none.
+        forwarded: the member that lists variables to pass on, in place of references.
+        replaces: what the client replaces in a value, as a regular expression; None for nothing.
+        program: the name of the client's own command; None if it has none.
+        add_command: its arguments that register a server; None if they cannot express the entry.
+        needs_restart: whether a running client does not notice that its file has changed.
+    """
+
+    name: str
+    title: str
+    servers: str
+    syntax: JsonSyntax | None
+    user: Mapping[str, _Place]
+    user_variable: tuple[str, tuple[str, ...]] | None = None
+    project: tuple[str, ...] | None
+    members: Mapping[str, str]
+    reference: str | None = None
+    forwarded: str | None = None
+    replaces: re.Pattern[str] | None = None
+    program: str | None = None
+    add_command: Callable[[ServerEntry, ConfigScope], list[str] | None] | None = None
+    needs_restart: bool = False
+
+
+def _everywhere(*parts: str) -> dict[str, _Place]:
+    return dict.fromkeys(("linux", "darwin", "win32"), ("home", parts))
+
+
+def _application(*parts: str) -> dict[str, _Place]:
+    """Return where an Electron application has its data on each system."""
+    return {
+        "linux": ("config", parts),
+        "darwin": ("support", parts),
+        "win32": ("appdata", parts),
+    }
+
+
+def _add_to_claude(server: ServerEntry, scope: ConfigScope) -> list[str]:
+    entry = json.dumps(entry_members(CLIENT_FORMATS["claude-code"], server), ensure_ascii=False)
+    return ["mcp", "add-json", "--scope", scope, server.name, entry]
+
+
+def _add_to_vscode(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
+    if scope != "user":
+        return None
+    members = entry_members(CLIENT_FORMATS["vscode"], server)
+    return ["--add-mcp", json.dumps({"name": server.name, **members}, ensure_ascii=False)]
+
+
+def _add_to_codex(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
+    if scope != "user" or server.forwarded:
+        return None
+    variables = [word for pair in server.env.items() for word in ("--env", "=".join(pair))]
+    return ["mcp", "add", server.name, *variables, "--", server.command, *server.args]
+
+
+def _add_to_gemini(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
+    env = {**server.env, **{name: f"${{{name}}}" for name in server.forwarded}}
+    if any("=" in value for value in env.values()):
+        return None  # Gemini CLI 0.61 cuts a value at its first =
+    variables = [word for pair in env.items() for word in ("-e", "=".join(pair))]
+    place = ["mcp", "add", "--scope", scope, server.name]
+    return [*place, *variables, server.command, "--", *server.args]
+
+
+_BRACED: Final = re.compile(r"\$\{[^}]+\}")
+_BRACED_OR_PLAIN: Final = re.compile(r"\$(?:\w+|\{[^}]+\})", re.ASCII)
+
+# The programs whose configuration can be changed, by the name that the command takes.
+CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
+    client.name: client
+    for client in (
+        ClientFormat(
+            name="claude-code",
+            title="Claude Code",
+            servers="mcpServers",
+            syntax=JsonSyntax(byte_order_mark=True),
+            user=_everywhere(".claude.json"),
+            user_variable=("CLAUDE_CONFIG_DIR", (".claude.json",)),
+            project=(".mcp.json",),
+            members={"type": "stdio"},
+            reference="${NAME}",
+            replaces=_BRACED,
+            program="claude",
+            add_command=_add_to_claude,
+        ),
+        ClientFormat(
+            name="claude-desktop",
+            title="Claude Desktop",
+            servers="mcpServers",
+            syntax=JsonSyntax(byte_order_mark=True),
+            user=_application("Claude", "claude_desktop_config.json"),
+            project=None,
+            members={},
+            needs_restart=True,
+        ),
+        ClientFormat(
+            name="cursor",
+            title="Cursor",
+            servers="mcpServers",
+            syntax=JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True),
+            user=_everywhere(".cursor", "mcp.json"),
+            project=(".cursor", "mcp.json"),
+            members={},
+            reference="${env:NAME}",
+            replaces=_BRACED,
+        ),
+        ClientFormat(
+            name="vscode",
+            title="VS Code",
+            servers="servers",
+            syntax=JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True),
+            user=_application("Code", "User", "mcp.json"),
+            project=(".vscode", "mcp.json"),
+            members={"type": "stdio"},
+            reference="${env:NAME}",
+            replaces=_BRACED,
+            program="code",
+            add_command=_add_to_vscode,
+        ),
+        ClientFormat(
+            name="codex",
+            title="Codex",
+            servers="mcp_servers",
+            syntax=None,
+            user=_everywhere(".codex", "config.toml"),
+            user_variable=("CODEX_HOME", ("config.toml",)),
+            project=(".codex", "config.toml"),  # read in projects that the user trusts
+            members={},
+            forwarded="env_vars",
+            program="codex",
+            add_command=_add_to_codex,
+        ),
+        ClientFormat(
+            name="gemini",
+            title="Gemini CLI",
+            servers="mcpServers",
+            syntax=JsonSyntax(comments=True),
+            user=_everywhere(".gemini", "settings.json"),
+            user_variable=("GEMINI_CLI_HOME", (".gemini", "settings.json")),
+            project=(".gemini", "settings.json"),
+            members={},
+            reference="${NAME}",
+            replaces=_BRACED_OR_PLAIN,
+            program="gemini",
+            add_command=_add_to_gemini,
+        ),
+    )
+}
+
+
+def config_path(
+    client: ClientFormat,
+    scope: ConfigScope,
+    *,
+    system: str,
+    environ: Mapping[str, str],
+    directory: str,
+) -> str:
+    """Return the absolute path of a client's configuration file.
+
+    Args:
+        client: the client.
+        scope: the file for all projects of the user, or the one of a project.
+        system: as `sys.platform`; an unknown one is taken for Linux.
+        environ: the environment of the user.
+        directory: the absolute path of the project's directory.
+
+    Raises:
+        ValueError: the client has no file of that scope, or the environment does not say where
+            the user's files are.
+    """
+    slash = "\\" if system == "win32" else "/"
+    if scope == "project":
+        if client.project is None:
+            raise ValueError(f"{client.title} has no configuration for a project")
+        return slash.join((directory, *client.project))
+    if client.user_variable is not None:
+        variable, parts = client.user_variable
+        if environ.get(variable):
+            return slash.join((environ[variable], *parts))
+    base, parts = client.user.get(system) or client.user["linux"]
+    return slash.join((_base_directory(base, system, environ), *parts))
+
+
+def _base_directory(base: str, system: str, environ: Mapping[str, str]) -> str:
+    home_variable = "USERPROFILE" if system == "win32" else "HOME"
+    if base == "appdata" and environ.get("APPDATA"):
+        return environ["APPDATA"]
+    if base == "config":
+        config = environ.get("XDG_CONFIG_HOME", "")
+        if config.startswith("/"):  # XDG: a relative path is invalid and must be ignored
+            return config
+    home = environ.get(home_variable)
+    if not home:
+        raise ValueError(f"the environment variable {home_variable} is not set")
+    return (
+        home
+        + {
+            "home": "",
+            "config": "/.config",
+            "support": "/Library/Application Support",
+            "appdata": "\\AppData\\Roaming",
+        }[base]
+    )
+
+
+def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
+    """Return the members of a server's entry in the file of a client."""
+    env = dict(server.env)
+    members: dict[str, Any] = {
+        **client.members,
+        "command": server.command,
+        "args": list(server.args),
+    }
+    if client.forwarded is not None and server.forwarded:
+        members[client.forwarded] = list(server.forwarded)
+    elif client.reference is not None:
+        env |= {name: client.reference.replace("NAME", name) for name in server.forwarded}
+    return {**members, "env": env} if env else members
+
+
+def find_replaced(client: ClientFormat, server: ServerEntry) -> list[str]:
+    """Return the texts of an entry in which the client replaces what looks like a variable.
+
+    They are meant as they stand, but the formats have no escape. Values of variables are named and
+    not shown: they may be secrets.
+    """
+    if client.replaces is None:
+        return []
+    texts = [(text, text) for text in (server.command, *server.args)]
+    texts += [(value, f"the value of {name}") for name, value in server.env.items()]
+    return [shown for text, shown in texts if client.replaces.search(text)]

@@ -1,0 +1,1 @@
+"""Hosts on this machine: the files of programs that start servers."""

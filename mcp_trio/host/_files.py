@@ -1,0 +1,196 @@
+"""Replace a configuration file of another program: at once or not at all, and only if unchanged.
+
+1. A symbolic link stays: the file that it leads to is replaced, in its own directory, by a rename.
+   Mode and owner stay. What a rename would lose, such as a hard link, is refused.
+2. The file is read again directly before the rename. If its program has changed it meanwhile,
+   nothing is written. The window left is that between this read and the rename: these programs
+   share no lock.
+3. A copy of the old file is kept beside it. Such files hold secrets, so it is readable by its owner
+   only.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["FileChanged", "FileSnapshot", "keep_copy", "read_snapshot", "replace_file"]
+
+# Bytes. Claude Code keeps the history of its projects in such a file; after years it has a few MiB.
+_MAX_SIZE: Final = 64 * 1024 * 1024
+_COPY_SUFFIX: Final = ".mcp-trio-backup"
+
+
+class FileChanged(Exception):
+    """Another program has changed the file since it was read. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSnapshot:
+    """A file as it was read.
+
+    `path` is what was asked for, and `target` the file that it leads to. `data` and `state` are
+    None if there is no such file.
+    """
+
+    path: Path
+    target: Path
+    data: bytes | None
+    state: os.stat_result | None
+
+    @property
+    def copy(self) -> Path:
+        """The path of the copy that is kept when the file is replaced."""
+        return self.target.with_name(self.target.name + _COPY_SUFFIX)
+
+
+def read_snapshot(path: Path) -> FileSnapshot:
+    """Read a file, which need not exist.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is too large.
+    """
+    try:
+        target = path.resolve()
+    except RuntimeError as exc:  # Python 3.11 and 3.12: a loop of symbolic links
+        raise OSError(None, "its symbolic links form a loop", str(path)) from exc
+    try:
+        state = target.stat()
+    except FileNotFoundError:
+        return FileSnapshot(path, target, None, None)
+    if not stat.S_ISREG(state.st_mode):  # a FIFO would block
+        raise OSError(None, "is no regular file", str(path))
+    if state.st_size > _MAX_SIZE:
+        raise OSError(None, f"is larger than {_MAX_SIZE >> 20} MiB", str(path))
+    return FileSnapshot(path, target, target.read_bytes(), state)
+
+
+def keep_copy(snapshot: FileSnapshot) -> Path | None:
+    """Write the copy of a file beside it, in place of an older copy, and return its path.
+
+    Return None if there is no such file.
+
+    Raises:
+        OSError: the copy cannot be written.
+    """
+    if snapshot.data is None or snapshot.state is None:
+        return None
+    temporary = _write_beside(snapshot.copy, snapshot.data)
+    with _removed_on_error(temporary):
+        # The owner's own program may need it; without the right to do so it stays ours.
+        with suppress(PermissionError):
+            _give_to_owner(temporary, snapshot.state)
+        temporary.replace(snapshot.copy)
+    return snapshot.copy
+
+
+def replace_file(snapshot: FileSnapshot, data: bytes, *, private: bool) -> Path | None:
+    """Replace the file by `data`, and return the path of the copy of the old one, if there was one.
+
+    Args:
+        snapshot: the file as it was when `data` was made from it.
+        data: the new content.
+        private: whether a file that did not exist gets mode 0600; otherwise the umask decides.
+
+    Raises:
+        FileChanged: the file is no longer as in the snapshot.
+        OSError: it cannot be written, or not without losing its owner or a hard link.
+    """
+    target, state = snapshot.target, snapshot.state
+    if state is not None:
+        _check_replaceable(snapshot.path, target, state)
+    else:
+        target.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+    temporary = _write_beside(target, data)
+    with _removed_on_error(temporary):
+        if state is not None:
+            _give_to_owner(temporary, state)
+            temporary.chmod(stat.S_IMODE(state.st_mode))
+        elif not private:
+            temporary.chmod(0o666 & ~_umask())
+        copy = keep_copy(snapshot)
+        now = read_snapshot(snapshot.path)
+        if (now.target, now.data) != (target, snapshot.data):
+            raise FileChanged(str(snapshot.path))
+        if state is not None:
+            temporary.replace(target)
+        else:
+            _move_if_absent(temporary, target)
+    _sync_directory(target.parent)
+    return copy
+
+
+@contextmanager
+def _removed_on_error(path: Path) -> Iterator[None]:
+    """Remove a temporary file if the block raises."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _check_replaceable(path: Path, target: Path, state: os.stat_result) -> None:
+    if state.st_nlink > 1:
+        raise OSError(None, "has several hard links, of which only one would change", str(path))
+    if not os.access(target, os.W_OK):
+        raise PermissionError(None, "is write-protected", str(path))
+
+
+def _write_beside(target: Path, data: bytes) -> Path:
+    """Write a temporary file with mode 0600 into the directory of `target`."""
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = Path(name)
+    with _removed_on_error(temporary), os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    return temporary
+
+
+def _give_to_owner(path: Path, state: os.stat_result) -> None:
+    if os.name == "posix" and (state.st_uid, state.st_gid) != (
+        path.stat().st_uid,
+        path.stat().st_gid,
+    ):
+        os.chown(path, state.st_uid, state.st_gid)
+
+
+def _move_if_absent(temporary: Path, target: Path) -> None:
+    """Give the temporary file its name, unless another program has created that file."""
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        raise FileChanged(str(target)) from None
+    except OSError:  # a file system without hard links
+        temporary.replace(target)
+    else:
+        temporary.unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync_directory(directory: Path) -> None:
+    """Let the rename reach the disk."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # a file system that cannot
+        pass
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,162 @@
+"""The table of clients: files on three systems, entries, and command lines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mcp_core.host import (
+    CLIENT_FORMATS,
+    ConfigScope,
+    ServerEntry,
+    config_path,
+    entry_members,
+    find_replaced,
+)
+
+LINUX = {"HOME": "/home/u"}
+MAC = {"HOME": "/Users/u"}
+WINDOWS = {"USERPROFILE": "C:\\Users\\u", "APPDATA": "C:\\Users\\u\\AppData\\Roaming"}
+MAC_DATA = "/Users/u/Library/Application Support"
+
+# client, scope, system, environment, path
+PATHS = [
+    ("claude-code", "user", "linux", LINUX, "/home/u/.claude.json"),
+    ("claude-code", "user", "win32", WINDOWS, "C:\\Users\\u\\.claude.json"),
+    ("claude-code", "user", "linux", {"CLAUDE_CONFIG_DIR": "/c"}, "/c/.claude.json"),
+    ("claude-code", "project", "darwin", {}, "/p/.mcp.json"),
+    ("claude-desktop", "user", "linux", LINUX, "/home/u/.config/Claude/claude_desktop_config.json"),
+    ("claude-desktop", "user", "linux", {**LINUX, "XDG_CONFIG_HOME": "/x"},
+     "/x/Claude/claude_desktop_config.json"),
+    ("claude-desktop", "user", "linux", {**LINUX, "XDG_CONFIG_HOME": "x"},
+     "/home/u/.config/Claude/claude_desktop_config.json"),
+    ("claude-desktop", "user", "darwin", MAC, f"{MAC_DATA}/Claude/claude_desktop_config.json"),
+    ("claude-desktop", "user", "win32", WINDOWS,
+     "C:\\Users\\u\\AppData\\Roaming\\Claude\\claude_desktop_config.json"),
+    ("claude-desktop", "user", "win32", {"USERPROFILE": "D:\\u"},
+     "D:\\u\\AppData\\Roaming\\Claude\\claude_desktop_config.json"),
+    ("cursor", "user", "darwin", MAC, "/Users/u/.cursor/mcp.json"),
+    ("cursor", "user", "win32", WINDOWS, "C:\\Users\\u\\.cursor\\mcp.json"),
+    ("cursor", "project", "win32", {}, "/p\\.cursor\\mcp.json"),
+    ("vscode", "user", "linux", LINUX, "/home/u/.config/Code/User/mcp.json"),
+    ("vscode", "user", "darwin", MAC, f"{MAC_DATA}/Code/User/mcp.json"),
+    ("vscode", "user", "win32", WINDOWS, "C:\\Users\\u\\AppData\\Roaming\\Code\\User\\mcp.json"),
+    ("vscode", "project", "linux", {}, "/p/.vscode/mcp.json"),
+    ("codex", "user", "linux", LINUX, "/home/u/.codex/config.toml"),
+    ("codex", "user", "darwin", {**MAC, "CODEX_HOME": "/c"}, "/c/config.toml"),
+    ("codex", "project", "linux", {**LINUX, "CODEX_HOME": "/c"}, "/p/.codex/config.toml"),
+    ("gemini", "user", "freebsd14", LINUX, "/home/u/.gemini/settings.json"),
+    ("gemini", "user", "linux", {"GEMINI_CLI_HOME": "/g"}, "/g/.gemini/settings.json"),
+    ("gemini", "project", "linux", {}, "/p/.gemini/settings.json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "scope", "system", "environ", "path"), PATHS)
+def test_config_path_is_where_the_client_reads(
+    name: str, scope: ConfigScope, system: str, environ: dict[str, str], path: str
+) -> None:
+    client = CLIENT_FORMATS[name]
+    found = config_path(client, scope, system=system, environ=environ, directory="/p")
+    assert found == path
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "system", "problem"),
+    [
+        ("claude-desktop", "project", "linux", "Claude Desktop has no configuration for a project"),
+        ("cursor", "user", "linux", "HOME is not set"),
+        ("vscode", "user", "win32", "USERPROFILE is not set"),
+    ],
+)
+def test_config_path_unknown_is_an_error(
+    name: str, scope: ConfigScope, system: str, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        config_path(CLIENT_FORMATS[name], scope, system=system, environ={}, directory="/p")
+
+
+SERVER = ServerEntry(
+    name="us", command="/py", args=("-m", "x", "/f.py"), env={"A": "1"}, forwarded=("B",)
+)
+PLAIN = {"command": "/py", "args": ["-m", "x", "/f.py"]}
+ENTRIES = {
+    "claude-code": {"type": "stdio", **PLAIN, "env": {"A": "1", "B": "${B}"}},
+    "claude-desktop": {**PLAIN, "env": {"A": "1"}},
+    "cursor": {**PLAIN, "env": {"A": "1", "B": "${env:B}"}},
+    "vscode": {"type": "stdio", **PLAIN, "env": {"A": "1", "B": "${env:B}"}},
+    "codex": {**PLAIN, "env_vars": ["B"], "env": {"A": "1"}},
+    "gemini": {**PLAIN, "env": {"A": "1", "B": "${B}"}},
+}
+
+
+@pytest.mark.parametrize("name", CLIENT_FORMATS)
+def test_entry_has_the_members_of_the_client(name: str) -> None:
+    assert entry_members(CLIENT_FORMATS[name], SERVER) == ENTRIES[name]
+
+
+@pytest.mark.parametrize("name", CLIENT_FORMATS)
+def test_entry_without_variables_has_no_env(name: str) -> None:
+    server = ServerEntry(name="us", command="/py", args=(), env={})
+    members = entry_members(CLIENT_FORMATS[name], server)
+    assert members == {**CLIENT_FORMATS[name].members, "command": "/py", "args": []}
+
+
+def add_command(name: str, server: ServerEntry, scope: ConfigScope) -> list[str] | None:
+    function = CLIENT_FORMATS[name].add_command
+    assert function is not None
+    return function(server, scope)
+
+
+def test_add_command_of_claude_carries_the_entry_as_json() -> None:
+    for scope in "user", "project":
+        command = add_command("claude-code", SERVER, scope)
+        assert command is not None
+        assert command[:-1] == ["mcp", "add-json", "--scope", scope, "us"]
+        assert json.loads(command[-1]) == ENTRIES["claude-code"]
+
+
+def test_add_command_of_vscode_is_for_the_user_only() -> None:
+    command = add_command("vscode", SERVER, "user")
+    assert command is not None
+    assert command[:-1] == ["--add-mcp"]
+    assert json.loads(command[-1]) == {"name": "us", **ENTRIES["vscode"]}
+    assert add_command("vscode", SERVER, "project") is None
+
+
+def test_add_command_of_codex_has_no_scope_and_no_forwarded_variables() -> None:
+    server = ServerEntry(name="us", command="/py", args=("-m", "x"), env={"A": "1=2"})
+    expected = ["mcp", "add", "us", "--env", "A=1=2", "--", "/py", "-m", "x"]
+    assert add_command("codex", server, "user") == expected
+    assert add_command("codex", server, "project") is None
+    assert add_command("codex", SERVER, "user") is None
+
+
+def test_add_command_of_gemini_refuses_values_that_gemini_would_cut() -> None:
+    place = ["mcp", "add", "--scope", "project", "us"]
+    variables = ["-e", "A=1", "-e", "B=${B}"]
+    expected = [*place, *variables, "/py", "--", "-m", "x", "/f.py"]
+    assert add_command("gemini", SERVER, "project") == expected
+    server = ServerEntry(name="us", command="/py", args=(), env={"A": "1=2"})
+    assert add_command("gemini", server, "user") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("claude-code", ["/a ${X}/py", "the value of A"]),
+        ("vscode", ["/a ${X}/py", "the value of A"]),
+        ("gemini", ["/a ${X}/py", "/b $Z/f.py", "the value of A", "the value of B"]),
+        ("codex", []),
+        ("claude-desktop", []),
+    ],
+)
+def test_find_replaced_names_what_the_client_would_change(name: str, found: list[str]) -> None:
+    server = ServerEntry(
+        name="us",
+        command="/a ${X}/py",
+        args=("/b $Z/f.py", "5$ $"),
+        env={"A": "${env:Y}", "B": "pa$sword", "C": "a$"},
+        forwarded=("D",),
+    )
+    assert find_replaced(CLIENT_FORMATS[name], server) == found

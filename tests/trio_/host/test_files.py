@@ -1,0 +1,206 @@
+"""Replacement of other programs' files: links, modes, copies, and changes at the same time."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcp_trio.host import _files
+from mcp_trio.host._files import FileChanged, keep_copy, read_snapshot, replace_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names_in(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mcp.json"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    return path
+
+
+def test_replace_file_keeps_mode_and_a_private_copy(file: Path) -> None:
+    copy = replace_file(read_snapshot(file), b"new", private=True)
+    assert file.read_bytes() == b"new"
+    assert mode_of(file) == 0o640
+    assert copy == file.with_name("mcp.json.mcp-trio-backup")
+    assert copy.read_bytes() == b"old"
+    assert mode_of(copy) == 0o600
+    assert names_in(file.parent) == {file.name, copy.name}
+
+
+def test_replace_file_again_replaces_the_copy(file: Path) -> None:
+    replace_file(read_snapshot(file), b"second", private=True)
+    copy = replace_file(read_snapshot(file), b"third", private=True)
+    assert copy is not None
+    assert copy.read_bytes() == b"second"
+
+
+def test_replace_file_behind_links_keeps_the_links(file: Path, tmp_path: Path) -> None:
+    """Dotfile managers link from the home directory into a repository."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "step").symlink_to(os.path.relpath(file, home))
+    (home / "mcp.json").symlink_to("step")
+    copy = replace_file(read_snapshot(home / "mcp.json"), b"new", private=True)
+    assert (home / "mcp.json").is_symlink()
+    assert file.read_bytes() == b"new"
+    assert not file.is_symlink()
+    assert copy is not None
+    assert copy.parent == file.parent
+    assert names_in(home) == {"step", "mcp.json"}
+
+
+def test_replace_file_behind_a_dangling_link_creates_the_target(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("missing/mcp.json")
+    assert replace_file(read_snapshot(tmp_path / "link"), b"new", private=True) is None
+    assert (tmp_path / "missing" / "mcp.json").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("private", "mode", "outer"), [(True, 0o600, 0o700), (False, 0o640, 0o750)]
+)
+def test_replace_file_missing_with_directories_creates_them(
+    tmp_path: Path, private: bool, mode: int, outer: int
+) -> None:
+    path = tmp_path / "a" / "b" / "mcp.json"
+    before = os.umask(0o027)
+    try:
+        assert replace_file(read_snapshot(path), b"new", private=private) is None
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == b"new"
+    assert mode_of(path) == mode
+    assert mode_of(path.parent) == outer
+    assert names_in(path.parent) == {"mcp.json"}
+
+
+def test_replace_file_changed_meanwhile_writes_nothing(file: Path) -> None:
+    snapshot = read_snapshot(file)
+    file.write_bytes(b"theirs")
+    with pytest.raises(FileChanged):
+        replace_file(snapshot, b"new", private=True)
+    assert file.read_bytes() == b"theirs"
+    assert not [name for name in names_in(file.parent) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("how", ["created", "deleted", "linked elsewhere"])
+def test_replace_file_created_or_deleted_meanwhile_writes_nothing(
+    file: Path, tmp_path: Path, how: str
+) -> None:
+    path = tmp_path / "link"
+    if how != "created":
+        path.symlink_to("mcp.json")
+    snapshot = read_snapshot(path)
+    other = tmp_path / "other.json"
+    other.write_bytes(b"old")
+    path.unlink(missing_ok=True)
+    if how == "created":
+        path.write_bytes(b"theirs")
+    elif how == "linked elsewhere":
+        path.symlink_to("other.json")
+    with pytest.raises(FileChanged):
+        replace_file(snapshot, b"new", private=True)
+    assert file.read_bytes() == other.read_bytes() == b"old"
+    assert path.exists() == (how != "deleted")
+
+
+def test_replace_file_created_in_the_last_moment_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mcp.json"
+    snapshot = read_snapshot(path)
+
+    def read_then_create(asked: Path) -> _files.FileSnapshot:
+        found = read_snapshot(asked)
+        path.write_bytes(b"theirs")
+        return found
+
+    monkeypatch.setattr(_files, "read_snapshot", read_then_create)
+    with pytest.raises(FileChanged):
+        replace_file(snapshot, b"new", private=True)
+    assert path.read_bytes() == b"theirs"
+    assert names_in(tmp_path) == {"mcp.json"}
+
+
+def test_replace_file_without_hard_links_creates_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("pathlib.Path.hardlink_to", refuse)
+    path = tmp_path / "mcp.json"
+    assert replace_file(read_snapshot(path), b"new", private=True) is None
+    assert names_in(tmp_path) == {"mcp.json"}
+
+
+def test_replace_file_with_hard_links_is_refused(file: Path) -> None:
+    file.with_name("other").hardlink_to(file)
+    with pytest.raises(OSError, match="several hard links"):
+        replace_file(read_snapshot(file), b"new", private=True)
+    assert file.read_bytes() == b"old"
+
+
+def test_replace_file_write_protected_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rename would succeed: it needs the right to write to the directory only."""
+    monkeypatch.setattr(os, "access", lambda path, right: False)  # root may write to any file
+    with pytest.raises(PermissionError, match="write-protected"):
+        replace_file(read_snapshot(file), b"new", private=True)
+    assert file.read_bytes() == b"old"
+
+
+def test_replace_file_of_another_user_keeps_the_owner_or_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = []
+    monkeypatch.setattr(os, "chown", lambda path, user, group: owners.append((user, group)))
+    snapshot = read_snapshot(file)
+    state = os.stat_result((*snapshot.state[:4], 4242, 4243, *snapshot.state[6:]))  # type: ignore[index]
+    theirs = _files.FileSnapshot(snapshot.path, snapshot.target, snapshot.data, state)
+    replace_file(theirs, b"new", private=True)
+    assert owners == [(4242, 4243)] * 2  # of the file and of the copy
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chown", refuse)
+    theirs = _files.FileSnapshot(snapshot.path, snapshot.target, b"new", state)
+    with pytest.raises(PermissionError):
+        replace_file(theirs, b"newer", private=True)
+    assert file.read_bytes() == b"new"
+    assert keep_copy(theirs) is not None  # stays ours
+    assert not [name for name in names_in(file.parent) if name.startswith(".")]
+
+
+def test_read_snapshot_of_no_regular_file_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in "fifo", "loop", ".":
+        with pytest.raises(OSError):  # noqa: PT011 - the system words one of them
+            read_snapshot(tmp_path / name)
+
+
+def test_read_snapshot_too_large_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_files, "_MAX_SIZE", 2)
+    with pytest.raises(OSError, match="is larger than"):
+        read_snapshot(file)
+
+
+def test_keep_copy_of_missing_file_returns_none(tmp_path: Path) -> None:
+    assert keep_copy(read_snapshot(tmp_path / "missing")) is None
+    assert names_in(tmp_path) == set()
