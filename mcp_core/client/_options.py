@@ -105,7 +105,9 @@ class ClientConfigOptions(CallbackOptions, total=False):
         versions: revisions of MCP to use; default all. The newest that both sides support is
             negotiated; with a single one there is no choice.
         known_peer: the `peer` of an earlier client of the same server. Its revision is used at
-            once, which saves a probe. Ignored if that revision is not among `versions`.
+            once, which saves a probe; a server that refuses its handshake is probed all the same.
+            Ignored if that revision is not among `versions`. A `HandshakeCache` has one for each
+            server that needs a handshake.
         info: name and version of the client; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.

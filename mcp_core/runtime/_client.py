@@ -102,6 +102,10 @@ class AbstractClient(abc.ABC):
         options: the options of this connection.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
+
+    Attributes:
+        needs_handshake: True if the server was probed and speaks no stateless revision, which a
+            `HandshakeCache` can remember for the next client. False also if it was not probed.
     """
 
     def __init__(
@@ -130,6 +134,7 @@ class AbstractClient(abc.ABC):
         self._notified: dict[str, CallbackQueue] = {}
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
+        self.needs_handshake = False
         self._pause_count = 0  # responses and logins of this client that the server waits for
 
     def __repr__(self) -> str:
@@ -580,6 +585,9 @@ class AbstractClient(abc.ABC):
     def _handle_ready(self, event: PeerReady) -> None:
         """Set up the open connection, or the new session that replaces a lost one."""
         peer = event.peer
+        negotiation = self._conn.negotiation
+        if negotiation is not None and negotiation.needs_handshake:
+            self.needs_handshake = True
         self._outputs.clear()
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None
