@@ -82,7 +82,8 @@ class CallbackOptions(TypedDict, total=False):
             returns the `types.CreateMessageResult`, or None if the user rejects the request.
         on_roots: the places that the server may work in (client/roots): absolute paths of
             `pathlib`, URIs that begin with `file://`, or `types.Root`. Or a function without
-            arguments that returns them.
+            arguments that returns them. A server of a revision before 2026-07-28 may request them
+            after the first call: see `AbstractClient.roots_requested`.
         elicitation: the declared elicitation capability; by default forms only. With
             `types.ElicitationCapability(form={}, url={})` the server may also ask the user to visit
             a web page. The callback sees that from `mode` and `url`; only the user decides whether

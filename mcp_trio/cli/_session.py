@@ -333,6 +333,8 @@ async def _run_session(
                 # An inner scope: the connection must outlive it to send `notifications/cancelled`.
                 with trio.CancelScope() as running:
                     stops.append(signals.enter_context(stop_on_signals(running.cancel)))
+                    if target.roots:
+                        await client.roots_requested()
                     status = await body(client)
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:
