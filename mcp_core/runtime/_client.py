@@ -437,6 +437,8 @@ class AbstractClient(abc.ABC):
 
         Raises:
             LocalProtocolError: at the beginning: the server announces no changes of what is wanted.
+                The text names the capabilities that it did not declare; nothing was sent then. In
+                the loop: the same, for a new session.
             PeerError: at the beginning: the server refused. In the loop: it ended the subscription
                 with an error.
             ConnectionLost: at the beginning or in the loop, after the last change: changes may have
