@@ -118,10 +118,11 @@ def negotiate_version(
     if known_peer is not None and known_peer.dialect in config.dialects:
         if not known_peer.dialect.stateful:
             return known_peer
-        return (yield from _initialize(config, known_peer.dialect, is_guess=True))
+        return (yield from _initialize(config, known_peer.dialect, [], is_guess=True))
     if not config.stateless:
-        return (yield from _initialize(config, config.stateful[0]))
-    outcome = yield from _probe(config)
+        return (yield from _initialize(config, config.stateful[0], []))
+    tried: list[Dialect] = []
+    outcome = yield from _probe(config, tried)
     if isinstance(outcome, Peer):
         return outcome
     if not config.stateful:
@@ -129,7 +130,7 @@ def negotiate_version(
             f"the server does not speak {', '.join(config.versions)} ({outcome}). "
             "Allow an older revision to connect with a handshake."
         )
-    return (yield from _initialize(config, config.stateful[0]))
+    return (yield from _initialize(config, config.stateful[0], tried))
 
 
 class VersionNegotiation:
@@ -256,13 +257,14 @@ def opening_params(request: OpeningRequest, config: Config) -> t.Params:
     )
 
 
-def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str]:
-    """Send `server/discover`.
+def _probe(
+    config: Config, tried: list[Dialect]
+) -> Generator[OpeningRequest, OpeningReply, Peer | str]:
+    """Send `server/discover`. Its revision is appended to `tried`, each at most twice.
 
     Return the peer if the server speaks a common stateless revision. Return the reason, as a text,
     if a handshake should be tried.
     """
-    tried: list[Dialect] = []
     dialect = config.stateless[0]
     while True:
         tried.append(dialect)
@@ -297,10 +299,11 @@ def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str
 
 
 def _initialize(
-    config: Config, dialect: Dialect, *, is_guess: bool = False
+    config: Config, dialect: Dialect, tried: list[Dialect], *, is_guess: bool = False
 ) -> Generator[OpeningRequest, OpeningReply, Peer]:
     """Send `initialize`, and the probe if the server's refusal shows that it may be stateless.
 
+    `tried` has the revisions of the probes so far; the newest is not probed a third time.
     `is_guess` is true if only an earlier connection says that the server needs a handshake. Then
     any refusal leads to the probe.
     """
@@ -315,8 +318,9 @@ def _initialize(
     except ConnectFailed:
         if late is not None:
             return _stateless_peer(config, late)
-        if config.stateless and (_may_be_stateless(config, reply) or (is_guess and reply.refused)):
-            outcome = yield from _probe(config)
+        modern = _may_be_stateless(config, reply) or (is_guess and reply.refused)
+        if modern and config.stateless and tried.count(config.stateless[0]) < 2:
+            outcome = yield from _probe(config, tried)
             if isinstance(outcome, Peer):
                 return outcome
         raise

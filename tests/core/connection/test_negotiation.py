@@ -279,6 +279,26 @@ OPENINGS: list[Any] = [
         id="modern evidence, and refused again",
     ),
     pytest.param(
+        DUAL,
+        [
+            (probe(), error_reply(-32022, E)),
+            (probe(), SILENCE),
+            (handshake(), error_reply(-32020)),
+        ],
+        "refused initialize",
+        id="modern evidence, after two probes",
+    ),
+    pytest.param(
+        DUAL,
+        [
+            (probe(), SILENCE),
+            (handshake(), error_reply(-32020)),
+            (probe(), error_reply(-32022, E)),
+        ],
+        "lists 2026-07-28 but refuses it",
+        id="modern evidence, and refused by revision",
+    ),
+    pytest.param(
         LEGACY,
         [(handshake(), error_reply(-32020))],
         "refused initialize: no (-32020)",

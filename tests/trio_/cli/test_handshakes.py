@@ -15,7 +15,6 @@ import pytest
 from mcp_core import DIALECTS, Peer
 from mcp_core import types as t
 from mcp_core.runtime import HandshakeCache, server_key
-from mcp_trio.cli import _handshakes
 from mcp_trio.cli._handshakes import RememberedServer
 from tests.trio_.cli.program import run
 
@@ -209,13 +208,13 @@ def test_memory_default_directory_is_in_home(
 
 def test_memory_lasts_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    now = NOW
-    monkeypatch.setattr(_handshakes.time, "time", lambda: now)
     remembers("http://x/mcp")
-    now += 24 * 3600 - 1
-    assert knows("http://x/mcp")
-    now += 1
-    assert not knows("http://x/mcp")
+    file = tmp_path / "mcp-trio" / "handshakes.json"
+    (entry,) = json.loads(file.read_text()).values()
+    for age, is_known in (24 * 3600 - 60, True), (24 * 3600, False):
+        aged = {**entry, "probed_at": entry["probed_at"] - age}
+        file.write_text(json.dumps({server_key("http://x/mcp"): aged}))
+        assert knows("http://x/mcp") is is_known
 
 
 def test_memory_of_command_has_its_program_and_directory(
