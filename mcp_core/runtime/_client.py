@@ -215,7 +215,8 @@ class AbstractClient(abc.ABC):
         self._status.require_alive()
         progress = options.get("progress")
         if call not in self._pending:
-            self._register(call)
+            self._pending[call] = None  # as `_register`, without a call for each request
+            call.pause_count += self._pause_count
             call.describe_silence = self._conn.describe_unreadable
             if progress is not None and call.progress_callbacks is None:
                 call.progress_callbacks = CallbackQueue(
