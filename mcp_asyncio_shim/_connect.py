@@ -94,6 +94,7 @@ async def connect(
         )
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
+    ended_by_probe = False
     while True:
         config = client_config(options)
         async with AsyncExitStack() as opened:
@@ -110,6 +111,7 @@ async def connect(
             client = await opened.enter_async_context(
                 aclosing(Client(make_transport, config, options))
             )
+            client.needs_handshake = ended_by_probe
             try:
                 await client.open()
             except ConnectFailed:
@@ -118,6 +120,7 @@ async def connect(
                     raise
                 # Some old servers exit at the probe: start this one again, without a probe.
                 options["versions"] = versions
+                ended_by_probe = True
                 continue
             yield client
             return

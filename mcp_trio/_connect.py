@@ -189,6 +189,7 @@ async def connect_stdio(
             the exit status and the last five lines of its stderr.
         ValueError: an option is out of its range.
     """
+    ended_by_probe = False
     while True:
         config = client_config(options, ClientOptions)
         async with (
@@ -199,6 +200,7 @@ async def connect_stdio(
         ):
             make_transport = _stream_transport_factory(child.stream, options, child.describe)
             client = Client(config, options, make_transport)
+            client.needs_handshake = ended_by_probe
             try:
                 try:
                     await client.open(nursery)
@@ -209,6 +211,7 @@ async def connect_stdio(
                         await child.aclose()
                         raise ConnectFailed(f"{exc}{child.describe()}") from exc
                     options["versions"] = versions
+                    ended_by_probe = True
                     continue
                 yield client
                 return

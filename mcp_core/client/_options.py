@@ -82,7 +82,8 @@ class CallbackOptions(TypedDict, total=False):
             returns the `types.CreateMessageResult`, or None if the user rejects the request.
         on_roots: the places that the server may work in (client/roots): absolute paths of
             `pathlib`, URIs that begin with `file://`, or `types.Root`. Or a function without
-            arguments that returns them.
+            arguments that returns them. A server of a revision before 2026-07-28 may request them
+            after the first call: see `AbstractClient.roots_requested`.
         elicitation: the declared elicitation capability; by default forms only. With
             `types.ElicitationCapability(form={}, url={})` the server may also ask the user to visit
             a web page. The callback sees that from `mode` and `url`; only the user decides whether
@@ -105,7 +106,9 @@ class ClientConfigOptions(CallbackOptions, total=False):
         versions: revisions of MCP to use; default all. The newest that both sides support is
             negotiated; with a single one there is no choice.
         known_peer: the `peer` of an earlier client of the same server. Its revision is used at
-            once, which saves a probe. Ignored if that revision is not among `versions`.
+            once, which saves a probe; a server that refuses its handshake is probed all the same.
+            Ignored if that revision is not among `versions`. A `HandshakeCache` has one for each
+            server that needs a handshake.
         info: name and version of the client; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.

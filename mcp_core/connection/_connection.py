@@ -301,7 +301,7 @@ class Connection:
         """Begin the version negotiation of a client.
 
         `PeerReady` or `ConnectionClosed` follows. `known_peer`, from an earlier connection to the
-        same server, saves the probe.
+        same server, saves the probe, unless the server refuses the handshake of its revision.
 
         Raises:
             LocalProtocolError: this is a server, or the connection was opened before.

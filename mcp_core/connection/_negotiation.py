@@ -6,6 +6,8 @@
    timeout, means that it does not know `server/discover`. No single code can be relied on for that.
 3. There is no fallback if the server cannot or will not respond now, for example with HTTP status
    401 or 503, because that tells nothing about its revisions.
+4. What an earlier connection found out is a guess: the server may have been upgraded since. If it
+   refuses the handshake that the guess saves the probe for, it is probed after all.
 
 Sources: 2026-07-28, basic/versioning (Backward Compatibility) and basic/transports;
 basic/lifecycle of earlier revisions.
@@ -69,6 +71,18 @@ class OpeningReply(Struct, frozen=True):
     late: Raw | bytes | None = None
     failure: McpTrioError | None = None
 
+    @property
+    def is_inconclusive(self) -> bool:
+        """True if the HTTP status tells nothing about the revisions of the server."""
+        status = self.status
+        return status is not None and (status in _INCONCLUSIVE or status >= 500 or status == 0)
+
+    @property
+    def refused(self) -> bool:
+        """True if the server has responded, and its response tells something about revisions."""
+        answered = not (self.result is None and self.error is None and self.failure is None)
+        return answered and not self.is_inconclusive
+
 
 MODERN_ERRORS: Final = frozenset(
     code
@@ -96,7 +110,7 @@ def negotiate_version(
     """Find a common revision, and return the peer.
 
     `known_peer` is the peer of an earlier connection to the same server. Its revision is used
-    without a probe.
+    without a probe. If the server refuses the handshake of that revision, the probe follows.
 
     Raises:
         ConnectFailed: there is no common revision, or the server rejected or did not answer.
@@ -104,10 +118,11 @@ def negotiate_version(
     if known_peer is not None and known_peer.dialect in config.dialects:
         if not known_peer.dialect.stateful:
             return known_peer
-        return (yield from _initialize(config, known_peer.dialect))
+        return (yield from _initialize(config, known_peer.dialect, [], is_guess=True))
     if not config.stateless:
-        return (yield from _initialize(config, config.stateful[0]))
-    outcome = yield from _probe(config)
+        return (yield from _initialize(config, config.stateful[0], []))
+    tried: list[Dialect] = []
+    outcome = yield from _probe(config, tried)
     if isinstance(outcome, Peer):
         return outcome
     if not config.stateful:
@@ -115,7 +130,7 @@ def negotiate_version(
             f"the server does not speak {', '.join(config.versions)} ({outcome}). "
             "Allow an older revision to connect with a handshake."
         )
-    return (yield from _initialize(config, config.stateful[0]))
+    return (yield from _initialize(config, config.stateful[0], tried))
 
 
 class VersionNegotiation:
@@ -126,20 +141,26 @@ class VersionNegotiation:
     Attributes:
         request: the last request, None before the first one and after success or failure.
         deadline: when the last request times out, None for never.
+        needs_handshake: True, after success, if the server was probed and is not stateless. False
+            if it was not probed, or has answered the probe after its timeout.
     """
 
     __slots__ = (
         "_id",
         "_late_result",
         "_probe_id",
+        "_probed",
         "_steps",
         "deadline",
+        "needs_handshake",
         "request",
     )
 
     def __init__(self, config: Config, known_peer: Peer | None) -> None:
         self.request: OpeningRequest | None = None
         self.deadline: float | None = None
+        self.needs_handshake = False
+        self._probed = False
         self._steps = negotiate_version(config, known_peer)
         self._id: RequestId | None = None
         self._probe_id: RequestId | None = None  # of a probe that timed out
@@ -172,8 +193,12 @@ class VersionNegotiation:
         except StopIteration as stop:
             self.request = None
             peer: Peer = stop.value
+            self.needs_handshake = (
+                self._probed and peer.dialect.stateful and self._late_result is None
+            )
             return peer
         self.request = request
+        self._probed = self._probed or self.probing
         self._id = id
         if request.timeout is not None:
             self.deadline = now + request.timeout
@@ -232,13 +257,14 @@ def opening_params(request: OpeningRequest, config: Config) -> t.Params:
     )
 
 
-def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str]:
-    """Send `server/discover`.
+def _probe(
+    config: Config, tried: list[Dialect]
+) -> Generator[OpeningRequest, OpeningReply, Peer | str]:
+    """Send `server/discover`. Its revision is appended to `tried`, each at most twice.
 
     Return the peer if the server speaks a common stateless revision. Return the reason, as a text,
     if a handshake should be tried.
     """
-    tried: list[Dialect] = []
     dialect = config.stateless[0]
     while True:
         tried.append(dialect)
@@ -264,9 +290,7 @@ def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str
             if newest_common(config.stateful, supported) is not None:
                 return f"it offers {', '.join(supported)}"
             raise ConnectFailed(_no_common_revision(config, supported))
-        if reply.error.code in MODERN_ERRORS or (
-            reply.status == 404 and reply.error.code == _METHOD_NOT_FOUND
-        ):
+        if _is_modern(reply.error, reply.status):
             raise ConnectFailed(
                 f"the server refused server/discover: {reply.error}"
             ) from reply.error
@@ -274,37 +298,58 @@ def _probe(config: Config) -> Generator[OpeningRequest, OpeningReply, Peer | str
         return f"it answered server/discover with {reply.error}"
 
 
-def _initialize(config: Config, dialect: Dialect) -> Generator[OpeningRequest, OpeningReply, Peer]:
+def _initialize(
+    config: Config, dialect: Dialect, tried: list[Dialect], *, is_guess: bool = False
+) -> Generator[OpeningRequest, OpeningReply, Peer]:
+    """Send `initialize`, and the probe if the server's refusal shows that it may be stateless.
+
+    `tried` has the revisions of the probes so far; the newest is not probed a third time.
+    `is_guess` is true if only an earlier connection says that the server needs a handshake. Then
+    any refusal leads to the probe.
+    """
     reply = yield OpeningRequest("initialize", dialect, config.initialize_timeout)
     # If the probe was answered after its timeout, the server is stateless although `initialize`
     # failed.
     late = _read_complete_discovery(reply.late) if reply.late is not None else None
-    modern = (
-        late is not None and newest_common(config.stateless, late.supported_versions) is not None
-    )
+    if late is not None and newest_common(config.stateless, late.supported_versions) is None:
+        late = None
+    try:
+        return _initialized_peer(config, reply)
+    except ConnectFailed:
+        if late is not None:
+            return _stateless_peer(config, late)
+        modern = _may_be_stateless(config, reply) or (is_guess and reply.refused)
+        if modern and config.stateless and tried.count(config.stateless[0]) < 2:
+            outcome = yield from _probe(config, tried)
+            if isinstance(outcome, Peer):
+                return outcome
+        raise
+
+
+def _initialized_peer(config: Config, reply: OpeningReply) -> Peer:
+    """Return the peer that the reply to `initialize` describes.
+
+    Raises:
+        ConnectFailed: it describes none.
+    """
     if reply.result is not None:
-        try:
-            return _handshake_peer(config, reply.result)
-        except ConnectFailed:
-            if not modern:
-                raise
-    if late is not None and modern:
-        return _stateless_peer(config, late)
-    if reply.error is None:
-        _raise_if_inconclusive(reply, "the server did not answer initialize")
-        if reply.failure is not None:
-            raise ConnectFailed(str(reply.failure)) from reply.failure
-        raise ConnectFailed(
-            f"the server did not answer initialize within {config.initialize_timeout} s"
-        )
-    if config.stateless and (
-        reply.error.code == _UNSUPPORTED
-        or newest_common(config.stateless, _supported_versions(reply.error))
-    ):
-        outcome = yield from _probe(config)
-        if isinstance(outcome, Peer):
-            return outcome
-    raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error
+        return _handshake_peer(config, reply.result)
+    if reply.error is not None:
+        raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error
+    _raise_if_inconclusive(reply, "the server did not answer initialize")
+    if reply.failure is not None:
+        raise ConnectFailed(str(reply.failure)) from reply.failure
+    raise ConnectFailed(
+        f"the server did not answer initialize within {config.initialize_timeout} s"
+    )
+
+
+def _may_be_stateless(config: Config, reply: OpeningReply) -> bool:
+    """Return True if an error response to `initialize` is one of a stateless server."""
+    return reply.error is not None and (
+        _is_modern(reply.error, reply.status)
+        or newest_common(config.stateless, _supported_versions(reply.error)) is not None
+    )
 
 
 def _discovered_peer(config: Config, discovery: t.DiscoverResult) -> Peer | str:
@@ -374,6 +419,15 @@ def _supported_versions(error: PeerError) -> list[str]:
     )
 
 
+def _is_modern(error: PeerError, status: int | None) -> bool:
+    """Return True if only a server of a stateless revision responds with this error.
+
+    Over HTTP that includes -32020 to a handshake, which lacks the headers of 2026-07-28
+    (basic/transports/streamable-http, Server Validation).
+    """
+    return error.code in MODERN_ERRORS or (status == 404 and error.code == _METHOD_NOT_FOUND)
+
+
 def _no_common_revision(config: Config, offered: Iterable[str]) -> str:
     theirs = ", ".join(offered) or "none"
     return f"no common revision: the server speaks {theirs}, we speak {', '.join(config.versions)}"
@@ -381,8 +435,7 @@ def _no_common_revision(config: Config, offered: Iterable[str]) -> str:
 
 def _raise_if_inconclusive(reply: OpeningReply, what: str) -> None:
     """Raise `ConnectFailed` if the HTTP status tells nothing about revisions."""
-    status = reply.status
-    if status is not None and (status in _INCONCLUSIVE or status >= 500 or status == 0):
+    if reply.is_inconclusive:
         raise ConnectFailed(
-            str(reply.failure or f"{what} (HTTP status {status})")
+            str(reply.failure or f"{what} (HTTP status {reply.status})")
         ) from reply.failure

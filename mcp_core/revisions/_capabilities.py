@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
     from ._methods import Method
 
-__all__ = ["capability_object", "is_declared", "supported_methods", "without_change_notifications"]
+__all__ = [
+    "capability_name",
+    "capability_object",
+    "is_declared",
+    "supported_methods",
+    "without_change_notifications",
+]
 
 
 def is_declared(capabilities: Struct | None, path: Sequence[str]) -> bool:
@@ -59,6 +65,12 @@ def capability_object(path: Sequence[str]) -> dict[str, Any]:
     for name in reversed(path):
         declared = {name: declared}
     return declared
+
+
+def capability_name(path: Sequence[str]) -> str:
+    """Return the capability at `path` as users know it, such as `tools.listChanged`."""
+    words = (name.split("_") for name in path)
+    return ".".join(first + "".join(map(str.capitalize, others)) for first, *others in words)
 
 
 def without_change_notifications(capabilities: ServerCapabilities) -> ServerCapabilities:

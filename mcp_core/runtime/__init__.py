@@ -19,6 +19,8 @@ from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
 from mcp_core.client._calls import PendingCall as PendingCall
 from mcp_core.client._child_environment import child_environment as child_environment
+from mcp_core.client._handshake_cache import HandshakeCache as HandshakeCache
+from mcp_core.client._handshake_cache import server_key as server_key
 from mcp_core.client._options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
 from mcp_core.client._options import CallbackOptions as CallbackOptions
 from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
@@ -80,6 +82,7 @@ __all__ = [
     "ClientContext",
     "ConnectionStatus",
     "EventLike",
+    "HandshakeCache",
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
@@ -104,6 +107,7 @@ __all__ = [
     "client_context",
     "deliver",
     "run_auth_check",
+    "server_key",
     "shorten_text",
     "shows_keywords",
 ]

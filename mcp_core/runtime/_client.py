@@ -14,7 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from mcp_core import types as t
-from mcp_core._errors import Fault, LocalProtocolError, PeerError, RemoteProtocolError
+from mcp_core._errors import (
+    CallTimeout,
+    Fault,
+    LocalProtocolError,
+    PeerError,
+    RemoteProtocolError,
+)
 from mcp_core._keywords import shows_keywords
 from mcp_core.client._cache import ResultCache
 from mcp_core.client._calls import CallOptions, PagedList
@@ -60,7 +66,11 @@ _SERVER: Final = Role.SERVER
 _LOG: Final = "notifications/message"
 _SET_LEVEL: Final = "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+_ROOTS_LIST: Final = "roots/list"
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
+# Seconds. Servers that request the roots by themselves do so within half a second of the handshake
+# (server-everything waits 350 ms), and a user notices a longer delay.
+_ROOTS_TIMEOUT: Final = 1.0
 # Notifications for which there is a callback, and its option.
 _CALLBACKS: Final = {
     _LOG: "on_log",
@@ -102,6 +112,10 @@ class AbstractClient(abc.ABC):
         options: the options of this connection.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
+
+    Attributes:
+        needs_handshake: True if the server was probed and speaks no stateless revision, which a
+            `HandshakeCache` can remember for the next client. False also if it was not probed.
     """
 
     def __init__(
@@ -130,6 +144,7 @@ class AbstractClient(abc.ABC):
         self._notified: dict[str, CallbackQueue] = {}
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
+        self.needs_handshake = False
         self._pause_count = 0  # responses and logins of this client that the server waits for
 
     def __repr__(self) -> str:
@@ -200,7 +215,7 @@ class AbstractClient(abc.ABC):
         self._status.require_alive()
         progress = options.get("progress")
         if call not in self._pending:
-            self._pending[call] = None
+            self._pending[call] = None  # as `_register`, without a call for each request
             call.pause_count += self._pause_count
             call.describe_silence = self._conn.describe_unreadable
             if progress is not None and call.progress_callbacks is None:
@@ -218,6 +233,11 @@ class AbstractClient(abc.ABC):
         return self._conn.send_request(
             method, params, token=call, meta=meta, progress=progress is not None, headers=headers
         )
+
+    def _register(self, call: PendingCall[Any]) -> None:
+        """Let a call end with the connection, and pause with the other calls."""
+        self._pending[call] = None
+        call.pause_count += self._pause_count
 
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
@@ -418,6 +438,8 @@ class AbstractClient(abc.ABC):
 
         Raises:
             LocalProtocolError: at the beginning: the server announces no changes of what is wanted.
+                The text names the capabilities that it did not declare; nothing was sent then. In
+                the loop: the same, for a new session.
             PeerError: at the beginning: the server refused. In the loop: it ended the subscription
                 with an error.
             ConnectionLost: at the beginning or in the loop, after the last change: changes may have
@@ -452,6 +474,33 @@ class AbstractClient(abc.ABC):
         if _ROOTS_CHANGED in self.peer.dialect.receives[_SERVER]:
             self._conn.send_notification(_ROOTS_CHANGED)
             self._pump()
+
+    async def roots_requested(self, timeout: float | None = _ROOTS_TIMEOUT) -> bool:
+        """Wait until the server has requested the roots, and has the response (client/roots).
+
+        Until 2025-11-25 a server requests them at any time after the handshake. Many do it at once,
+        but a call that is made as soon as the client is connected may still arrive first, and find
+        a server without roots. In 2026-07-28 a server requests them when it needs them, so this
+        returns at once.
+
+        Args:
+            timeout: seconds to wait. Some servers never request them.
+
+        Returns:
+            True if calls find the server with the roots, False after the timeout.
+
+        Raises:
+            LocalProtocolError: there is no `on_roots`.
+            ConnectionLost: the connection is closed.
+        """
+        self._status.require_alive()
+        if self._options.get("on_roots") is None:
+            raise LocalProtocolError("without on_roots, the server will not request the roots")
+        try:
+            await self._call(self._wait_for_roots(), {"timeout": timeout})
+        except CallTimeout:
+            return False
+        return True
 
     @shows_keywords(CallOptions)
     async def request(
@@ -495,6 +544,11 @@ class AbstractClient(abc.ABC):
             round_trips.set_responses(responses)
             result = yield method, round_trips.params
         return result
+
+    def _wait_for_roots(self) -> CallSteps[None]:
+        requests = self._server_requests
+        if _ROOTS_LIST in self.peer.dialect.receives[_CLIENT] and not requests.roots_answered:
+            yield requests.wait_for_roots(self._register)
 
     def _cached(
         self, method: str, params: Mapping[str, Any] | None, options: CallOptions
@@ -580,6 +634,9 @@ class AbstractClient(abc.ABC):
     def _handle_ready(self, event: PeerReady) -> None:
         """Set up the open connection, or the new session that replaces a lost one."""
         peer = event.peer
+        negotiation = self._conn.negotiation
+        if negotiation is not None and negotiation.needs_handshake:
+            self.needs_handshake = True
         self._outputs.clear()
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None

@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import RequestReceived
     from mcp_core.types import RequestId
 
-__all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "ServerInitiatedRequests"]
+__all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "RootsWait", "ServerInitiatedRequests"]
 
 # What client/sampling says for a user who rejects the request; it is outside the reserved range.
 _REJECTED: Final = -1
 _TOO_LARGE: Final = "too many large requests at once; ask again later"
+_ROOTS_LIST: Final = "roots/list"
 _INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
 
 
@@ -187,6 +188,9 @@ class ServerInitiatedRequests:
         pause_timeouts: called with 1 when the server begins to wait for a response, and with -1
             when it has one.
         report: logs an error that ends no call.
+
+    Attributes:
+        roots_answered: True if the server has requested the roots, and has the response.
     """
 
     __slots__ = (
@@ -195,8 +199,10 @@ class ServerInitiatedRequests:
         "_jobs",
         "_pause_timeouts",
         "_report",
+        "_roots_waits",
         "_size",
         "_start_job",
+        "roots_answered",
     )
 
     def __init__(
@@ -214,6 +220,8 @@ class ServerInitiatedRequests:
         self._report = report
         self._jobs: dict[RequestId, CallbackJob] = {}
         self._size = 0  # bytes of the requests whose callbacks run
+        self.roots_answered = False
+        self._roots_waits: list[PendingCall[Any]] = []
 
     def __repr__(self) -> str:
         return f"<ServerInitiatedRequests: {len(self._jobs)} on {self._conn!r}>"
@@ -242,6 +250,13 @@ class ServerInitiatedRequests:
         self._pause_timeouts(1)
         self._start_job(job)
 
+    def wait_for_roots(self, register: Callable[[PendingCall[Any]], object]) -> RootsWait:
+        """Return a wait until the server has requested the roots, and has the response.
+
+        `register` gets the call that waits.
+        """
+        return RootsWait(self._roots_waits, register)
+
     def cancel(self, id: RequestId) -> None:
         """Cancel the callback: the server has cancelled its request."""
         if id in self._jobs:
@@ -254,6 +269,15 @@ class ServerInitiatedRequests:
         del self._jobs[event.id]
         self._size -= len(event.raw)
         self._pause_timeouts(-1)
+        self._send_response(event, result, error)
+        if event.method.name == _ROOTS_LIST:
+            self.roots_answered = True
+            for call in list(self._roots_waits):
+                call.end(None, None)
+
+    def _send_response(
+        self, event: RequestReceived, result: t.Result, error: BaseException | None
+    ) -> None:
         try:
             if error is None:
                 self._conn.send_result(event.id, result)
@@ -266,6 +290,32 @@ class ServerInitiatedRequests:
         self._report(f"{event.method.name} could not be answered", error)
         code = event.peer.dialect.codes[Fault.INTERNAL]
         self._conn.send_error(event.id, t.ErrorData(code, "Internal error"))
+
+
+class RootsWait(CallWait):
+    """A call's wait until the server has requested the roots.
+
+    Args:
+        waits: the calls that wait for it.
+        register: gets the call, so that the end of the connection ends it.
+    """
+
+    name = "the server's roots/list"
+
+    def __init__(
+        self, waits: list[PendingCall[Any]], register: Callable[[PendingCall[Any]], object]
+    ) -> None:
+        self._waits = waits
+        self._register = register
+        self._call: PendingCall[Any]
+
+    def begin(self, call: PendingCall[Any]) -> None:
+        self._call = call
+        self._register(call)
+        self._waits.append(call)
+
+    def stop(self) -> None:
+        self._waits.remove(self._call)
 
 
 class InputWait(CallWait):

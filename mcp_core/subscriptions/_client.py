@@ -39,6 +39,7 @@ from ._server import (
     UPDATED,
     Change,
     announced,
+    capabilities_for,
     changes_in_filter,
     needs_listen,
     to_filter,
@@ -164,6 +165,14 @@ class ClientSubscription(PendingRequest):
         self.honoured = tuple(honoured)
         self._unanswered = set(unanswered)
         self._settle()
+
+    def reject(self, capabilities: Iterable[str]) -> None:
+        """Settle a subscription that is not requested: its server lacks these capabilities."""
+        was_open = self._was_open
+        self.begin((), ())
+        self._rejection = _not_announced(capabilities)
+        if was_open:
+            self.end(None, self._rejection)
 
     def acknowledged(self, subscription_filter: SubscriptionFilter) -> None:
         """Take the server's acknowledgement. Only the first counts, and only what was requested."""
@@ -365,12 +374,15 @@ class ClientSubscriptions:
     def _begin(self, subscription: ClientSubscription, peer: Peer) -> None:
         if subscription not in self._subscriptions:
             self._subscriptions.append(subscription)
+        changes = announced(peer.dialect, peer.capabilities, subscription.wanted)
+        if not changes:
+            subscription.reject(capabilities_for(peer.dialect, subscription.wanted))
+            return
         if needs_listen(peer.dialect):
             subscription.begin((), subscription.wanted)
             params = t.ListenParams(notifications=to_filter(subscription.wanted))
             self._requests.append((LISTEN, params, subscription))
             return
-        changes = announced(peer.dialect, peer.capabilities, subscription.wanted)
         resources = [change for change in changes if change.uri is not None]
         subscription.begin([change for change in changes if change.uri is None], resources)
         for change in resources:
@@ -432,9 +444,12 @@ class ClientSubscriptions:
         self._update_server(resource)
 
 
-def _not_announced() -> LocalProtocolError:
+def _not_announced(capabilities: Iterable[str] = ()) -> LocalProtocolError:
+    """Build the error about a server that lacks these capabilities, or has accepted nothing."""
+    missing = " or ".join(capabilities)
+    why = f"it did not declare {missing}" if missing else "it has accepted none of them"
     return LocalProtocolError(
-        "the server announces no changes of what was requested", Fault.MISSING_CAPABILITY
+        f"the server announces no changes of what was requested: {why}", Fault.MISSING_CAPABILITY
     )
 
 

@@ -29,7 +29,7 @@ from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.jsonrpc._codec import encode_notification, encode_result
 from mcp_core.messages._outbox import MessageKind, Outgoing
 from mcp_core.messages._rejection import RequestRejected
-from mcp_core.revisions._capabilities import is_declared
+from mcp_core.revisions._capabilities import capability_name, is_declared
 from mcp_core.revisions._encoding import encode_result_parts
 from mcp_core.revisions._methods import Role
 
@@ -54,6 +54,7 @@ __all__ = [
     "SubscriptionPublisher",
     "SubscriptionTable",
     "announced",
+    "capabilities_for",
     "changes",
     "changes_in_filter",
     "needs_listen",
@@ -155,6 +156,12 @@ def announced(dialect: Dialect, capabilities: Any, wanted: Iterable[Change]) -> 
     return {
         change: None for change in wanted if is_declared(capabilities, rows[change.method].needs)
     }
+
+
+def capabilities_for(dialect: Dialect, wanted: Iterable[Change]) -> list[str]:
+    """Return the names of the capabilities with which a server announces `wanted`, each once."""
+    rows = dialect.receives[Role.CLIENT]
+    return list(dict.fromkeys(capability_name(rows[change.method].needs) for change in wanted))
 
 
 def needs_listen(dialect: Dialect) -> bool:

@@ -16,7 +16,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
@@ -40,12 +40,14 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError
+from ._handshakes import RememberedServer
 from ._logins import login_storage
 from ._screen import Screen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp_core import Peer
     from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
     from mcp_trio._client import Client
@@ -113,6 +115,7 @@ class Target:
         inherit_env: whether it inherits the whole environment instead.
         cwd: its working directory; the current one by default.
         versions: the revisions to offer.
+        known_peer: an earlier peer of the server, which is then not probed.
         timeout: seconds, for connecting and for each request.
         log_level: the lowest level of the server's log messages that are shown; None shows none.
         stderr: shared by all parts that write to stderr, so that lines and prompts do not mix.
@@ -130,6 +133,7 @@ class Target:
     inherit_env: bool = False
     cwd: Path | None = None
     versions: tuple[str, ...] = ALL
+    known_peer: Peer | None = None
     timeout: float = DEFAULT_TIMEOUT
     log_level: LoggingLevel | None = None
     stderr: Screen = field(default_factory=lambda: Screen(sys.stderr))
@@ -211,6 +215,7 @@ class Target:
         """The options of the client."""
         options: ClientOptions = {
             "versions": self.versions,
+            "known_peer": self.known_peer,
             "trace": self.trace,
             "on_log": _log_printer(self.stderr) if self.log_level is not None else None,
             "log_level": self.log_level,
@@ -307,10 +312,16 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     Raises:
         CliError: the connection failed, or a call in `body` failed.
     """
-    return trio.run(_run_session, target, body)
+    with RememberedServer(target.server, dict(target.env), target.cwd) as server:
+        target = replace(target, known_peer=server.known_peer)
+        return trio.run(_run_session, target, body, server.connected)
 
 
-async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+async def _run_session(
+    target: Target,
+    body: Callable[[Client], Awaitable[int]],
+    on_connected: Callable[[Client], object],
+) -> int:
     status = 0
     with ExitStack() as signals, _explain_errors(target):
         with trio.move_on_after(target.timeout) as connecting:
@@ -318,12 +329,15 @@ async def _run_session(target: Target, body: Callable[[Client], Awaitable[int]])
             async with _slow_notice(target) as connected, target.connect() as client:
                 connecting.deadline = math.inf
                 connected()
+                on_connected(client)
                 _warn_if_no_logging(client, target)
                 if target.trace is not None and client.protocol:
                     target.stderr.write_line(f"mcp-trio: connected over {client.protocol}")
                 # An inner scope: the connection must outlive it to send `notifications/cancelled`.
                 with trio.CancelScope() as running:
                     stops.append(signals.enter_context(stop_on_signals(running.cancel)))
+                    if target.roots:
+                        await client.roots_requested()
                     status = await body(client)
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:

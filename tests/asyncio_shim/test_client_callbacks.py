@@ -289,3 +289,13 @@ def test_change_arriving_with_cancellation_is_kept() -> None:
             assert await anext(changes) == Change("tools")
 
     run(main())
+
+
+@both_eras
+def test_roots_requested_ends_after_its_timeout(version: str) -> None:
+    async def main() -> None:
+        options: Any = {"versions": [version], "on_roots": ["file:///srv"]}
+        async with connect(Hotel().server, **options) as client:
+            assert await client.roots_requested(timeout=0.01) is (version == E)
+
+    run(main())

@@ -337,6 +337,7 @@ def test_server_exiting_at_probe_is_restarted_without_probe(
     async def main() -> None:
         async with connect(python(PROUD)) as client:
             assert client.peer.dialect.version == "2025-06-18"
+            assert client.needs_handshake
             await client.ping()
 
     run(main())

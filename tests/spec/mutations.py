@@ -1321,8 +1321,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("PROBE-3", "PROBE-10"),
         "mcp_core/connection/_negotiation.py",
-        "        if reply.error.code in MODERN_ERRORS or (",
-        "        if (",
+        "    return error.code in MODERN_ERRORS or (",
+        "    return (",
     ),
     Mutation(
         ("PROBE-6", "PROBE-7"),

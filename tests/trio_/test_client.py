@@ -411,6 +411,27 @@ async def test_client_cancelled_call_cancels_the_handler(version: str) -> None:
         assert seen == ["started", "finally"]
 
 
+@pytest.mark.parametrize(("delay", "requested", "seconds"), [(0.4, True, 0.4), (9.0, False, 1.0)])
+async def test_client_waits_a_second_for_request_of_roots(
+    delay: float,
+    requested: bool,
+    seconds: float,
+    autojump_clock: MockClock,
+    nursery: trio.Nursery,
+) -> None:
+    async def ask(wire: Wire) -> None:
+        await trio.sleep(delay)
+        await wire.send(request("r", "roots/list"))
+
+    async with connected(on_roots=["file:///srv"]) as (client, wire):
+        nursery.start_soon(ask, wire)
+        start = trio.current_time()
+        assert await client.roots_requested() is requested
+        assert trio.current_time() - start == pytest.approx(seconds)
+        if requested:
+            assert (await wire.receive())["result"] == {"roots": [{"uri": "file:///srv"}]}
+
+
 @pytest.mark.requirement("LIFE-21", "LIFE-22", "ERR-10")
 @pytest.mark.parametrize(("timeout", "seconds"), [(60.0, 60.0), (2.5, 2.5), (0.0, 0.0)])
 async def test_client_call_without_response_times_out(

@@ -278,7 +278,18 @@ class StreamableHttpTransport(Transport):
     # -- Order of messages -------------------------------------------------------------------------
 
     def _must_hold(self, out: Outgoing) -> bool:
-        return self._renewing or super()._must_hold(out)
+        if self._renewing and (out.dialect is None or out.dialect.stateful):
+            return True  # the probe, which is stateless, is itself a part of the negotiation
+        return super()._must_hold(out)
+
+    def send_waiting(self, now: float) -> None:
+        if self._renewing:
+            peer = self.client.conn.peer
+            if peer is not None and not peer.dialect.stateful:
+                # The server was upgraded: there is no `initialized` that messages wait for.
+                self._end_renewal(now)
+                super()._send_held(now)
+        super().send_waiting(now)
 
     def _send_held(self, now: float) -> None:
         gate = self._gate
@@ -296,10 +307,14 @@ class StreamableHttpTransport(Transport):
         if gate is not None and gate.id is None:
             # The handshake is complete: `initialized` was answered, and the stream is open or will
             # not be.
-            self._renewing = False
-            self._drop_answered()
-            self._fail_other_revisions(now)
+            self._end_renewal(now)
         super()._send_held(now)
+
+    def _end_renewal(self, now: float) -> None:
+        """Allow messages again, except those that the new peer could not read."""
+        self._renewing = False
+        self._drop_answered()
+        self._fail_other_revisions(now)
 
     def _drop_answered(self) -> None:
         """Drop operations of requests that have ended, such as a version probe that timed out."""

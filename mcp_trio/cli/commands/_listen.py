@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from mcp_core import ConnectionLost, LocalProtocolError
+from mcp_core import ConnectionLost
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, check_uri, one_line
 from mcp_trio.cli._screen import Screen, encode_json_line
 from mcp_trio.cli._session import run_session
@@ -72,10 +72,6 @@ def listen(
                         screen.write_text(one_line(_format_change(change)))
                     if screen.reader_gone:
                         return 0
-        except LocalProtocolError as exc:
-            raise CliError(
-                f"the server sends no notifications about {' or '.join(requested)}"
-            ) from exc
         except ConnectionLost as exc:
             cause, _, _ = str(exc).partition("\n")
             raise CliError(f"{cause}{target.stderr_hint}", NO_CONNECTION) from exc

@@ -258,6 +258,52 @@ OPENINGS: list[Any] = [
         "refused initialize",
         id="modern evidence, and silence again",
     ),
+    *(
+        pytest.param(
+            DUAL,
+            [(probe(), SILENCE), (handshake(), refusal), (probe(), discover_result(E))],
+            E,
+            id=f"modern evidence: {refusal.error}, {refusal.status}",
+        )
+        for refusal in (
+            error_reply(-32020, status=400),  # `initialize` lacks the headers of 2026-07-28
+            error_reply(-32020),
+            error_reply(-32021, status=400),
+            error_reply(-32601, status=404),
+        )
+    ),
+    pytest.param(
+        DUAL,
+        [(probe(), SILENCE), (handshake(), error_reply(-32020)), (probe(), error_reply(-32020))],
+        "refused server/discover",
+        id="modern evidence, and refused again",
+    ),
+    pytest.param(
+        DUAL,
+        [
+            (probe(), error_reply(-32022, E)),
+            (probe(), SILENCE),
+            (handshake(), error_reply(-32020)),
+        ],
+        "refused initialize",
+        id="modern evidence, after two probes",
+    ),
+    pytest.param(
+        DUAL,
+        [
+            (probe(), SILENCE),
+            (handshake(), error_reply(-32020)),
+            (probe(), error_reply(-32022, E)),
+        ],
+        "lists 2026-07-28 but refuses it",
+        id="modern evidence, and refused by revision",
+    ),
+    pytest.param(
+        LEGACY,
+        [(handshake(), error_reply(-32020))],
+        "refused initialize: no (-32020)",
+        id="legacy: -32020",
+    ),
     # A late result of the probe is used only if the handshake fails
     pytest.param(
         DUAL,
@@ -469,10 +515,85 @@ def test_negotiation_known_peer_saves_probe(verdict: str, script: Any, outcome: 
     assert run(DUAL, script, peer).dialect.version == outcome
 
 
-def test_negotiation_wrong_known_peer_fails() -> None:
+REFUSALS = [
+    error_reply(-32022, E),
+    error_reply(-32020, status=400),
+    error_reply(-32601),
+    error_reply(-32602),
+    initialize_result(E),
+    ODD,
+    OpeningReply(status=405, failure=RemoteProtocolError("HTTP status 405")),
+]
+
+
+@pytest.mark.requirement("VER-16")
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_negotiation_known_peer_was_upgraded_falls_back_to_probe(refusal: OpeningReply) -> None:
     verdict = Peer(DIALECTS[A], t.ServerCapabilities())
-    script = [(handshake(A), error_reply(-32022, E)), (probe(), discover_result(E))]
+    script = [(handshake(A), refusal), (probe(), discover_result(E))]
     assert run(DUAL, script, verdict).dialect is DIALECTS[E]
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ([(handshake(A), error_reply(-32602)), (probe(), error_reply(-32602))], "d initialize: no"),
+        ([(handshake(A), ODD), (probe(), SILENCE)], "initialize cannot be read"),
+        ([(handshake(A), error_reply(-32601)), (probe(), discover_result(D))], "d initialize"),
+        # These tell nothing about the revisions of the server, so it is not probed.
+        ([(handshake(A), SILENCE)], "did not answer initialize"),
+        ([(handshake(A), OpeningReply(status=503))], "HTTP status 503"),
+        (
+            [(handshake(A), OpeningReply(status=0, failure=RemoteProtocolError("refused")))],
+            "refused",
+        ),
+    ],
+)
+def test_negotiation_known_peer_that_fails_has_error_of_handshake(script: Any, words: str) -> None:
+    with pytest.raises(ConnectFailed, match=words):
+        run(DUAL, script, Peer(DIALECTS[A], t.ServerCapabilities()))
+
+
+def test_negotiation_known_peer_refused_without_stateless_revision_fails() -> None:
+    verdict = Peer(DIALECTS[A], t.ServerCapabilities())
+    with pytest.raises(ConnectFailed, match="refused initialize"):
+        run(LEGACY, [(handshake(A), error_reply(-32601))], verdict)
+
+
+@pytest.mark.parametrize(
+    ("known", "script", "needs_handshake"),
+    [
+        (None, [discover_result(E)], False),
+        (None, [error_reply(-32601), initialize_result(D)], True),
+        (None, [discover_result(D), initialize_result(D)], True),
+        (None, [SILENCE, initialize_result(D)], True),
+        (D, [initialize_result(D)], False),  # nothing was sent to find out
+        (D, [error_reply(-32601), discover_result(E)], False),
+        (E, [], False),
+    ],
+)
+def test_negotiation_knows_whether_server_needs_handshake(
+    known: str | None, script: list[OpeningReply], needs_handshake: bool
+) -> None:
+    peer = None if known is None else Peer(DIALECTS[known], t.ServerCapabilities())
+    opener = VersionNegotiation(DUAL, peer)
+    assert not opener.needs_handshake
+    found = opener.advance(None, 1, 0.0)
+    for id, reply in enumerate(script, 2):
+        assert isinstance(found, OpeningRequest)
+        found = opener.advance(reply, id, 0.0)
+    assert isinstance(found, Peer)
+    assert opener.needs_handshake is needs_handshake
+
+
+def test_negotiation_late_response_leaves_need_of_handshake_open() -> None:
+    opener = VersionNegotiation(DUAL, None)
+    opener.advance(None, 7, 0.0)
+    opener.time_out()
+    opener.advance(SILENCE, 8, 15.0)
+    assert opener.accept_late_response(7, Raw(discover_result(E).result or b""))
+    assert isinstance(opener.advance(initialize_result(D), 9, 16.0), Peer)
+    assert not opener.needs_handshake
 
 
 @pytest.mark.requirement("VER-2")

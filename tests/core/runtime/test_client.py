@@ -831,6 +831,27 @@ def test_open_with_known_peer_sends_no_probe() -> None:
     assert sent["params"]["_meta"][LEVEL] == "debug"
 
 
+@pytest.mark.parametrize(
+    ("versions", "needs_handshake"), [((E, D), True), ((D,), False), ((D, C), False)]
+)
+def test_client_knows_whether_probed_server_needs_handshake(
+    versions: tuple[str, ...], needs_handshake: bool
+) -> None:
+    options: ClientConfigOptions = {"versions": versions}
+    client = Played(D, **options)
+    client._open()
+    *_, probe = client.harness.take_sent()
+    if E in versions:
+        client.receive_messages(error(probe["id"], -32602, "Invalid request parameters"))
+        probe = single(client.harness.take_sent())
+    assert not client.needs_handshake
+    info = {"name": "s", "version": "1"}
+    opened = {"capabilities": {}, "protocolVersion": D, "serverInfo": info}
+    client.receive_messages(result(probe["id"], opened))
+    assert client.peer.dialect.version == D
+    assert client.needs_handshake is needs_handshake
+
+
 def test_versions_without_probe_after_failed_probe() -> None:
     options: ClientConfigOptions = {"versions": [E, D, C]}
     client = Played(D, **options)

@@ -438,3 +438,52 @@ def test_roots_changed_notifies_stateful_server(version: str) -> None:
 def test_roots_changed_without_roots_raises() -> None:
     with pytest.raises(LocalProtocolError, match="roots"):
         opened(D).roots_changed()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_roots_requested_waits_for_response_to_stateful_server(version: str) -> None:
+    client = answering(version)
+    waiting = client.roots_requested()
+    if version in STATEFUL:
+        waiting.send(None)
+        assert client.harness.take_sent() == []
+        client.receive_messages(request("q", "roots/list"))
+        waiting.send(None)
+        client.works()
+    with pytest.raises(StopIteration) as returned:
+        waiting.send(None)
+    assert returned.value.value is True
+    client.harness.take_sent()
+    with pytest.raises(StopIteration) as again:
+        client.roots_requested().send(None)
+    assert again.value.value is True
+
+
+def test_roots_requested_waits_through_other_requests() -> None:
+    client = answering(D)
+    waiting = client.roots_requested()
+    waiting.send(None)
+    client.receive_messages(request("q", **ASK_MODEL))
+    client.works()
+    waiting.send(None)
+    client.receive_messages(request("r", "roots/list"))
+    client.works()
+    with pytest.raises(StopIteration):
+        waiting.send(None)
+
+
+def test_roots_requested_ends_with_connection() -> None:
+    client = answering(D)
+    waiting = client.roots_requested()
+    waiting.send(None)
+    client._conn.close()
+    client.receive_messages()
+    with pytest.raises(ConnectionLost):
+        waiting.send(None)
+    with pytest.raises(ConnectionLost):
+        client.roots_requested().send(None)
+
+
+def test_roots_requested_without_roots_raises() -> None:
+    with pytest.raises(LocalProtocolError, match="on_roots"):
+        opened(D).roots_requested().send(None)

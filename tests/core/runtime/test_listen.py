@@ -14,7 +14,7 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
-from tests.core.helpers import D, E, Message, error, notification, result, single
+from tests.core.helpers import VERSIONS, D, E, Message, error, notification, result, single
 from tests.core.runtime.test_client import LONG, Played, opened, params, run_call, value
 
 if TYPE_CHECKING:
@@ -163,15 +163,21 @@ def test_subscription_refused_raises(version: str) -> None:
     assert client.harness.take_sent() == []
 
 
-@pytest.mark.parametrize(("version", "cancels"), [(D, []), (E, ["notifications/cancelled"])])
-def test_subscription_honouring_nothing_raises(version: str, cancels: list[str]) -> None:
+def test_subscription_honouring_nothing_raises() -> None:
+    client = opened(E, ALL_OFFERS)
+    entering = Waits(client.listen(tools=True).__aenter__())
+    client.receive_messages(acknowledged(single(client.harness.take_sent())["id"]))
+    with pytest.raises(LocalProtocolError, match=r"announces no changes .* accepted none"):
+        entering.wakes()
+    assert single(client.harness.take_sent())["method"] == "notifications/cancelled"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_subscription_to_undeclared_changes_raises_without_request(version: str) -> None:
     client = opened(version, {"tools": {}})
-    entering = Waits(client.listen(tools=True).__aenter__()) if version == E else None
-    if entering is not None:
-        client.receive_messages(acknowledged(single(client.harness.take_sent())["id"]))
-    with pytest.raises(LocalProtocolError, match="announces no changes"):
-        entering.wakes() if entering is not None else Waits(client.listen(tools=True).__aenter__())
-    assert [message["method"] for message in client.harness.take_sent()] == cancels
+    with pytest.raises(LocalProtocolError, match=r"it did not declare tools\.listChanged$"):
+        Waits(client.listen(tools=True).__aenter__())
+    assert client.harness.take_sent() == []
 
 
 @pytest.mark.parametrize("version", [D, E])

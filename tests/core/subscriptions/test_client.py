@@ -108,17 +108,18 @@ def take_changes(subscription: ClientSubscription) -> list[Change]:
     return found
 
 
-def open_subscription(*wanted: Change) -> tuple[Consumer, ClientSubscription]:
-    """Return an open subscription in a revision with listen requests."""
-    consumer = Consumer(E)
+def open_subscription(*wanted: Change, version: str = E) -> tuple[Consumer, ClientSubscription]:
+    """Return an open subscription, by default in a revision with listen requests."""
+    consumer = Consumer(version)
     subscription = consumer.opens(*wanted)
-    consumer.acknowledged(1, *wanted)
+    if version == E:
+        consumer.acknowledged(1, *wanted)
     subscription.require_open()
     return consumer, subscription
 
 
 def test_listen_one_request_covers_all_changes() -> None:
-    consumer = Consumer(E, NOTHING)  # capabilities do not matter here
+    consumer = Consumer(E)
     subscription = consumer.listenings.open(consumer.peer, (TOOLS, TWO, ONE, TWO))
     assert subscription.wanted == (TOOLS, TWO, ONE)
     assert repr(subscription) == "<ClientSubscription to 0 of 3, being opened, 0 changed>"
@@ -500,11 +501,38 @@ def test_undeclared_changes_are_not_requested() -> None:
     subscription = consumer.listenings.open(consumer.peer, (TOOLS, RESOURCES, ONE))
     assert consumer.send_queued() == []
     assert subscription.honoured == (RESOURCES,)
-    useless = consumer.opens(TOOLS, ONE)
-    assert useless.settled
-    with pytest.raises(LocalProtocolError, match="announces no changes"):
-        useless.require_open()
-    consumer.listenings.close(useless)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("wanted", "missing"),
+    [
+        ([TOOLS], "tools.listChanged"),
+        ([TOOLS, PROMPTS], "tools.listChanged or prompts.listChanged"),
+        ([ONE, TWO, TOOLS], "resources.subscribe or tools.listChanged"),
+    ],
+)
+def test_subscription_without_declared_changes_names_missing_capabilities(
+    version: str, wanted: list[Change], missing: str
+) -> None:
+    offered = t.ResourcesCapability(list_changed=True)
+    consumer = Consumer(version, t.ServerCapabilities(tools=t.ToolsCapability(), resources=offered))
+    subscription = consumer.listenings.open(consumer.peer, wanted)
+    assert subscription.settled
+    with pytest.raises(LocalProtocolError, match=f"it did not declare {missing}$") as caught:
+        subscription.require_open()
+    assert caught.value.fault is Fault.MISSING_CAPABILITY
+    consumer.listenings.close(subscription)
+    assert consumer.send_queued() == []
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_subscription_in_new_session_without_capability_ends(version: str) -> None:
+    consumer, subscription = open_subscription(TOOLS, version=version)
+    consumer.listenings.handle_event(PeerReady(Peer(DIALECTS[version], NOTHING)))
+    assert subscription.over
+    with pytest.raises(LocalProtocolError, match=r"did not declare tools\.listChanged"):
+        subscription.next_change()
     assert consumer.send_queued() == []
 
 

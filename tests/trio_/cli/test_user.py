@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import signal
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -240,6 +242,44 @@ def test_root_options_are_sent_as_roots(
     assert result.returncode == 0
     for root in place, tmp_path:
         assert f'"{root.as_uri()}"' in result.stdout
+
+
+# A server that requests the roots a little after the handshake, as server-everything does.
+LATE = """
+    import json, sys, threading
+
+    roots = None
+
+    def send(**members):
+        print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, id = message.get("method"), message.get("id")
+        if method == "initialize":
+            info = {"name": "late", "version": "1"}
+            revision = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+            send(id=id, result=revision | {"serverInfo": info})
+        elif method == "notifications/initialized":
+            ask = {"id": "r", "method": "roots/list"}
+            threading.Timer(0.3, send, kwargs=ask).start()
+        elif method == "tools/list":
+            send(id=id, result={"tools": [{"name": "roots", "inputSchema": {"type": "object"}}]})
+        elif method == "tools/call":
+            send(id=id, result={"content": [{"type": "text", "text": json.dumps(roots)}]})
+        elif id == "r":
+            roots = message["result"]["roots"]
+"""
+
+
+def test_root_option_waits_until_server_has_requested_roots(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(textwrap.dedent(LATE))
+    target = ("--revision", "2025-11-25", "--", sys.executable, "-S", str(server))
+    result = run("call", "roots", "--root", str(tmp_path), *target)
+    assert result.stdout == f'[{{"uri": "{tmp_path.as_uri()}"}}]\n'
+    assert result.stderr == ""
+    assert run("call", "roots", *target).stdout == "null\n"  # without the option it does not wait
 
 
 def test_required_url_elicitation_names_page(server: ServerFile) -> None:

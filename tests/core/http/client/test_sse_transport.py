@@ -20,7 +20,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import A, C, D, E, error, notification, result, single
+from tests.core.helpers import A, C, D, E, Message, error, notification, result, single
 from tests.core.http.client_net import (
     EVENTS,
     JSON,
@@ -402,12 +402,20 @@ def test_http_sse_is_tried_only_after_rejected_handshake(
         assert f"({body['error']['code']})" in str(closed.error)
 
 
-def test_handshake_rejected_with_versions_repeats_probe() -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        error(2, -32022, "version", data={"supported": [E]}),
+        error(2, -32020, "the header MCP-Protocol-Version is missing"),
+        error(None, -32020, "the header MCP-Protocol-Version is missing"),
+    ],
+)
+def test_handshake_rejected_by_stateless_server_repeats_probe(refusal: Message) -> None:
     net = Net()
     net.open()
     net.at(15.0)
     _, initialize = net.new_calls()
-    net.answer(initialize, error(2, -32022, "version", data={"supported": [E]}), 400)
+    net.answer(initialize, refusal, 400)
     again = net.call()
     assert posted_message(again)["method"] == "server/discover"
     net.answer(again, result(posted_message(again)["id"], discover_result()))

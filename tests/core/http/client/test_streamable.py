@@ -20,7 +20,19 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.http import Head, RequestHead
 from mcp_core.http.client._options import HttpCall, HttpClientOptions
-from tests.core.helpers import A, B, C, D, E, Message, encoded, notification, request, result
+from tests.core.helpers import (
+    A,
+    B,
+    C,
+    D,
+    E,
+    Message,
+    encoded,
+    error,
+    notification,
+    request,
+    result,
+)
 from tests.core.http.client_net import (
     SESSION,
     Net,
@@ -795,6 +807,49 @@ def test_new_session_in_other_revision_fails_held_calls() -> None:
     assert "another revision" in str(failed.error)
     _, call = send_call(net)
     assert header(call, "mcp-protocol-version") == C
+
+
+@pytest.mark.requirement("VER-16")
+def test_new_session_is_negotiated_without_probe() -> None:
+    net = Net()
+    net.open()
+    net.answer(net.call(), error(1, -32601), 400)
+    net.answer(net.call(), result(2, initialize_result(D)), mcp_session_id=SESSION)
+    net.answer(net.call())
+    net.answer(net.call(), status=405)
+    _, call = send_call(net)
+    net.answer(call, "", 404)
+    assert len(answer_handshake_again(net)) == 1
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_new_session_at_upgraded_server_needs_no_handshake(held: bool) -> None:
+    net = Net()
+    net.open()
+    net.answer(net.call(), error(1, -32601), 400)
+    net.answer(net.call(), result(2, initialize_result(D)), mcp_session_id=SESSION)
+    net.answer(net.call())
+    net.answer(net.call(), status=405)
+    net.events()
+    _, call = send_call(net)
+    net.answer(call, "", 404)
+    initialize = net.call()
+    if held:
+        net.conn.send_request("tools/list")
+    missing = "the header MCP-Protocol-Version is missing"
+    net.answer(initialize, error(None, -32020, missing), 400)
+    probe = net.call()
+    assert posted_message(probe)["method"] == "server/discover"
+    net.answer(probe, result(posted_message(probe)["id"], discover_result()))
+    ready, *failed = net.events()
+    assert isinstance(ready, PeerReady)
+    assert ready.peer.dialect.version == E
+    assert ["another revision" in str(each.error) for each in failed] == [True] * (1 + held)
+    id, call = send_call(net)
+    assert (header(call, "mcp-protocol-version"), header(call, "mcp-session-id")) == (E, None)
+    net.answer(call, result(id, CONTENT))
+    assert type_names(net.events()) == ["ResultReceived"]
+    assert net.http.idle
 
 
 def test_stateless_404_is_an_error_of_the_call() -> None:

@@ -137,19 +137,19 @@ def test_listen_closed_stdout_exits_with_0(server: ServerFile) -> None:
 
 
 UNSUPPORTED = [
-    (("tea://menu",), "the server sends no notifications about tea://menu\n"),
-    (
-        ("--prompts", "tea://menu"),
-        "the server sends no notifications about prompts or tea://menu\n",
-    ),
+    (("tea://menu",), "resources.subscribe"),
+    (("--prompts", "tea://menu"), "prompts.listChanged or resources.subscribe"),
 ]
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
-@pytest.mark.parametrize(("words", "complaint"), UNSUPPORTED)
+@pytest.mark.parametrize(("words", "missing"), UNSUPPORTED)
 def test_listen_unsupported_subscription_is_rejected(
-    greeter: tuple[str, ...], words: tuple[str, ...], complaint: str, version: str
+    greeter: tuple[str, ...], words: tuple[str, ...], missing: str, version: str
 ) -> None:
     result = run("listen", *words, "--revision", version, *greeter)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f"mcp-trio: {complaint}"
+    assert result.stderr == (
+        "mcp-trio: the server announces no changes of what was requested: it did not declare"
+        f" {missing}; `mcp-trio inspect` shows what the server can do\n"
+    )
