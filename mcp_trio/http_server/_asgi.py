@@ -53,8 +53,10 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer`; None (the default) for
-            no authorization. Its metadata has paths from the root, so mount the application there.
+        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None (the
+            default) for no authorization. Its metadata has paths from the root. If the application
+            is mounted elsewhere, serve `metadata` at each of `metadata_paths` (attributes of the
+            application).
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
