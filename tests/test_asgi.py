@@ -400,7 +400,7 @@ def test_asgi_websocket_with_bad_origin_is_rejected(driver: Driver) -> None:
 
 def test_asgi_websocket_authorizes_before_accepting(driver: Driver) -> None:
     async def main() -> None:
-        async with serve_app(driver.asgi(Neutral().server, auth=guard(tool_scopes=None))) as host:
+        async with serve_app(driver.asgi(Neutral().server, auth=guard())) as host:
             refused = await host.websocket(extensions={"websocket.http.response": {}}).end()
             assert refused.sent[0]["status"] == 401
             call = host.websocket((b"authorization", b"Bearer ann"))
