@@ -556,7 +556,7 @@ def test_asgi_metadata_is_served_by_the_framework(driver: Driver) -> None:
     """The path that the challenge names is at the root, outside of the mounted application."""
     resource = "https://mcp.example.com/tools/mcp"
     auth = OAuthResourceServer(resource, ["https://as.example.com"], lambda token: None)
-    app = driver.asgi(Neutral().server, auth=auth)
+    app: Any = driver.asgi(Neutral().server, auth=auth)
     well_known = "/.well-known/oauth-protected-resource"
     assert app.metadata_paths == (f"{well_known}/tools/mcp", well_known)
     outer = FastAPI()
@@ -584,7 +584,7 @@ def test_asgi_metadata_is_served_by_the_framework(driver: Driver) -> None:
             assert (await host.websocket().end()).sent == [{"type": "websocket.close"}]
             with pytest.raises(ValueError, match="no 'lifespan'"):
                 await host.call(type="lifespan").end()
-        open_app = driver.asgi(Neutral().server)
+        open_app: Any = driver.asgi(Neutral().server)
         assert open_app.metadata_paths == ()
         async with serve_app(open_app.metadata, lifespan=False) as host:
             assert (await host.request("GET", [HOST])).status == 404

@@ -333,6 +333,7 @@ async def test_serve_http_api_keys_need_no_issuer(caplog: pytest.LogCaptureFixtu
         assert forbidden.headers[b"www-authenticate"].endswith(b', scope="write"')
         found = await wire.ask(get("/.well-known/oauth-protected-resource"))
         assert found.status == 404
+        assert isinstance(wire.stream, trio.SocketStream)
         url = f"http://127.0.0.1:{wire.stream.socket.getpeername()[1]}/mcp"
         with pytest.raises(ConnectFailed, match="does not accept the access token or API key"):
             async with connect_http(url, headers={"authorization": "Bearer CANARY-eve-012345"}):
