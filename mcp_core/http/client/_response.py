@@ -193,9 +193,6 @@ def error_for_status(
     text = f"{prefix}HTTP status {status}"
     if is_token_refused(head, sent_token=sent_token):
         text += f" {_NOT_ACCEPTED}"
-        explanation = _explanation(response)
-        if explanation:
-            text += f" ({explanation})"
     elif status in _STATUS_TEXTS:
         text += f" {_STATUS_TEXTS[status]}"
     if 300 <= status < 400:
@@ -209,7 +206,11 @@ def error_for_status(
             f"{text}, redirects are not followed{where}", data={"status": status}
         )
     challenge = header(head, b"www-authenticate")
+    explanation = _explanation(response)
+    if explanation:
+        explanation = f" ({explanation})"
     if status == 401 or (status in DENIED_STATUS and challenge is not None):
+        text += explanation  # the server may want an API key, for which there is no login
         value = "" if challenge is None else challenge.decode("latin-1")
         found = _SCOPES.search(value)
         return AuthRequired(text, found[1].split() if found else (), challenge=value)
@@ -221,9 +222,7 @@ def error_for_status(
         text += f"; try again after {retry_after}{' s' if retry_after.isdigit() else ''}"
     elif status in _BUSY:
         text += "; try again later"
-    explanation = _explanation(response)
-    if explanation:
-        text += f" ({explanation})"
+    text += explanation
     return RemoteProtocolError(text, Fault.BUSY if status in _BUSY else Fault.INVALID_REQUEST, data)
 
 

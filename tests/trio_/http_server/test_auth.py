@@ -338,6 +338,9 @@ async def test_serve_http_api_keys_need_no_issuer(caplog: pytest.LogCaptureFixtu
         with pytest.raises(ConnectFailed, match="does not accept the access token or API key"):
             async with connect_http(url, headers={"authorization": "Bearer CANARY-eve-012345"}):
                 raise AssertionError
+        with pytest.raises(ConnectFailed, match=r"401 Unauthorized: .* \(an API key is needed"):
+            async with connect_http(url):
+                raise AssertionError
         await wire.stream.aclose()
     assert "CANARY" not in caplog.text
 
