@@ -62,7 +62,8 @@ def asgi(
     waited for. An ASGI server closes its connections first: give it a timeout for that
     (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
-    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
+    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
+    also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
 
     Raises:
         ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers

@@ -85,13 +85,7 @@ AuthFlow: TypeAlias = Generator[Step | Await, Any, Grant | AuthDenial]
 class ProtectedResource(abc.ABC):
     """The part of authorization that does not depend on how a token is verified.
 
-    Args:
-        scopes: as of `OAuthResourceServer`, like all others.
-        tool_scopes: see there.
-        resource_scopes: see there.
-        prompt_scopes: see there.
-        method_scopes: see there.
-        satisfies: see there.
+    The arguments are those of `OAuthResourceServer`.
 
     Raises:
         ValueError: a scope is invalid, or a URI template.
