@@ -51,16 +51,19 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: authorizes requests: an `OAuthResourceServer`; None (the default) for no
-            authorization. This driver fetches no keys: its verifier must be a function, `async` or
-            not, or a `JwtVerifier` that was given its keys.
+        auth: authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default) for
+            no authorization. This driver fetches no keys: the verifier must be a function, `async`
+            or not, or a `JwtVerifier` that was given its keys. The metadata has paths from the
+            root. If the application is mounted elsewhere, serve `metadata` at each of
+            `metadata_paths` (attributes of the application).
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan handlers get 5 s, then they are cancelled, and
     waited for. An ASGI server closes its connections first: give it a timeout for that
     (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
-    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
+    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
+    also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
 
     Raises:
         ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers

@@ -20,7 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from mcp_core import Limits
-from mcp_core.auth import Grant, OAuthResourceServer
+from mcp_core.auth import ApiKeys, Grant, OAuthResourceServer
 from mcp_core.registry import Context, Server
 from tests.core.http.router_harness import GET, HOST, POST, D, E, initialize, meta, request
 
@@ -573,6 +573,22 @@ async def http_sse_revision(make: Make) -> list[Call]:
     return host.calls
 
 
+async def http_sse_at_its_own_path(make: Make) -> list[Call]:
+    """With `sse_path`, the endpoint event names that path below the mount point."""
+    async with serve_app(make(Neutral().server, sse_path="/sse"), root="/tools") as host:
+        stream = host.begin("GET", GET, path="/sse")
+        await stream.until(lambda: len(stream.sent) > 1 and stream.raw)
+        path, _, query = stream.events[0]["data"].partition("?")
+        assert path == "/tools/sse"
+        post = {"path": "/sse", "query": query.encode()}
+        assert (await host.post(initialize("2024-11-05"), **post).end()).status == 202
+        [opened] = await stream.wait_for_messages()
+        assert opened["result"]["protocolVersion"] == "2024-11-05"
+        stream.disconnect()
+        await stream.end()
+    return host.calls
+
+
 async def rejected_requests(make: Make) -> list[Call]:
     async with serve_app(
         make(Neutral().server, hosts=["mcp.example.com"], origins=["https://a.example"])
@@ -775,6 +791,27 @@ async def slow_authorization(make: Make) -> list[Call]:
     return host.calls
 
 
+async def api_keys(make: Make) -> list[Call]:
+    """A key authorizes, and nothing leads a client to an authorization server."""
+    keys = ApiKeys(
+        {"ann": "ann-0123456789abcdef", "bob": "bob-0123456789abcdef"},
+        granted_scopes={"ann": ["use"]},
+        tool_scopes={"echo": ["use"]},
+    )
+    app = make(Neutral().server, auth=keys)
+    async with serve_app(app) as host:
+        assert text_of(await _authorized_call(host, "ann-0123456789abcdef").end()) == "hi"
+        assert (await _authorized_call(host, "bob-0123456789abcdef").end()).status == 403
+        refused = await _authorized_call(host, "eve-0123456789abcdef").end()
+        assert refused.status == 401
+        assert refused.headers[b"www-authenticate"].startswith(b'Bearer error="invalid_token"')
+        missing = await host.call_tool(1, "echo").end()
+        assert (missing.status, missing.headers[b"www-authenticate"]) == (401, b"Bearer")
+        path = "/.well-known/oauth-protected-resource/mcp"
+        assert (await host.request("GET", [HOST], path=path)).status == 404
+    return host.calls
+
+
 SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -789,6 +826,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         released_client,
         without_sessions,
         http_sse_revision,
+        http_sse_at_its_own_path,
         rejected_requests,
         body_in_chunks,
         endless_body,
@@ -798,5 +836,6 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         disconnect_during_a_blocked_send,
         authorization,
         slow_authorization,
+        api_keys,
     )
 }

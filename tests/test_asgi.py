@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 
 import mcp_asyncio_shim
 import mcp_trio
+from mcp_core.auth import ApiKeys, OAuthResourceServer
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.registry import Server
 from tests.asgi import (
@@ -550,7 +551,73 @@ def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
     assert lived.seen == ["in", "out"]
 
 
+@pytest.mark.requirement("AR-2")
+def test_asgi_metadata_is_served_by_the_framework(driver: Driver) -> None:
+    """The path that the challenge names is at the root, outside of the mounted application."""
+    resource = "https://mcp.example.com/tools/mcp"
+    auth = OAuthResourceServer(resource, ["https://as.example.com"], lambda token: None)
+    app: Any = driver.asgi(Neutral().server, auth=auth)
+    well_known = "/.well-known/oauth-protected-resource"
+    assert app.metadata_paths == (f"{well_known}/tools/mcp", well_known)
+    outer = FastAPI()
+    outer.mount("/tools", app)
+    for path in app.metadata_paths:
+        outer.router.routes.append(Route(path, app.metadata))
+
+    async def main() -> None:
+        async with serve_app(outer) as host:
+            refused = await host.call_tool(1, "echo", path="/tools/mcp").end()
+            assert (refused.status, refused.headers[b"www-authenticate"]) == (
+                401,
+                f'Bearer resource_metadata="https://mcp.example.com{well_known}/tools/mcp"'.encode(),
+            )
+            for path in app.metadata_paths:
+                found = await host.request("GET", [HOST], path=path)
+                assert (found.status, found.answer["resource"]) == (200, resource)
+                assert found.headers[b"access-control-allow-origin"] == b"*"
+                assert found.headers[b"content-length"] == str(len(found.raw)).encode()
+                head = await host.request("HEAD", [HOST], path=path)
+                assert (head.status, head.headers, head.raw) == (200, found.headers, b"")
+                assert (await host.request("OPTIONS", [HOST], path=path)).status == 204
+                assert (await host.request("POST", [HOST], path=path)).status == 405
+        async with serve_app(app.metadata, lifespan=False) as host:
+            assert (await host.websocket().end()).sent == [{"type": "websocket.close"}]
+            with pytest.raises(ValueError, match="no 'lifespan'"):
+                await host.call(type="lifespan").end()
+        open_app: Any = driver.asgi(Neutral().server)
+        assert open_app.metadata_paths == ()
+        async with serve_app(open_app.metadata, lifespan=False) as host:
+            assert (await host.request("GET", [HOST])).status == 404
+
+    driver.run_to_the_end(main)
+
+
 # -- Mistakes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"auth": {"tool_scopes": {"ecko": ["use"]}}}, "did you mean 'echo'"),
+        ({"path": "/mcp", "sse_path": "/mcp/"}, "sse_path is '/mcp/', which is the path"),
+    ],
+)
+def test_asgi_mistake_in_options_fails_the_startup(
+    driver: Driver, options: dict[str, Any], problem: str
+) -> None:
+    if "auth" in options:
+        options = {"auth": ApiKeys({"ann": "ann-0123456789abcdef"}, **options["auth"])}
+
+    async def main() -> None:
+        call = Call({"type": "lifespan"})
+        call.deliver({"type": "lifespan.startup"})
+        await call.run(driver.asgi(Neutral().server, **options))
+        [failed] = call.sent
+        assert failed["type"] == "lifespan.startup.failed"
+        assert failed["message"].startswith("ValueError: ")
+        assert problem in failed["message"]
+
+    driver.run(main)
 
 
 @pytest.mark.parametrize(

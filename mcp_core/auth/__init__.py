@@ -3,7 +3,8 @@
 A client has one `Authorizer` per MCP server. The driver runs its flows by executing their steps:
 `Fetch`, `ListenForRedirect`, `Browse`, `Load` and `Save`.
 A server has one `OAuthResourceServer` with a `JwtVerifier`, an `IntrospectionVerifier` or a
-function of the application. The steps of its flows are `Fetch` and `Await`.
+function of the application. The steps of its flows are `Fetch` and `Await`. A server without OAuth
+has `ApiKeys`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,12 @@ from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
 from mcp_core.auth.client._callback import is_callback_for
 from mcp_core.auth.client._loopback_login import LoopbackLogin
 from mcp_core.auth.client._profile import ClientProfile, EnterpriseManaged, JwtBearer
+from mcp_core.auth.server._api_keys import ApiKeys
 from mcp_core.auth.server._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
 from mcp_core.auth.server._introspection import IntrospectionVerifier
 from mcp_core.auth.server._jwt import JwtVerifier
-from mcp_core.auth.server._resource_server import (
-    AuthDenial,
-    AuthFlow,
-    Await,
-    OAuthResourceServer,
-)
+from mcp_core.auth.server._protected_resource import AuthDenial, AuthFlow, Await
+from mcp_core.auth.server._resource_server import OAuthResourceServer
 from mcp_core.auth.server._scopes import Scopes
 from mcp_core.urls._addresses import find_url_error, is_loopback_url, is_public_address, may_fetch
 
@@ -43,6 +41,7 @@ from ._steps import (
 
 __all__ = [
     "MAX_BODY",
+    "ApiKeys",
     "AuthAttempt",
     "AuthDenial",
     "AuthFlow",

@@ -21,7 +21,13 @@ from mcp_core.http.client._response import MAX_ERROR_BODY
 from mcp_core.http.client._websocket_upgrade import WebSocketUpgrade
 from mcp_core.http.server._asgi import AsgiHttpExchange
 from mcp_core.http.server._asgi_websocket import AsgiWebSocket, asgi_exchange
-from mcp_core.http.server._auth import AuthCheck, AuthDenialLike, EndpointAuth, ResourceServerLike
+from mcp_core.http.server._auth import (
+    AuthCheck,
+    AuthDenialLike,
+    EndpointAuth,
+    ResourceServerLike,
+    check_scope_names,
+)
 from mcp_core.http.server._endpoint import Endpoint
 from mcp_core.http.server._exchange import Exchange
 from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
@@ -110,6 +116,7 @@ __all__ = [
     "asgi_exchange",
     "begins_http2",
     "check_cleartext",
+    "check_scope_names",
     "empty_lines",
     "encode_request_head",
     "encode_response_head",

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
@@ -594,6 +594,10 @@ class Server:
             methods=[entry.row for entry in self._methods.values()],
             cache=self._cache,
         )
+
+    def declared_names(self) -> tuple[Collection[str], Collection[str], Collection[str]]:
+        """Return the names of the tools and prompts, and of the methods of its own."""
+        return self._tools.keys(), self._prompts.keys(), self._methods.keys()
 
     @property
     def has_keys(self) -> bool:

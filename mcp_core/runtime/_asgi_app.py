@@ -2,7 +2,8 @@
 
 An application mounted in another one may never see a `lifespan` scope. Its lifespan then begins
 with the first request and ends with the run. Nothing of a run is kept for the next: the same
-application may be served again.
+application may be served again. The metadata of a protected resource has its place at the root of
+the host, where a mounted application sees no requests, so it is an application of its own.
 
 Source: asgi.readthedocs.io, Lifespan Protocol, version 2.0.
 """
@@ -14,8 +15,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.http.server._asgi import MOUNT_POINT
-from mcp_core.http.server._auth import EndpointAuth
+from mcp_core.http.server._asgi import MOUNT_POINT, metadata_messages
+from mcp_core.http.server._auth import EndpointAuth, check_scope_names
 from mcp_core.http.server._endpoint import Endpoint
 from mcp_core.http.server._router import Router
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]
 
-__all__ = ["AsgiApplication"]
+__all__ = ["AsgiApplication", "AsgiMetadata"]
 
 _ERROR: Final = 40  # as in `logging`
 
@@ -46,7 +47,13 @@ class AsgiApplication(abc.ABC):
         server: a `mcp_core.registry.Server`.
         path: the path of its endpoint, which is also where the application is mounted.
         options: limits, names and timeouts.
-        auth: an `OAuthResourceServer`, or None to serve every client.
+        auth: an `OAuthResourceServer`, an `ApiKeys`, or None to serve every client.
+
+    Attributes:
+        metadata_paths: the paths from the root of the host at which clients look for the metadata
+            of `auth`, that of the resource first; none if it publishes none. Where this application
+            is mounted in another one, serve `metadata` there.
+        metadata: an ASGI application that serves this metadata (RFC 9728), at any path.
     """
 
     def __init__(
@@ -56,6 +63,8 @@ class AsgiApplication(abc.ABC):
         self._path = path
         self._options = options
         self._auth = auth
+        self.metadata_paths = () if auth is None else tuple(auth.metadata_paths)
+        self.metadata = AsgiMetadata(auth.metadata() if auth is not None else b"")
         self._driver: Any = None  # what `_open` gives, while the application runs
         self._starting: _LifespanStart | None = None
 
@@ -85,7 +94,13 @@ class AsgiApplication(abc.ABC):
     def _router(
         self, entropy: Callable[[int], bytes], wall_time: Callable[[], float], token: Any = None
     ) -> Router:
-        """Build the router of one run. `token` is that of its endpoint."""
+        """Build the router of one run. `token` is that of its endpoint.
+
+        Raises:
+            ValueError: `sse_path` is taken, or the authorization names a tool, a prompt or a method
+                that does not exist.
+        """
+        check_scope_names([(self._server, self._auth)])
         endpoint = Endpoint(
             self._server.config,
             self._options,
@@ -151,6 +166,20 @@ class AsgiApplication(abc.ABC):
         finally:
             self._starting = None
             start.over.set()
+
+
+class AsgiMetadata:
+    """An ASGI application that serves one metadata document, at any path, to any client."""
+
+    def __init__(self, document: bytes) -> None:
+        self._document = document
+
+    def __repr__(self) -> str:
+        return f"<AsgiMetadata of {len(self._document)} bytes>"
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        for message in metadata_messages(self._document, scope):
+            await send(message)
 
 
 class _LifespanStart:

@@ -129,14 +129,27 @@ def _run(words: Sequence[str]) -> Command:
         action="store_true",
         help="open no sessions: nothing is kept between requests",
     )
+    parser.add_argument(
+        "--sse-path",
+        metavar="PATH",
+        help="a second path, such as /sse, for clients that are set up for HTTP+SSE (2024-11-05);"
+        " /mcp serves them too",
+    )
     found = parser.parse_args(words)
     if found.http is None:
-        for option in "json_response", "stateless":
+        for option in "json_response", "stateless", "sse_path":
             if getattr(found, option):
                 parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
         from mcp_trio.cli.commands._run import run
 
         return partial(run, found.file)
+    if found.sse_path is not None:
+        if found.stateless:
+            parser.error("--sse-path needs sessions: leave --stateless out")
+        if not found.sse_path.startswith("/") or found.sse_path.rstrip("/") == "/mcp":
+            parser.error(
+                "--sse-path has to begin with a slash and differ from /mcp: --sse-path /sse"
+            )
     from mcp_trio.cli.commands._run import run_http
 
     host, port = found.http
@@ -147,6 +160,7 @@ def _run(words: Sequence[str]) -> Command:
         port,
         reply="json" if found.json_response else "auto",
         sessions=not found.stateless,
+        sse_path=found.sse_path,
     )
 
 

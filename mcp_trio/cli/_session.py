@@ -376,6 +376,8 @@ def _login_hint(target: Target, error: AuthRequired) -> str:
     scopes = [word for scope in error.scopes for word in ("--scope", scope)]
     keychain = ["--keychain"] if target.keychain else []
     login = shlex.join(["mcp-trio", "login", *keychain, *scopes, target.name])
+    if any(name == "authorization" for name, _ in target.headers):
+        return f". Check the token that was sent, or get one by `{login}` and send none yourself"
     return f". `{login}` gets a token, --token-env VARIABLE sends one that you have"
 
 

@@ -53,8 +53,10 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer`; None (the default) for
-            no authorization. Its metadata has paths from the root, so mount the application there.
+        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None (the
+            default) for no authorization. Its metadata has paths from the root. If the application
+            is mounted elsewhere, serve `metadata` at each of `metadata_paths` (attributes of the
+            application).
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
@@ -62,7 +64,8 @@ def asgi(
     An ASGI server closes its connections first: give it a timeout for that (`graceful_timeout` of
     hypercorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
-    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`.
+    lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
+    also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
 
     Raises:
         ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers

@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from mcp_core.http import Endpoint, HttpLimits, HttpOptions, Router, begins_http2
+from mcp_core.http import (
+    Endpoint,
+    HttpLimits,
+    HttpOptions,
+    Router,
+    begins_http2,
+    check_scope_names,
+)
 from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
@@ -77,6 +84,7 @@ async def serve_http(
     port: int = 0,
     *,
     path: str = "/mcp",
+    sse_path: str | None = None,
     tls: ssl.SSLContext | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
@@ -103,6 +111,8 @@ async def serve_http(
         host: the address to listen on; `"0.0.0.0"` or `"::"` for all addresses of this machine.
         port: the port, or 0 for a free one.
         path: the path of `server`.
+        sse_path: a second path of a single server, such as `"/sse"`, at which GET begins HTTP+SSE
+            (2024-11-05), for clients that are set up for that transport. `path` serves them too.
         tls: a context with the server's certificate. HTTP/2 and HTTP/1.1 are offered in the
             handshake (ALPN). Without TLS, a client with prior knowledge can use HTTP/2.
         hosts: host names of the server, if others than this machine can reach it, such as
@@ -121,8 +131,9 @@ async def serve_http(
         trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`. The client
             of a request is then the one that they name in `X-Forwarded-For`. Otherwise all clients
             of a proxy share the limits of one client.
-        auth: the `mcp_core.auth.OAuthResourceServer` that authorizes requests, or one for each
-            path, or None for a path without authorization. `routes` have none. Handlers never get
+        auth: the `mcp_core.auth.OAuthResourceServer`, or the `ApiKeys`, that authorizes requests;
+            or one for each path, or None for a path without authorization. `routes` have none.
+            Handlers never get
             the token: a token is valid only for the server for which it was issued, so a handler
             must use tokens of its own for other services (2026-07-28, basic/authorization).
         max_connections: the maximum of open connections; more are closed at once.
@@ -138,9 +149,10 @@ async def serve_http(
     Raises:
         OSError: the server cannot listen on the address. The text names the cure.
         ValueError: one of `hosts`, `origins` or `trusted_proxies` has another form; two paths
-            differ only in a slash at the end; `auth` has other paths than `server`; or the metadata
-            of two resource servers would be at the same path, because their resources differ only
-            in the host.
+            differ only in a slash at the end; `sse_path` is taken, or is for several servers;
+            `auth` has other paths than `server`, or gives scopes to the name of a tool, a prompt or
+            a method that does not exist; or the metadata of two resource servers would be at the
+            same path, because their resources differ only in the host.
     """
     check_trio()
     servers = server if isinstance(server, Mapping) else {path: server}
@@ -163,6 +175,7 @@ async def serve_http(
         sessions=sessions,
         limits=limits or HttpLimits(),
         trusted_proxies=trusted_proxies,
+        sse_path=sse_path,
     )
     try:
         listeners = await trio.open_tcp_listeners(port, host=host)
@@ -224,6 +237,7 @@ async def serve_http_listeners(
                 token=ServedEndpoint(server, value),
                 auth=endpoint_auth(auth.get(path)),
             )
+        check_scope_names((server, auth.get(path)) for path, server in servers.items())
         driver = await opened.enter_async_context(
             open_http_server_driver(Router(endpoints, routes))
         )
@@ -410,6 +424,7 @@ def run_http(
     port: int = 8000,
     *,
     path: str = "/mcp",
+    sse_path: str | None = None,
     hosts: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
     auth: ResourceServerLike | None = None,
@@ -431,6 +446,7 @@ def run_http(
         host,
         port,
         path=path,
+        sse_path=sse_path,
         hosts=hosts,
         reply=reply,
         auth=auth,

@@ -30,7 +30,7 @@ from fuzz.targets import (
 from mcp_core._limits import Bucket
 from mcp_core.auth._jose import Jws
 from mcp_core.auth.client import _challenge
-from mcp_core.auth.server import _grant, _resource_server
+from mcp_core.auth.server import _grant, _protected_resource
 from mcp_core.auth.server._dpop_replay import ReplayCache
 from mcp_core.connection import _negotiation
 from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
@@ -285,7 +285,7 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("exchange", EventStream, "reaches", lambda self, cursor: cursor <= self.last),
     ("headers", _param_headers, "_TYPES", ("string", "integer", "boolean", "number")),
     ("challenge", _challenge, "_ESCAPE", re.compile(r"(\Z)")),
-    ("challenge", _resource_server, "_sanitize_quoted", str),
+    ("challenge", _protected_resource, "_sanitize_quoted", str),
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
     ("token", ReplayCache, "add", lambda self, *proof: True),

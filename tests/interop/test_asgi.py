@@ -22,6 +22,7 @@ import uvicorn
 from hypercorn.config import Config
 from hypercorn.trio import serve
 from mcp import Client
+from mcp.client.sse import sse_client
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -161,6 +162,26 @@ def test_asgi_under_real_server_answers_sdk_client(
     runtime: str, mode: str, sessions: bool, mounted: bool
 ) -> None:
     run(runtime, converse, mode, sessions, mounted)
+
+
+async def http_sse(serving: Serving, make: Callable[..., App]) -> None:
+    """A client that is set up for HTTP+SSE, alone and where the application is mounted."""
+    app = make(Neutral().server, sse_path="/sse")
+    for outer, path in (app, "/sse"), (Starlette(routes=[Mount("/v1", app)]), "/v1/sse"):
+        begun: list[str] = []
+        async with (
+            serving(outer) as url,
+            Client(
+                sse_client(f"{url}{path}", on_session_created=begun.append), mode="legacy"
+            ) as client,
+        ):
+            assert text(await client.call_tool("echo", {"text": "old"})) == "old"
+            assert len(begun) == 1
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_asgi_under_real_server_answers_sse_client_at_sse_path(runtime: str) -> None:
+    run(runtime, http_sse)
 
 
 def raw(

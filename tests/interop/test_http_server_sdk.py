@@ -191,6 +191,21 @@ async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:
                 await trio.lowlevel.checkpoint()
 
 
+async def test_sdk_client_http_sse_at_sse_path() -> None:
+    async with served(everything(), sse_path="/sse") as where:
+        sse_url = where.url.removesuffix("/mcp") + "/sse"
+        with trio.fail_after(20):
+            # A later version in the headers does not make it the GET of another transport.
+            headers = {"mcp-protocol-version": D}
+            for more in {}, headers:
+                async with Client(sse_client(sse_url, headers=more), mode="legacy") as client:
+                    assert client.protocol_version == D
+                    assert await text_of(client, "echo", text="hello") == "hello"
+            async with Client(sse_url) as client:  # all else is served there, too
+                assert client.protocol_version == E
+        assert await status_of(where.url, "GET", **headers) == 405
+
+
 @pytest.mark.parametrize(
     ("mode", "transport"), [(E, "http"), (E, "http-stateless"), ("legacy", "http-stateless")]
 )

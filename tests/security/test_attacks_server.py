@@ -289,7 +289,8 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
             method_scopes={"acme/reindex": ["write"]},
             **options,
         )
-        other = await nursery.start(partial(serve_http, Server("upstream"), auth=guard))
+        upstream = OAuthResourceServer(RESOURCE, [issuer.issuer], verifier, scopes=["read"])
+        other = await nursery.start(partial(serve_http, Server("upstream"), auth=upstream))
         server = attacked_server(done, other.url)
         address = await nursery.start(partial(serve_http, server, auth=guard))
         monkeypatch.setattr(trio, "open_tcp_stream", dial)

@@ -319,11 +319,19 @@ class Authorizer:
                 and (yield from self._refresh(auth_server))
             ):
                 return
-        yield from self._log_in(
-            auth_server,
-            self._scopes_to_request(challenge, auth_server),
-            bind=_wants_bound_token(challenge, auth_server),
-        )
+        try:
+            yield from self._log_in(
+                auth_server,
+                self._scopes_to_request(challenge, auth_server),
+                bind=_wants_bound_token(challenge, auth_server),
+            )
+        except AuthRequired as exc:
+            if tokens is None:
+                raise
+            # Otherwise the user would think that there is no token.
+            where = redacted_url(self._resource)
+            text = f"the MCP server {where} does not accept the token of the last login; {exc}"
+            raise AuthRequired(text, exc.scopes, challenge=exc.challenge) from exc
 
     def _handle_insufficient_scope(self, challenge: AuthChallenge, operation: str) -> Flow[None]:
         """Handle a 403 `insufficient_scope`: log in again for more scopes."""

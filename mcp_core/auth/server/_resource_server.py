@@ -1,31 +1,23 @@
 """The resource server of OAuth 2.1: it authorizes requests and challenges rejected ones.
 
-1. The head of a request is authorized first (`admit`): it must have exactly one valid token, in
-   `Authorization`. Then each message is authorized when it is read (`check`), because only then the
-   needed scopes are known.
-2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
-   missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`; too many
-   DPoP proofs, 429; a check that could not be completed, 503.
-3. No text contains a part of a token: not a challenge, not a log line, not an exception of a
-   verifier. Texts of clients and of the application cannot leave the quotes of a challenge.
+1. Tokens are verified here, by a verifier. All else is in the base class.
+2. Beside the responses there: too many DPoP proofs, 429; a check that could not be completed, 503.
+3. No text contains a part of a token, not even an exception of a verifier.
 
-Sources: 2026-07-28 basic/authorization; RFC 6750, 9449, 9728.
+Sources: 2026-07-28 basic/authorization; RFC 9449, 9728.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from inspect import isawaitable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
-from mcp_core.auth._jose import ASYMMETRIC, MAX_TOKEN, InvalidToken, require_joserfc
+from mcp_core.auth._jose import ASYMMETRIC, InvalidToken, require_joserfc
 from mcp_core.auth._resource_urls import canonical_resource, resource_metadata_urls
-from mcp_core.auth._secret import MIN_SECRET_LENGTH, RedactedStruct, Secret
+from mcp_core.auth._secret import MIN_SECRET_LENGTH
 from mcp_core.auth._steps import Step
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
@@ -34,60 +26,25 @@ from mcp_core.urls._url import DEFAULT_PORTS
 from ._dpop_replay import TooManyProofs
 from ._dpop_verifier import DpopNonceRequired, DpopVerifier, InvalidDpopProof
 from ._grant import Grant, TokenVerifier, VerifierFunction, VerifierUnavailable
-from ._scopes import RequiredScopes, Scopes, checked_list, checked_scopes, is_resource_scope
+from ._protected_resource import (
+    DPOP,
+    EXPIRED,
+    AuthDenial,
+    AuthFlow,
+    Await,
+    Headers,
+    PresentedCredentials,
+    ProtectedResource,
+    printable,
+)
+from ._scopes import Scopes, checked_list, checked_scopes
 
-__all__ = [
-    "AuthDenial",
-    "AuthFlow",
-    "Await",
-    "OAuthResourceServer",
-    "PresentedCredentials",
-]
+__all__ = ["OAuthResourceServer"]
 
-Headers: TypeAlias = list[tuple[bytes, bytes]]
-
-_BEARER: Final = "Bearer"
-_DPOP: Final = "DPoP"
-_TOKEN: Final = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, 2.1: b64token
-_NOT_QUOTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750, 3
-_EXPIRED: Final = "the token has expired"
 _RETRY_AFTER: Final = (b"retry-after", b"5")
 
 
-class AuthDenial(Struct, frozen=True):
-    """A denial: the response to the client, and a reason for the log.
-
-    `message` is for the client, `reason` for the log. The names of `headers` are in lower case.
-    """
-
-    status: int
-    message: str
-    headers: Headers
-    reason: str
-
-
-class PresentedCredentials(RedactedStruct, frozen=True):
-    """The credentials of a request: a token sent as Bearer or DPoP, the latter with a proof."""
-
-    token: Secret
-    scheme: str = _BEARER
-    proof: Secret | None = None
-
-
-class Await(Struct, frozen=True):
-    """A step of `OAuthResourceServer.admit`: await the result of the application's verifier.
-
-    Send the result into the flow, or throw in the exception.
-    """
-
-    awaitable: Awaitable[Grant | None]
-
-
-# The check of one request: yields steps, and returns its outcome.
-AuthFlow: TypeAlias = Generator[Step | Await, Any, Grant | AuthDenial]
-
-
-class OAuthResourceServer:
+class OAuthResourceServer(ProtectedResource):
     """The authorization of an MCP server: which tokens are valid, and what they permit.
 
     Pass it to the HTTP server (`auth=`). `mcp_core.http` calls `admit` for each request, `check`
@@ -147,19 +104,19 @@ class OAuthResourceServer:
         dpop: bool = False,
         nonce_key: bytes | None = None,
     ) -> None:
+        super().__init__(
+            scopes=scopes,
+            tool_scopes=tool_scopes,
+            resource_scopes=resource_scopes,
+            prompt_scopes=prompt_scopes,
+            method_scopes=method_scopes,
+            satisfies=satisfies,
+        )
         self.resource = _checked_resource(resource)
         self._issuers = [_checked_issuer(issuer) for issuer in checked_list(authorization_servers)]
         if not self._issuers:
             raise ValueError("authorization_servers must name at least one issuer")
         self._verifier = verifier
-        self._required = RequiredScopes(
-            scopes,
-            methods=method_scopes,
-            tools=tool_scopes,
-            prompts=prompt_scopes,
-            resources=resource_scopes,
-        )
-        self._satisfies = satisfies or _is_listed
         self._scopes_supported = (
             self._required.always if scopes_supported is None else checked_scopes(scopes_supported)
         )
@@ -168,10 +125,11 @@ class OAuthResourceServer:
         if dpop:
             require_joserfc()
             self._dpop_verifier = DpopVerifier(nonce_key)
+            self._schemes[DPOP] = {"algs": " ".join(sorted(ASYMMETRIC))}
         elif nonce_key is not None:
             raise ValueError("nonce_key needs dpop=True")
         urls = resource_metadata_urls(self.resource)
-        self._metadata_url = urls[0]
+        self._challenge_parameters["resource_metadata"] = urls[0]
         self.metadata_paths = tuple(urlsplit(url).path for url in urls)
 
     def __repr__(self) -> str:
@@ -198,38 +156,6 @@ class OAuthResourceServer:
             document["dpop_signing_alg_values_supported"] = sorted(ASYMMETRIC)
         return encode(document)
 
-    def challenge(
-        self,
-        error: str | None = None,
-        description: str | None = None,
-        scopes: Iterable[str] | None = None,
-        *,
-        scheme: str = _BEARER,
-    ) -> Headers:
-        """Build the `WWW-Authenticate` headers of a denial.
-
-        There is one for Bearer, and one for DPoP if bound tokens are accepted. `error` and
-        `description` stand in that of `scheme`. `scopes` are those that the request needs, by
-        default those of every request.
-        """
-        wanted = self._required.always if scopes is None else scopes
-        common = {
-            "scope": " ".join(scope for scope in wanted if is_resource_scope(scope)),
-            "resource_metadata": self._metadata_url,
-        }
-        problem = {"error": error or "", "error_description": description or ""}
-        offered: dict[str, dict[str, str]] = {_BEARER: {}}
-        if self._dpop_verifier is not None:
-            offered[_DPOP] = {"algs": " ".join(sorted(ASYMMETRIC))}
-        headers = []
-        for name, extra in offered.items():
-            parameters = (problem if name == scheme else {}) | common | extra
-            text = ", ".join(
-                f'{key}="{_sanitize_quoted(value)}"' for key, value in parameters.items() if value
-            )
-            headers.append((b"www-authenticate", f"{name} {text}".encode()))
-        return headers
-
     # -- The head of a request ---------------------------------------------------------------------
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
@@ -248,69 +174,27 @@ class OAuthResourceServer:
             grant = yield from self._verify_token(credentials.token.reveal(), now)
             self._check_binding(credentials, grant, method, target, now)
         except DpopNonceRequired as exc:
-            denial = self._deny(401, "use_dpop_nonce", str(exc), scheme=_DPOP)
+            denial = self._deny(401, "use_dpop_nonce", str(exc), scheme=DPOP)
             assert self._dpop_verifier is not None
             nonce = self._dpop_verifier.nonce(now) or ""
             denial.headers.append((b"dpop-nonce", nonce.encode()))
             return denial
         except InvalidDpopProof as exc:
-            return self._deny(401, "invalid_dpop_proof", str(exc), scheme=_DPOP)
+            return self._deny(401, "invalid_dpop_proof", str(exc), scheme=DPOP)
         except InvalidToken as exc:
-            return self._deny(401, "invalid_token", str(exc), scheme=credentials.scheme)
+            return self._refuse(str(exc), credentials.scheme)
         except TooManyProofs as exc:
             message = "too many DPoP proofs were used; try again later with a new one"
-            return AuthDenial(429, message, [_RETRY_AFTER], _printable(str(exc)))
+            return AuthDenial(429, message, [_RETRY_AFTER], printable(str(exc)))
         except VerifierUnavailable as exc:
             message = "the token cannot be verified now; try again later"
             retry_after = (b"retry-after", b"%d" % max(1, math.ceil(exc.retry_after)))
-            return AuthDenial(503, message, [retry_after], _printable(str(exc)))
+            return AuthDenial(503, message, [retry_after], printable(str(exc)))
         if method != b"POST":
             scope_denial = self.check(grant)
             if scope_denial is not None:
                 return scope_denial
         return grant
-
-    def read_credentials(self, headers: Headers) -> PresentedCredentials | AuthDenial:
-        """Return the credentials of a request, not verified, or a denial.
-
-        Only the header `Authorization` is read. A token in the query or the body is ignored.
-        """
-        values = [
-            value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"
-        ]
-        if len(values) > 1:
-            return self._deny(400, "invalid_request", "there is more than one Authorization header")
-        word, _, rest = (values[0] if values else b"").partition(b" ")
-        word = word.lower()
-        if word == b"bearer":
-            scheme = _BEARER
-        elif word == b"dpop" and self._dpop_verifier is not None:
-            scheme = _DPOP
-        else:
-            # A client without credentials, or with others, made no mistake (RFC 6750, 3.1): no
-            # error code.
-            text = "an access token is needed, in an Authorization header"
-            if word:
-                schemes = _BEARER if self._dpop_verifier is None else f"{_BEARER} or {_DPOP}"
-                text += f" that begins with {schemes}"
-            return self._deny(401, None, text)
-        token = rest.lstrip(b" ")
-        if len(token) > MAX_TOKEN:
-            problem = f"the token is longer than {MAX_TOKEN} characters"
-            return self._deny(401, "invalid_token", problem, scheme=scheme)
-        if not _TOKEN.fullmatch(token):
-            problem = (
-                "the Authorization header must have one token after its scheme, and nothing else"
-            )
-            return self._deny(400, "invalid_request", problem, scheme=scheme)
-        proof = None
-        if scheme == _DPOP:
-            proofs = [value.strip(b" \t") for name, value in headers if name.lower() == b"dpop"]
-            if len(proofs) != 1:
-                problem = "exactly one DPoP header with a proof is required"
-                return self._deny(401, "invalid_dpop_proof", problem, scheme=scheme)
-            proof = Secret(proofs[0].decode("latin-1"))
-        return PresentedCredentials(Secret(token.decode()), scheme, proof)
 
     def _verify_token(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
         """Verify a token. Keep it out of the exceptions of the application's verifier."""
@@ -348,7 +232,7 @@ class OAuthResourceServer:
             raise InvalidToken("the token is not accepted here")
         # The other verifiers have checked the expiry. A function may leave it to us.
         if isinstance(found, Grant) and found.valid_until is not None and now >= found.valid_until:
-            raise InvalidToken(_EXPIRED)
+            raise InvalidToken(EXPIRED)
         return found
 
     def _check_binding(
@@ -361,7 +245,7 @@ class OAuthResourceServer:
     ) -> None:
         """Raise `InvalidToken` unless token, scheme and proof fit together."""
         if grant.jkt is None:
-            if credentials.scheme == _DPOP:
+            if credentials.scheme == DPOP:
                 raise InvalidToken("the token is not bound to a key: send it as Bearer")
             return
         if self._dpop_verifier is None:
@@ -381,54 +265,6 @@ class OAuthResourceServer:
             now=now,
         )
 
-    # -- Each message of a request -----------------------------------------------------------------
-
-    def check(
-        self, grant: Grant, method: str | None = None, params: Any = None, now: float | None = None
-    ) -> AuthDenial | None:
-        """Authorize one message. Return None if `grant` covers it, or a denial.
-
-        `method` is the method of a request, `params` its decoded params. Without them the message
-        needs no more than every request does: a notification, a response, a stream. With `now`, in
-        seconds since 1970, the expiry is checked too: a body may arrive long after its head.
-        """
-        return self.check_scopes(grant, self.scopes_for(method, params), now)
-
-    def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
-        """Return all scopes that a message needs, each once. The arguments are as for `check`."""
-        return self._required.of(method, params)
-
-    def check_scopes(
-        self, grant: Grant, needed: Iterable[str], now: float | None = None
-    ) -> AuthDenial | None:
-        """Return None if `grant` has all `needed` scopes, or a denial. `now` is as for `check`."""
-        scheme = _DPOP if grant.jkt else _BEARER
-        if now is not None and grant.valid_until is not None and now >= grant.valid_until:
-            return self._deny(401, "invalid_token", _EXPIRED, scheme=scheme)
-        needed = tuple(needed)
-        missing = [scope for scope in needed if not self._satisfies(grant.scopes, scope)]
-        if not missing:
-            return None
-        description = "the token lacks scopes that this request needs"
-        # The challenge names all needed scopes at once, so that the client requests them together.
-        denial = self._deny(403, "insufficient_scope", description, needed, scheme=scheme)
-        reason = f"{description}: {' '.join(missing)!r} missing"
-        return AuthDenial(denial.status, denial.message, denial.headers, reason)
-
-    def _deny(
-        self,
-        status: int,
-        error: str | None,
-        message: str,
-        scopes: Iterable[str] | None = None,
-        *,
-        scheme: str = _BEARER,
-    ) -> AuthDenial:
-        """Build a denial with challenges. `error` is None if the client made no mistake."""
-        description = None if error is None else message
-        challenges = self.challenge(error, description, scopes, scheme=scheme)
-        return AuthDenial(status, message, challenges, _printable(message))
-
 
 def _reveals(text: str, exc: BaseException) -> bool:
     """Return True if a log of `exc`, with its causes, notes and members, would show `text`."""
@@ -443,24 +279,6 @@ def _reveals(text: str, exc: BaseException) -> bool:
             return True
         pending += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
     return False
-
-
-def _printable(text: str) -> str:
-    """Replace unprintable characters, so that `text` stays on one line of the log."""
-    return (
-        text
-        if text.isprintable()
-        else "".join(each if each.isprintable() else "?" for each in text)
-    )
-
-
-def _sanitize_quoted(text: str) -> str:
-    """Replace characters that may not stand in a quoted string of a challenge."""
-    return _NOT_QUOTABLE.sub("?", text)
-
-
-def _is_listed(granted: frozenset[str], scope: str) -> bool:
-    return scope in granted
 
 
 def _checked_resource(resource: str) -> str:

@@ -12,11 +12,12 @@ Sources: 2026-07-28 basic/authorization, Scope Challenge Handling; RFC 6749, sec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
+from mcp_core.revisions._methods import METHODS
 from mcp_core.types import PromptReference
 from mcp_core.urls._uri_matcher import UriMatcher
 from mcp_core.urls._uri_template import RESERVED, UriTemplate
@@ -46,6 +47,7 @@ class RequiredScopes:
         "_by_prompt",
         "_by_resource",
         "_by_tool",
+        "_named",
         "always",
     )
 
@@ -63,6 +65,7 @@ class RequiredScopes:
         self._by_tool = _by_name(tools)
         self._by_prompt = _by_name(prompts)
         self._by_resource = _by_uri(resources)
+        self._named = {"tool": tools, "prompt": prompts, "method": methods}
         # The scopes of all resources, if they are known.
         self._all_resources: tuple[str, ...] | None = None
         if isinstance(resources, Mapping):
@@ -70,6 +73,24 @@ class RequiredScopes:
 
     def __repr__(self) -> str:
         return f"<RequiredScopes, always {' '.join(self.always) or 'none'}>"
+
+    def check_names(
+        self, tools: Collection[str], prompts: Collection[str], methods: Collection[str]
+    ) -> None:
+        """Raise `ValueError` for an entry whose name does not exist.
+
+        The arguments are those of `ProtectedResource.check_names`.
+        """
+        known = {
+            "tool": tools,
+            "prompt": prompts,
+            "method": {*(row.name for row in METHODS), *methods},
+        }
+        for kind, scopes in self._named.items():
+            if isinstance(scopes, Mapping):
+                for name in scopes:
+                    if name not in known[kind]:
+                        raise ValueError(_unknown_name(kind, name, known[kind]))
 
     def of(self, method: str | None, params: Any = None) -> tuple[str, ...]:
         """Return all scopes that a message needs, each once.
@@ -99,6 +120,18 @@ class RequiredScopes:
                     for uri in uris:
                         needed += self._by_resource(uri)
         return tuple(dict.fromkeys(needed))
+
+
+def _unknown_name(kind: str, name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches  # on first use: only for the error
+
+    similar = get_close_matches(name, known, 1)
+    hint = f": did you mean {similar[0]!r}?" if similar else "."
+    return (
+        f"{kind}_scopes has an entry for {name!r}, and the server has no such {kind}{hint} The"
+        f" entry would protect nothing. For a {kind} that is declared later, give a function in"
+        " place of the mapping"
+    )
 
 
 def is_resource_scope(scope: str) -> bool:

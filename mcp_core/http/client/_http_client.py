@@ -36,6 +36,7 @@ from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
 from ._options import HttpCall, HttpClientOptions, check_cleartext
+from ._response import has_token
 from ._streamable import StreamableHttpTransport
 
 if TYPE_CHECKING:
@@ -130,6 +131,10 @@ class HttpClient:
         self._configured_headers: Headers = [
             (name.encode("ascii"), value.encode("latin-1")) for name, value in configured.items()
         ]
+        # As `HttpOperation.sent_token`, of calls without headers of their own.
+        self._sends_token: bool | None = has_token(self._configured_headers)
+        if not self._sends_token and self.options.authorizer is not None:
+            self._sends_token = None
 
     def __repr__(self) -> str:
         return (
@@ -357,7 +362,9 @@ class HttpClient:
         operation.key = key
         self._operations[key] = operation
         configured = self._configured_headers
+        operation.sent_token = self._sends_token
         if call_headers:
+            operation.sent_token = has_token(call_headers) or self._sends_token
             replaced = {name for name, _ in call_headers}
             configured = [header for header in configured if header[0] not in replaced]
         all_headers = [

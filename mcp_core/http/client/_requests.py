@@ -290,7 +290,7 @@ class EventStreamGet(HttpOperation):
         elif response.status in _TEMPORARY or response.status >= 500:
             self.retry(str(error_for_status("", response)), now)
         elif self.out is not None:
-            status_error = error_for_status(self.error_prefix, response)
+            status_error = error_for_status(self.error_prefix, response, sent_token=self.sent_token)
             if not isinstance(status_error, AuthRequired):
                 status_error = ConnectionLost(str(status_error))
             self.fail(status_error, now)

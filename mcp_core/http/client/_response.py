@@ -28,7 +28,7 @@ from mcp_core.messages._responses import decode_error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcp_core.http.wire._messages import Head
+    from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.http.wire._sse import SseEvent
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Response",
     "error_for_status",
     "error_in",
+    "has_token",
     "is_token_refused",
 ]
 
@@ -160,16 +161,27 @@ _STATUS_TEXTS: Final = {
     504: "Gateway Timeout: the server behind it does not answer",
 }
 _NOT_ACCEPTED: Final = (
-    "Unauthorized: the server does not accept the access token. It is wrong, expired or revoked: "
-    "get a new one, with auth=True or `mcp-trio login`"
+    "Unauthorized: the server does not accept the access token or API key that was sent. It is "
+    "wrong, expired or revoked: get a new one, a token with auth=True or `mcp-trio login`"
 )
+# Headers in which users send tokens and keys.
+_TOKEN_HEADERS: Final = frozenset({b"authorization", b"x-api-key"})
 # A later attempt may succeed.
 _BUSY: Final = frozenset({429, 502, 503, 504})
 DENIED_STATUS: Final = (401, 403)
 
 
-def error_for_status(prefix: str, response: Response) -> McpTrioError:
+def has_token(headers: Headers) -> bool:
+    """Return True if a request with `headers`, whose names are in lower case, sends a token."""
+    return any(name in _TOKEN_HEADERS for name, _ in headers)
+
+
+def error_for_status(
+    prefix: str, response: Response, *, sent_token: bool | None = None
+) -> McpTrioError:
     """Build the error for a request that got this response, and no JSON-RPC response in it.
+
+    `sent_token` is as for `is_token_refused`.
 
     Returns:
         `AuthRequired` for 401, and for 403 with a challenge; else a `RemoteProtocolError`. Its
@@ -179,7 +191,7 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
     head = response.head
     status = response.status
     text = f"{prefix}HTTP status {status}"
-    if is_token_refused(head):
+    if is_token_refused(head, sent_token=sent_token):
         text += f" {_NOT_ACCEPTED}"
     elif status in _STATUS_TEXTS:
         text += f" {_STATUS_TEXTS[status]}"
@@ -194,7 +206,11 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
             f"{text}, redirects are not followed{where}", data={"status": status}
         )
     challenge = header(head, b"www-authenticate")
+    explanation = _explanation(response)
+    if explanation:
+        explanation = f" ({explanation})"
     if status == 401 or (status in DENIED_STATUS and challenge is not None):
+        text += explanation  # the server may want an API key, for which there is no login
         value = "" if challenge is None else challenge.decode("latin-1")
         found = _SCOPES.search(value)
         return AuthRequired(text, found[1].split() if found else (), challenge=value)
@@ -206,15 +222,19 @@ def error_for_status(prefix: str, response: Response) -> McpTrioError:
         text += f"; try again after {retry_after}{' s' if retry_after.isdigit() else ''}"
     elif status in _BUSY:
         text += "; try again later"
-    explanation = _explanation(response)
-    if explanation:
-        text += f" ({explanation})"
+    text += explanation
     return RemoteProtocolError(text, Fault.BUSY if status in _BUSY else Fault.INVALID_REQUEST, data)
 
 
-def is_token_refused(head: Head) -> bool:
-    """Return True if the client sent an access token, which the server does not accept."""
-    return head.status == 401 and any(
+def is_token_refused(head: Head, *, sent_token: bool | None) -> bool:
+    """Return True if the client sent an access token, which the server does not accept.
+
+    `sent_token` is True if the request had one, None if that is unknown. The challenge does not
+    tell: some servers write `invalid_token` without a token, and others nothing with one.
+    """
+    if head.status != 401 or sent_token is not None:
+        return head.status == 401 and bool(sent_token)
+    return any(
         name == b"www-authenticate" and b"invalid_token" in value for name, value in head.headers
     )
 

@@ -172,9 +172,10 @@ class _SseStreamGet(HttpOperation):
             self.transport.stream_ended(exc, now)
         else:
             if self.response.events is None:
-                self.transport.stream_ended(
-                    error_for_status("the event stream: ", self.response), now
+                error = error_for_status(
+                    "the event stream: ", self.response, sent_token=self.sent_token
                 )
+                self.transport.stream_ended(error, now)
 
     def response_data(self, data: bytes, now: float) -> None:
         response = self.response

@@ -112,12 +112,14 @@ class HttpOperation(abc.ABC):
 
     `key` is the key of its call while that is in progress, else 0. `id` is the id of our JSON-RPC
     request whose response it carries, if there is one. `response` is the response to the last call,
-    None until its head has arrived.
+    None until its head has arrived. `sent_token` is True if the user gave it a token to send, None
+    if only an authorizer may have done so.
     """
 
     key = 0
     id: RequestId | None = None
     response: Response | None = None
+    sent_token: bool | None = None
 
     @abc.abstractmethod
     def response_started(self, head: Head, now: float) -> None:
@@ -411,7 +413,8 @@ class MessagePost(HttpOperation):
         if answer is not None:
             self.client.receive(answer, now, self.id, status)
         else:
-            self.fail(error_for_status(self.error_prefix, response), now, status)
+            error = error_for_status(self.error_prefix, response, sent_token=self.sent_token)
+            self.fail(error, now, status)
 
 
 def _response_in(body: bytes, id: RequestId) -> bytes | None:

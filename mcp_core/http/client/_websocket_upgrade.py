@@ -27,7 +27,7 @@ from mcp_core.http.wire._websocket_upgrade import (
 from mcp_core.urls._url import Url, redacted_url
 
 from ._options import check_cleartext
-from ._response import Response, error_for_status, is_token_refused
+from ._response import Response, error_for_status, has_token, is_token_refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +56,8 @@ _UNAUTHORIZED: Final = (
 )
 
 _NOT_ACCEPTED: Final = (
-    "no WebSocket: the server does not accept the access token in headers=. It is wrong, expired "
-    "or revoked"
+    "no WebSocket: the server does not accept the access token or API key in headers=. It is "
+    "wrong, expired or revoked"
 )
 
 
@@ -132,7 +132,8 @@ class WebSocketUpgrade:
             list(response.feed(body))
             error = error_for_status(context, response)
             if isinstance(error, AuthRequired):  # only the HTTP client can discover and log in
-                text = _NOT_ACCEPTED if is_token_refused(head) else _UNAUTHORIZED
+                refused = is_token_refused(head, sent_token=has_token(self.head.headers))
+                text = _NOT_ACCEPTED if refused else _UNAUTHORIZED
                 error = AuthRequired(text, error.scopes, challenge=error.challenge)
             return error
         headers = head.headers

@@ -16,12 +16,20 @@ from urllib.parse import quote
 
 from mcp_core.http.wire._messages import Body, Head, RequestHead
 
+from ._router import serve_metadata
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ._router import Router
 
-__all__ = ["MOUNT_POINT", "AsgiHttpExchange", "client_address", "split_scope"]
+__all__ = [
+    "MOUNT_POINT",
+    "AsgiHttpExchange",
+    "client_address",
+    "metadata_messages",
+    "split_scope",
+]
 
 # The path within an application for its mount point. No path of a request is equal to it.
 MOUNT_POINT: Final = "(mount point)"
@@ -58,6 +66,31 @@ def client_address(scope: Mapping[str, Any]) -> str:
     """Return the address of the client, as the server knows it; "" if it does not."""
     client = scope.get("client")
     return client[0] if client else ""
+
+
+def metadata_messages(document: bytes, scope: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the response to a request for the metadata of a protected resource, at any path.
+
+    A WebSocket is refused.
+
+    Raises:
+        ValueError: the scope is of another type than `http` or `websocket`.
+    """
+    if scope["type"] == "websocket":
+        return [{"type": "websocket.close"}]
+    if scope["type"] != "http":
+        raise ValueError(f"metadata is served for no {scope['type']!r}")
+    response = serve_metadata(document, RequestHead(scope["method"].encode(), b"", []))
+    headers = [*response.headers]
+    if response.body:
+        headers.append((b"content-type", response.content_type.encode("ascii")))
+    if response.status != 204:
+        headers.append((b"content-length", b"%d" % len(response.body)))
+    body = b"" if scope["method"] == "HEAD" else response.body
+    return [
+        {"type": "http.response.start", "status": response.status, "headers": headers},
+        {"type": "http.response.body", "body": body, "more_body": False},
+    ]
 
 
 def _is_below(path: str, root: str) -> bool:

@@ -23,7 +23,7 @@ from mcp_core.jsonrpc._codec import BadMessage
 from mcp_core.revisions._methods import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 
     from msgspec import Raw
 
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._config import Config
 
-__all__ = ["AUTHORIZED_VERBS", "AuthCheck", "AuthDenialLike", "EndpointAuth", "ResourceServerLike"]
+__all__ = [
+    "AUTHORIZED_VERBS",
+    "AuthCheck",
+    "AuthDenialLike",
+    "EndpointAuth",
+    "ResourceServerLike",
+    "check_scope_names",
+]
 
 # The response to any other method is the same for every client, so it needs no token.
 AUTHORIZED_VERBS: Final = frozenset((b"GET", b"POST", b"DELETE"))
@@ -66,12 +73,17 @@ class ResourceServerLike(Protocol):
     def metadata_paths(self) -> tuple[str, ...]:
         """The paths at which clients look for the metadata, the resource's own path first.
 
-        The other paths belong to the whole host. The metadata is served there only if no other
-        resource claims them.
+        There are none if there is no metadata. The other paths belong to the whole host. The
+        metadata is served there only if no other resource claims them.
         """
 
     def metadata(self) -> bytes:
         """Return the protected resource metadata (RFC 9728) as JSON."""
+
+    def check_names(
+        self, tools: Collection[str], prompts: Collection[str], methods: Collection[str]
+    ) -> None:
+        """Raise `ValueError` for a name with scopes that is none of these."""
 
     def admit(
         self, method: bytes, target: bytes, headers: Headers, now: float
@@ -85,6 +97,36 @@ class ResourceServerLike(Protocol):
         self, grant: Any, needed: Iterable[str], now: float | None = None
     ) -> AuthDenialLike | None:
         """Return a denial unless `grant` has all `needed` scopes. None stands for "allowed"."""
+
+
+class ServerLike(Protocol):
+    """A server with the names of its declarations. See `mcp_core.registry.Server`."""
+
+    def declared_names(self) -> tuple[Collection[str], Collection[str], Collection[str]]:
+        """Return the names of its tools and prompts, and of the methods of its own."""
+
+
+def check_scope_names(
+    protected: Iterable[tuple[ServerLike, ResourceServerLike | None]],
+) -> None:
+    """Check that each name to which a resource server gives scopes exists in one of its servers.
+
+    Call it when serving begins, after the lifespans of the servers were entered: they may declare
+    tools. `protected` has each server with what authorizes its requests.
+
+    Raises:
+        ValueError: a name does not exist. Its scopes would protect nothing.
+    """
+    found: dict[int, tuple[ResourceServerLike, list[set[str]]]] = {}
+    for server, resource_server in protected:
+        if resource_server is not None:
+            _, names = found.setdefault(
+                id(resource_server), (resource_server, [set(), set(), set()])
+            )
+            for known, more in zip(names, server.declared_names(), strict=True):
+                known.update(more)
+    for resource_server, names in found.values():
+        resource_server.check_names(*names)
 
 
 class EndpointAuth(Struct):

@@ -35,6 +35,9 @@ class ServeOptions(TypedDict, total=False):
             `"unix"` for one that connects over a Unix socket. The client of a request is then
             the one that they name in `X-Forwarded-For`. By default it is the peer of the
             connection, so all clients of a proxy share the limits of one client.
+        sse_path: a second path, such as `"/sse"`, at which GET begins HTTP+SSE (2024-11-05), for
+            clients that are set up for that transport. They need sessions. The path of the server
+            itself serves them too.
     """
 
     hosts: Iterable[str]
@@ -43,6 +46,7 @@ class ServeOptions(TypedDict, total=False):
     sessions: bool
     limits: HttpLimits
     trusted_proxies: Iterable[str]
+    sse_path: str | None
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
@@ -114,6 +118,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             proxies do not close it.
         limits: upper bounds.
         trusted_proxies: the proxies that name the clients of their requests; None for none.
+        sse_path: a second path of the endpoint, at which each GET without a session begins HTTP+SSE
+            (2024-11-05); None for none.
     """
 
     host_origin_policy: HostOriginPolicy
@@ -123,6 +129,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     comment_interval: float = 15.0
     limits: HttpLimits = HttpLimits()
     trusted_proxies: TrustedProxies | None = None
+    sse_path: str | None = None
 
     @staticmethod
     def of(
@@ -140,10 +147,17 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 
         Raises:
             TypeError: an option is unknown.
-            ValueError: one of `hosts`, `origins` or `trusted_proxies` is malformed.
+            ValueError: one of `hosts`, `origins` or `trusted_proxies` is malformed; or there are
+                no sessions at `sse_path`.
         """
         check_keywords(options, ServeOptions, "the server")
         proxies = options.get("trusted_proxies", ())
+        sse_path = options.get("sse_path")
+        if sse_path is not None:
+            if not sse_path.startswith("/"):
+                raise ValueError(f"sse_path has to begin with a slash: write {'/' + sse_path!r}")
+            if not options.get("sessions", True):
+                raise ValueError("sse_path needs sessions: HTTP+SSE has no requests without one")
         policy = HostOriginPolicy(
             bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )
@@ -153,4 +167,5 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             sessions=options.get("sessions", True),
             limits=options.get("limits", HttpLimits()),
             trusted_proxies=TrustedProxies(proxies) if proxies else None,
+            sse_path=sse_path,
         )

@@ -4,6 +4,7 @@
 2. A plain route is a function that returns a whole response at once. Requests for it pass the same
    checks of `Host` and `Origin` as those for an endpoint: a web page must not read it either.
 3. The metadata of protected resources is public, so any page may read it (RFC 9728).
+4. The `sse_path` of an endpoint is a second path of it, for clients of HTTP+SSE (2024-11-05).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from mcp_core.http.wire._messages import Headers
+from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION
+from mcp_core.http.wire._messages import Headers, RequestHead
 from mcp_core.http.wire._websocket_upgrade import is_upgrade
 from mcp_core.messages._events import NEED_DATA
 
@@ -23,14 +25,14 @@ from ._options import HttpOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_core.http.wire._messages import Action, RequestHead
+    from mcp_core.http.wire._messages import Action
     from mcp_core.messages._events import Event, NeedData
 
     from ._auth import EndpointAuth
     from ._endpoint import Endpoint
     from ._session import Conversation
 
-__all__ = ["PlainResponse", "Router"]
+__all__ = ["PlainResponse", "Router", "serve_metadata"]
 
 
 class PlainResponse(Struct, frozen=True):
@@ -61,8 +63,8 @@ class Router:
     that one of the endpoints accepts; without endpoints, `HttpOptions.of()` decides.
 
     Raises:
-        ValueError: two endpoints have the same path; or two resource servers publish different
-            metadata at the same path.
+        ValueError: two endpoints have the same path, or the `sse_path` of one is another path that
+            is served; or two resource servers publish different metadata at the same path.
     """
 
     def __init__(
@@ -78,6 +80,9 @@ class Router:
                     f"two servers have the path {path!r}: a trailing slash makes no difference"
                 )
         self._routes = {_canonical(path.encode()): route for path, route in (routes or {}).items()}
+        self._by_sse_path: dict[bytes, Endpoint] = {}
+        for endpoint in self.endpoints:
+            self._add_sse_path(endpoint)
         # Different endpoints of one address usually have the same options.
         self._options: list[HttpOptions] = []
         for endpoint in self.endpoints:
@@ -100,6 +105,19 @@ class Router:
     def __repr__(self) -> str:
         plain = len(self._routes) + len(self._metadata)
         return f"<Router of {len(self.endpoints)} endpoints and {plain} plain routes>"
+
+    def _add_sse_path(self, endpoint: Endpoint) -> None:
+        sse_path = endpoint.options.sse_path
+        if sse_path is None:
+            return
+        path = _canonical(sse_path.encode())
+        if path in self._by_path or path in self._routes:
+            raise ValueError(
+                f"sse_path is {sse_path!r}, which is the path of a server or route: choose another"
+            )
+        if path in self._by_sse_path:
+            raise ValueError(f"several servers have the sse_path {sse_path!r}: serve one with it")
+        self._by_sse_path[path] = endpoint
 
     @property
     def idle(self) -> bool:
@@ -137,6 +155,16 @@ class Router:
             return endpoint.begin(
                 head, now, token=token, principal=principal, address=address, switches=switches
             )
+        endpoint = self._by_sse_path.get(path)
+        if endpoint is not None:
+            return endpoint.begin(
+                _without_version(head),
+                now,
+                token=token,
+                principal=principal,
+                address=address,
+                switches=switches,
+            )
         exchange = Exchange(None, token)
         exchange.close_after = switches
         answer = self._plain_response(path, head)
@@ -152,7 +180,7 @@ class Router:
         """Return the response to a request for a path without an endpoint."""
         document = self._metadata.get(path)
         if document is not None:
-            return _serve_metadata(document, head)
+            return serve_metadata(document, head)
         route = self._routes.get(path)
         if route is None:
             return _NOT_FOUND
@@ -254,6 +282,17 @@ class Router:
             endpoint.close()
 
 
+def _without_version(head: RequestHead) -> RequestHead:
+    """Return the head of a request for an `sse_path` so that a GET begins HTTP+SSE.
+
+    A client of that transport may send a version anyway, at which a GET would mean another stream.
+    """
+    if head.method != b"GET":
+        return head
+    kept = [field for field in head.headers if field[0] != PROTOCOL_VERSION]
+    return RequestHead(head.method, head.target, kept)
+
+
 _READ: Final = b"GET, HEAD, OPTIONS"
 _ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
 _PREFLIGHT: Final[Headers] = [
@@ -277,6 +316,8 @@ def _published_metadata(auths: Iterable[EndpointAuth]) -> dict[bytes, bytes]:
     shared: dict[bytes, set[bytes]] = {}
     for auth in auths:
         document = auth.resource_server.metadata()
+        if not auth.resource_server.metadata_paths:
+            continue
         path, *others = auth.resource_server.metadata_paths
         if own.setdefault(_canonical(path.encode()), document) != document:
             raise ValueError(
@@ -289,8 +330,13 @@ def _published_metadata(auths: Iterable[EndpointAuth]) -> dict[bytes, bytes]:
     return single | own
 
 
-def _serve_metadata(document: bytes, head: RequestHead) -> PlainResponse:
-    """Serve the metadata of a protected resource (RFC 9728), to pages of any origin too."""
+def serve_metadata(document: bytes, head: RequestHead) -> PlainResponse:
+    """Serve the metadata of a protected resource (RFC 9728), to pages of any origin too.
+
+    An empty document stands for none.
+    """
+    if not document:
+        return _NOT_FOUND
     if head.method in (b"GET", b"HEAD"):
         return PlainResponse(200, document, "application/json", _ANY_ORIGIN)
     if head.method == b"OPTIONS":

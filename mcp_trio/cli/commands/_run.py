@@ -185,6 +185,7 @@ def run_http(
     *,
     reply: Literal["auto", "json"] = "auto",
     sessions: bool = True,
+    sse_path: str | None = None,
 ) -> int:
     """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
 
@@ -201,15 +202,18 @@ def run_http(
         port,
         reply=reply,
         sessions=sessions,
+        sse_path=sse_path,
         on_exchange=access_log_printer(screen),
     )
     try:
-        return trio.run(_serve, server.info.name, serve, screen)
+        return trio.run(_serve, server.info.name, serve, screen, sse_path)
     except CannotListen as exc:
         raise CliError(exc.strerror, NO_CONNECTION) from exc
 
 
-async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Screen) -> int:
+async def _serve(
+    name: str, serve: Callable[..., Awaitable[None]], screen: Screen, sse_path: str | None
+) -> int:
     stop = trio.Event()
     with stop_on_signals(stop.set) as signal:
         async with open_quiet_nursery(wait=True) as nursery:
@@ -217,6 +221,9 @@ async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Scree
             screen.write_line(
                 "Serving ", (name, "bold"), " at ", (address.url, "bold cyan"), " (Ctrl+C ends it)"
             )
+            if sse_path is not None:
+                sse_url = address.url.removesuffix("/mcp") + sse_path
+                screen.write_line("Clients of HTTP+SSE connect to ", (sse_url, "bold cyan"))
     return signal.exit_code
 
 

@@ -49,6 +49,13 @@ MISUSED = [
     (("run", "a.py", "--http", ":8000"), ":8000 is not an address"),
     (("run", "a.py", "--stateless"), "--stateless needs --http: add --http 8000"),
     (("run", "a.py", "--json-response"), "--json-response needs --http"),
+    (("run", "a.py", "--sse-path", "/sse"), "--sse-path needs --http"),
+    (("run", "a.py", "--http", "0", "--sse-path", "sse"), "has to begin with a slash"),
+    (("run", "a.py", "--http", "0", "--sse-path", "/mcp/"), "differ from /mcp: --sse-path /sse"),
+    (
+        ("run", "a.py", "--http", "0", "--sse-path", "/sse", "--stateless"),
+        "--sse-path needs sessions: leave --stateless out",
+    ),
     (("run", "no.py", "--http", "[::1]:0"), "there is no file no.py"),
     (
         ("inspect", "--env", "NOT_SET_HERE", *SILENT),

@@ -15,7 +15,9 @@ import pytest
 import trio
 import trio.testing
 
+from mcp_core import ConnectFailed
 from mcp_core.auth import (
+    ApiKeys,
     Await,
     Fetch,
     FetchFailed,
@@ -309,6 +311,60 @@ async def test_serve_http_auth_without_entry_for_a_path_raises() -> None:
     servers = {"/mcp": scoped_server(), "/admin": scoped_server()}
     with pytest.raises(ValueError, match="no entry for '/admin': give None"):
         await serve_http(servers, auth={"/mcp": guard({}.get)})
+
+
+async def test_serve_http_api_keys_need_no_issuer(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mcp_trio")
+    keys = ApiKeys(
+        {"ann": "CANARY-ann-0123456789"},
+        granted_scopes={"ann": ["read"]},
+        tool_scopes={"erase": ["write"]},
+    )
+    async with serving(scoped_server(), keys) as dial:
+        wire = await dial()
+        assert text(await wire.ask(call(auth="Bearer CANARY-ann-0123456789"))) == "ann"
+        missing = await wire.ask(call(auth=""))
+        assert (missing.status, missing.headers[b"www-authenticate"]) == (401, b"Bearer")
+        refused = await wire.ask(call(auth="Bearer CANARY-eve-0123456789"))
+        assert b"the API key was refused" in refused.headers[b"www-authenticate"]
+        assert b"the API key was refused" in refused.body
+        forbidden = await wire.ask(call("erase", auth="Bearer CANARY-ann-0123456789"))
+        assert forbidden.status == 403
+        assert forbidden.headers[b"www-authenticate"].endswith(b', scope="write"')
+        found = await wire.ask(get("/.well-known/oauth-protected-resource"))
+        assert found.status == 404
+        assert isinstance(wire.stream, trio.SocketStream)
+        url = f"http://127.0.0.1:{wire.stream.socket.getpeername()[1]}/mcp"
+        with pytest.raises(ConnectFailed, match="does not accept the access token or API key"):
+            async with connect_http(url, headers={"authorization": "Bearer CANARY-eve-012345"}):
+                raise AssertionError
+        with pytest.raises(ConnectFailed, match=r"401 Unauthorized: .* \(an API key is needed"):
+            async with connect_http(url):
+                raise AssertionError
+        await wire.stream.aclose()
+    assert "CANARY" not in caplog.text
+
+
+@pytest.mark.parametrize("options", [{"tool_scopes": {"ease": []}}, {"prompt_scopes": {"ask": []}}])
+async def test_serve_http_scopes_for_an_unknown_name_raise(options: Any) -> None:
+    keys = ApiKeys({"ann": "ann-0123456789abcdef"}, **options)
+    with pytest.raises(ValueError, match=r"_scopes has an entry for '(ease|ask)'"):
+        await serve_http(scoped_server(), auth=keys)
+
+
+async def test_serve_http_scopes_may_name_what_a_lifespan_or_another_server_declares() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        server.add_tool(lambda: "late", name="late", description="Declared late.")
+        yield
+
+    keys = ApiKeys({"ann": "ann-0123456789abcdef"}, tool_scopes={"late": ["a"], "erase": ["a"]})
+    servers = {"/mcp": scoped_server(), "/late": Server("late", lifespan=lifespan)}
+    async with serving(servers, keys) as dial:
+        wire = await dial()
+        late = call("late", path="/late", auth="Bearer ann-0123456789abcdef")
+        assert (await wire.ask(late)).status == 403
+        await wire.stream.aclose()
 
 
 @pytest.mark.parametrize("version", ERAS)

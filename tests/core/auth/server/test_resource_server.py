@@ -20,12 +20,8 @@ from mcp_core.auth.client._challenge import parse_auth_challenge, parse_challeng
 from mcp_core.auth.server._grant import Grant, VerifierUnavailable
 from mcp_core.auth.server._introspection import IntrospectionVerifier
 from mcp_core.auth.server._jwt import JwtVerifier
-from mcp_core.auth.server._resource_server import (
-    AuthDenial,
-    Await,
-    OAuthResourceServer,
-    PresentedCredentials,
-)
+from mcp_core.auth.server._protected_resource import AuthDenial, Await, PresentedCredentials
+from mcp_core.auth.server._resource_server import OAuthResourceServer
 from tests.core.auth.bad_tokens import BAD_TOKENS
 from tests.core.auth.minting import (
     ISSUER,
@@ -46,6 +42,7 @@ ME = Grant("me", "app", frozenset({"read"}))
 BOUND = Grant("me", "app", frozenset({"read"}), jkt=JKT)
 PLACE = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 WHERE = f'resource_metadata="{PLACE}"'
+REFUSED = "the access token was refused: "
 ALGS = f'algs="{" ".join(sorted(ASYMMETRIC))}"'
 NONCE_KEY = b"n" * 32
 
@@ -202,7 +199,8 @@ def test_admit_other_headers_are_denied(headers: Any, status: int, error: str | 
         assert challenge.parameters == {}
     else:
         assert challenge.parameters == {"error": error, "error_description": refusal.message}
-    assert refusal.reason == refusal.message
+    refused = REFUSED if error == "invalid_token" else ""
+    assert refusal.message == refused + refusal.reason
 
 
 def test_admit_token_of_maximum_length_is_verified() -> None:
@@ -322,8 +320,9 @@ def test_admit_verifier_function_grants_or_denies() -> None:
         return ME if text == "good" else None
 
     assert admit_head(guard(verify), bearer()) is ME
+    described = f"{REFUSED}the token is not accepted here"
     assert challenges(admit_head(guard(verify), bearer("bad"))) == [
-        f'Bearer error="invalid_token", error_description="the token is not accepted here", {WHERE}'
+        f'Bearer error="invalid_token", error_description="{described}", {WHERE}'
     ]
     assert seen == ["good", "bad"]
 
@@ -358,7 +357,7 @@ def test_admit_verifier_exception_denies_or_passes_through() -> None:
 
     refusal = admit_head(raising(InvalidToken('not "yours"\r\nx: é\\')), bearer())
     assert challenges(refusal) == [
-        f'Bearer error="invalid_token", error_description="not ?yours???x: ??", {WHERE}'
+        f'Bearer error="invalid_token", error_description="{REFUSED}not ?yours???x: ??", {WHERE}'
     ]
     assert isinstance(refusal, AuthDenial)
     assert refusal.reason == 'not "yours"??x: é\\'  # one line in the log

@@ -29,6 +29,35 @@ def required(resources: Any, **options: Any) -> RequiredScopes:
     return RequiredScopes([], resources=resources, **given)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "hint"),
+    [
+        ("tool", "grete", "no such tool: did you mean 'greet'?"),
+        ("tool", "letter", "no such tool."),  # a prompt
+        ("prompt", "leter", "no such prompt: did you mean 'letter'?"),
+        ("method", "tools/lst", "no such method: did you mean 'tools/list'?"),
+        ("method", "acme/index", "no such method: did you mean 'acme/reindex'?"),
+    ],
+)
+def test_scopes_of_an_unknown_name_raise_with_a_similar_one(
+    kind: str, name: str, hint: str
+) -> None:
+    known = {"greet": ["a"]}, {"letter": ["a"]}, {"acme/reindex": ["a"]}
+    of_server = [names.keys() for names in known]
+    right = required(
+        None,
+        tools=known[0],
+        prompts=known[1],
+        methods={**known[2], "tools/list": ["a"], "notifications/cancelled": ["a"]},
+    )
+    right.check_names(*of_server)
+    with pytest.raises(ValueError, match="function in place of the mapping") as caught:
+        required(None, **{f"{kind}s": {name: ["a"]}}).check_names(*of_server)
+    assert f"{kind}_scopes has an entry for {name!r}" in str(caught.value)
+    assert hint in str(caught.value)
+    required(None, **{f"{kind}s": lambda name: ["a"]}).check_names(*of_server)
+
+
 def scopes_to_read(uri: str, resources: Any = RESOURCES) -> set[str]:
     return set(required(resources).of("resources/read", t.ReadResourceParams(uri=uri)))
 

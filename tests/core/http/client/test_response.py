@@ -174,6 +174,17 @@ def test_response_refused_token_is_not_called_missing() -> None:
     assert isinstance(error, AuthRequired)
     assert "Unauthorized: the server does not accept the access token" in str(error)
     assert "wants an access token" not in str(error)
+    body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"it has expired"}}'
+    explained = response(401, body=body, content_type="application/json")
+    assert str(error_for_status("x: ", explained, sent_token=True)).endswith(" (it has expired)")
+
+
+@pytest.mark.parametrize("challenge", ["Bearer", 'Bearer error="invalid_token"'])
+def test_response_token_that_was_sent_decides_whether_it_is_missing(challenge: str) -> None:
+    """Some servers write `invalid_token` without a token, and others no error with one."""
+    head = response(401, www_authenticate=challenge)
+    assert "does not accept the access token" in str(error_for_status("", head, sent_token=True))
+    assert "wants an access token" in str(error_for_status("", head, sent_token=False))
 
 
 def test_response_repr_shows_status_and_kind() -> None:

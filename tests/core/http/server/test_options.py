@@ -49,6 +49,11 @@ def test_options_of_a_server_are_taken_over() -> None:
     assert repr(options.trusted_proxies) == "<TrustedProxies 10.0.0.0/8>"
     assert options.host_origin_policy.allows_host(b"a.example")
     assert not usual.host_origin_policy.allows_host(b"a.example")
+    assert (usual.sse_path, HttpOptions.of(sse_path="/sse").sse_path) == (None, "/sse")
+    with pytest.raises(ValueError, match="begin with a slash: write '/sse'"):
+        HttpOptions.of(sse_path="sse")
+    with pytest.raises(ValueError, match="sse_path needs sessions"):
+        HttpOptions.of(sse_path="/sse", sessions=False)
     with pytest.raises(ValueError, match="does not appear to be"):
         HttpOptions.of(trusted_proxies=["proxy.example"])
     with pytest.raises(ValueError, match="is not an origin"):

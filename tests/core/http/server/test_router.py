@@ -7,12 +7,29 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import json
 
-from mcp_core.http import Body, Head, HostOriginPolicy, PlainResponse, RequestHead, Router
-from tests.core.http.router_harness import HOST, POST, E, RouterHarness, meta, request
+from mcp_core.http import (
+    Body,
+    Head,
+    HostOriginPolicy,
+    PlainResponse,
+    RequestHead,
+    Router,
+)
+from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION
+from tests.core.http.router_harness import (
+    GET,
+    HOST,
+    POST,
+    E,
+    RouterHarness,
+    initialize,
+    meta,
+    request,
+)
 
 if TYPE_CHECKING:
     from mcp_core import Event
-    from mcp_core.http import Conversation, Exchange
+    from mcp_core.http import Conversation, Exchange, Headers
 
 
 class Token:
@@ -53,6 +70,38 @@ def test_site_compares_paths_literally(target: bytes, status: int) -> None:
     assert repr(harness.router) == "<Router of 1 endpoints and 1 plain routes>"
     assert harness.send(b"POST", [HOST], target=target).status == status
     assert harness.router.idle
+
+
+@pytest.mark.parametrize("extra", [[], [(PROTOCOL_VERSION, b"2025-06-18")]], ids=["bare", "later"])
+def test_sse_path_begins_http_sse_for_a_get_and_takes_its_messages(extra: Headers) -> None:
+    """A client may send a version anyway; at the path of the server that is another stream."""
+    harness = RouterHarness(sse_path="/sse")
+    stream = harness.send(b"GET", [*GET, *extra], target=b"/sse")
+    [(kind, post_to, _, _)] = stream.events
+    assert (kind, post_to.partition(b"=")[0]) == ("endpoint", b"/sse?session_id")
+    opening = harness.send(b"POST", POST, json.encode(initialize("2024-11-05")), target=post_to)
+    assert opening.status == 202
+    assert stream.messages[-1]["result"]["protocolVersion"] == "2024-11-05"
+    # The server is served there like at its own path.
+    modern = [*POST, (b"mcp-protocol-version", E.encode()), (b"mcp-method", b"tools/list")]
+    body = json.encode(request(1, "tools/list", {"_meta": meta()}))
+    assert harness.send(b"POST", modern, body, target=b"/sse/").status == 200
+    assert harness.send(b"GET", [*GET, *extra], target=b"/mcp").status == (405 if extra else 200)
+
+
+@pytest.mark.parametrize(
+    ("paths", "routes", "problem"),
+    [
+        (["/sse"], [], "'/sse', which is the path of a server or route"),
+        (["/mcp", "/sse/"], [], "'/sse', which is the path of a server or route"),
+        (["/mcp"], ["/sse"], "'/sse', which is the path of a server or route"),
+        (["/mcp", "/more"], [], "several servers have the sse_path '/sse'"),
+    ],
+)
+def test_sse_path_that_is_taken_raises(paths: list[str], routes: list[str], problem: str) -> None:
+    endpoints = {path: RouterHarness(sse_path="/sse").endpoint for path in paths}
+    with pytest.raises(ValueError, match=problem):
+        Router(endpoints, {path: lambda head: PlainResponse() for path in routes})
 
 
 def test_site_rejects_two_servers_at_one_path() -> None:

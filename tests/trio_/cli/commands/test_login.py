@@ -297,8 +297,22 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
     assert result.returncode == 0, result.stderr
     result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="other")
     assert result.returncode == 3
-    assert "401" in result.stderr
+    assert "401 Unauthorized: the server does not accept the access token" in result.stderr
+    assert "wants an access token" not in result.stderr
+    assert "Check the token that was sent" in result.stderr
     assert world.requests == []
+
+
+async def test_stored_token_that_is_refused_is_not_called_missing(
+    world: World, tmp_path: Path
+) -> None:
+    world.refresh = False
+    assert (await run_command(tmp_path, "login", world.url)).returncode == 0
+    world.good.clear()
+    result = await run_command(tmp_path, "inspect", world.url)
+    assert result.returncode == 3
+    assert "does not accept the token of the last login" in result.stderr
+    assert f"`mcp-trio login {world.url}`" in result.stderr
 
 
 SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--issuer"

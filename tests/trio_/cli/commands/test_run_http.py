@@ -149,6 +149,23 @@ def test_run_http_options_disable_streams_and_sessions(server: ServerFile) -> No
         assert json.loads(answer.body)["result"]["content"][0]["text"] == "counted"
 
 
+def test_run_http_sse_path_is_printed_and_begins_http_sse() -> None:
+    with served(GREETER, "--sse-path", "/sse") as server:
+        sse_url = server.url.replace("/mcp", "/sse")
+        server.wait_for(f"Clients of HTTP+SSE connect to {sse_url}")
+        with closing(http.client.HTTPConnection(urlsplit(sse_url).netloc, timeout=30)) as stream:
+            stream.request("GET", "/sse", headers={"accept": "text/event-stream"})
+            answer = stream.getresponse()
+            assert answer.headers["content-type"] == "text/event-stream"
+            assert answer.readline() == b"event: endpoint\n"
+            post_to = answer.readline().decode().removeprefix("data: ").strip()
+            assert post_to.startswith("/sse?")
+            assert ask(sse_url.replace("/sse", post_to), INITIALIZE).status == 202
+            lines = iter(answer.readline, b"")
+            message = next(line for line in lines if line.startswith(b'data: {"jsonrpc"'))
+            assert b"greeter" in message
+
+
 def test_run_http_unusable_address_is_explained() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
