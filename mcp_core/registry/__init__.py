@@ -24,6 +24,8 @@ from ._form import (
     Form,
 )
 from ._input_requests import NestedRequests
+from ._page_visits import InvalidPageVisit, PageVisit
+from ._sampling_tools import SampledConversation
 from ._server import Middleware, Proceed, Server
 
 __all__ = [
@@ -38,13 +40,16 @@ __all__ = [
     "File",
     "Form",
     "Image",
+    "InvalidPageVisit",
     "Invocation",
     "Middleware",
     "NestedRequests",
+    "PageVisit",
     "Proceed",
     "PromptOptions",
     "ResourceNotFound",
     "ResourceOptions",
+    "SampledConversation",
     "Server",
     "ToolOptions",
     "UrlElicitationRequired",

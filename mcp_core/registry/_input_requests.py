@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired
+    from ._sampling_tools import SampledConversation, ToolSampling
     from ._server import Server
 
 __all__ = [
@@ -88,6 +89,10 @@ class RuntimeLike(Protocol):
     def release(self, id: RequestId, retry: float | None, /) -> bool: ...
 
     def send_nested(self, requests: NestedRequests[T], /) -> Coroutine[Any, Any, T]: ...
+
+    def sample_with_tools(
+        self, sampling: ToolSampling, /
+    ) -> Coroutine[Any, Any, SampledConversation]: ...
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
 

@@ -10,11 +10,14 @@ import abc
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 
+from ._middleware import run_sampling
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
     from mcp_core.registry._input_requests import NestedRequests
+    from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.types import RequestId
 
 __all__ = ["READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
@@ -86,6 +89,10 @@ class Runtime(abc.ABC):
         `NestedRequests` says how. Enter its context before the first wait.
         """
         _missing("wait for answers")
+
+    def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
+        """Run the rounds of a `Context.sample_with_tools`."""
+        return run_sampling(sampling, self)
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
         """Run `function`, which blocks, in a worker thread."""
