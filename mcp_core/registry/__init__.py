@@ -25,6 +25,7 @@ from ._form import (
 )
 from ._input_requests import NestedRequests
 from ._page_visits import InvalidPageVisit, PageVisit
+from ._roots import RootsContext
 from ._sampling_tools import SampledConversation
 from ._server import Middleware, Proceed, Server
 
@@ -49,6 +50,7 @@ __all__ = [
     "PromptOptions",
     "ResourceNotFound",
     "ResourceOptions",
+    "RootsContext",
     "SampledConversation",
     "Server",
     "ToolOptions",

@@ -68,6 +68,9 @@ class Context(Injected, Generic[L]):
         server: the server on which the handler was declared.
         lifespan: the value of the server's lifespan, None if it has none.
         state: a dict for what middleware passes to the handler.
+        session_state: a dict that the handlers of all requests of one session share, for example
+            to keep the roots. It ends with the session, or with the connection of stdio. In
+            2026-07-28, which has no sessions, it is a new one for each request.
     """
 
     __slots__ = (
@@ -78,6 +81,7 @@ class Context(Injected, Generic[L]):
         "_runtime",
         "lifespan",
         "server",
+        "session_state",
         "state",
     )
 
@@ -91,6 +95,7 @@ class Context(Injected, Generic[L]):
         self.server: Server = host.server
         self.lifespan: L = host.lifespan
         self.state: dict[str, Any] = {}
+        self.session_state = host.session_state if self._request.peer.dialect.stateful else {}
         self.in_plain_def = False
 
     def __repr__(self) -> str:

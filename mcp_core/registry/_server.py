@@ -46,6 +46,7 @@ from ._errors import DeclarationError
 from ._lookup import RequestLookup, request_error
 from ._page_visits import verify_visit
 from ._pages import PAGE_SIZE, ListPages
+from ._roots import RootsHook, check_hook
 from ._validation import check_icons
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ Middleware: TypeAlias = Callable[[Context[Any], Proceed], Awaitable[Any]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Middleware)
+H = TypeVar("H", bound=RootsHook)
 
 _TOOLS: Final = changes(tools=True)
 _PROMPTS: Final = changes(prompts=True)
@@ -192,6 +194,7 @@ class Server:
         self._key_ring = KeyRing(state_keys) if state_keys is not None else None
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
+        self.roots_hooks: list[RootsHook] = []
         self._listeners: dict[ChangeListener, None] = {}
         self._lists = ListPages(
             name,
@@ -457,6 +460,28 @@ class Server:
                 f"a middleware is an `async def` of a context and `proceed`, not {function!r}"
             )
         self.middlewares.append(function)
+        return function
+
+    def on_roots_changed(self, function: H, /) -> H:
+        """Declare a hook that is called when a client notifies that its roots have changed::
+
+            @server.on_roots_changed
+            async def rescan(context: RootsContext) -> None:
+                context.session_state["roots"] = await context.roots()
+
+        A client does so until 2025-11-25, if it declared `roots.listChanged`. 2026-07-28 has no
+        such notification: there a handler lists the roots whenever it needs them.
+
+        The hook is an `async def`, or a function that does not block. Of several hooks each is
+        called, in the order of declaration. For one client they run once at a time: any number of
+        notifications meanwhile lead to one more run. They are cancelled when the client is gone.
+        An exception is written to the log, and ends that hook only.
+
+        Raises:
+            DeclarationError: the function has not one parameter.
+        """
+        check_hook(function)
+        self.roots_hooks.append(function)
         return function
 
     def is_first_report(self, label: str) -> bool:

@@ -46,6 +46,10 @@ class Runtime(abc.ABC):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         """Log an exception of a handler, under the reference that the peer was given."""
 
+    def report_hook(self, name: str, exc: BaseException) -> None:
+        """Log an exception that ended no request. `name` is the function that raised it."""
+        self.warn(f"{name} failed: {exc!r}")
+
     def reference(self) -> str:
         """Return a name for an exception: random if there is entropy, else a number."""
         if type(self).entropy is not Runtime.entropy:

@@ -65,15 +65,16 @@ def test_token_verifies_for_its_user_page_and_time(version: str) -> None:
     verify = site.server.verify_page_visit
     assert verify(token, "connect", principal=ALICE, now=NOW) == site.visits[0].elicitation_id
     assert verify(token, "connect", principal=ALICE, now=NOW + 299) == "07" * 16
-    for other, reason in (
+    others: list[tuple[dict[str, Any], str]] = [
         ({"principal": "https://issuer.example#sub:bob"}, "another principal"),
         ({"principal": ""}, "another principal"),
         ({"page": "pay"}, "other params"),
         ({"now": NOW + 300}, "expired"),
         ({"token": token[:-1] + ("A" if token[-1] != "A" else "B")}, "altered"),
         ({"token": ""}, "not issued by this server"),
-    ):
-        arguments = {"token": token, "page": "connect", "principal": ALICE, "now": NOW} | other
+    ]
+    for other, reason in others:
+        arguments: Any = {"token": token, "page": "connect", "principal": ALICE, "now": NOW} | other
         with pytest.raises(InvalidPageVisit, match=f"'{arguments['page']}' is refused: .*{reason}"):
             verify(**arguments)
 

@@ -75,7 +75,7 @@ class Shop:
         @server.tool
         async def advise(context: Context) -> str:
             """Let the model find out."""
-            tools = [stock, broken, ask, returns_input, find_price]
+            tools: list[Any] = [stock, broken, ask, returns_input, find_price]
             found = await context.sample_with_tools("Tea?", tools, **options)
             self.conversations.append(found)
             return found.text
