@@ -41,7 +41,7 @@ else:
 
     L = TypeVar("L")
 
-__all__ = ["Context"]
+__all__ = ["Context", "error_reporter"]
 
 T = TypeVar("T")
 _FIRST_CHOICES: Final = ("auto", "required")
@@ -610,6 +610,11 @@ class Context(Injected, Generic[L]):
     def request_state(self) -> str | None:
         """The `request_state` that this handler returned in its last run, None in the first run."""
         return self._collector.round_trips.state
+
+
+def error_reporter(context: Context[Any]) -> Callable[[str, Exception], None]:
+    """Return a function that logs what an author's function, which it names, has raised."""
+    return context._runtime.report_hook
 
 
 def _messages(messages: str | Sequence[t.SamplingMessage]) -> list[t.SamplingMessage]:
