@@ -158,9 +158,9 @@ class ListPages:
             start = pages.start_after[cursor]
         if on_error is None and start in pages.by_start:
             return pages.by_start[start]
-        # The list has changed since the client got its cursor, which is now inside a page. The rest
-        # of that page is encoded now and not cached, or a client could fill the memory with pages.
-        # After it the client continues with cached pages.
+        # Either times are computed for this page, or the list has changed since the client got its
+        # cursor, which is now inside a page. The page, or its rest, is encoded now and not cached,
+        # or a client could fill the memory with pages. The next page begins where a cached one does.
         stop = next((begin for begin in pages.by_start if begin > start), len(entries))
         return self._make_page(pages, start, pages.encode_entries(start, stop, on_error))
 
