@@ -159,8 +159,8 @@ class ListPages:
         if on_error is None and start in pages.by_start:
             return pages.by_start[start]
         # Either times are computed for this page, or the list has changed since the client got its
-        # cursor, which is now inside a page. The page, or its rest, is encoded now and not cached,
-        # or a client could fill the memory with pages. The next page begins where a cached one does.
+        # cursor, which is now inside a page. The page, or the rest of it, is encoded now and not
+        # cached, or a client could fill the memory with pages. The next page is a cached one again.
         stop = next((begin for begin in pages.by_start if begin > start), len(entries))
         return self._make_page(pages, start, pages.encode_entries(start, stop, on_error))
 

@@ -58,6 +58,7 @@ class Site:
         return str(message["params"]["url"].partition("=")[2])
 
 
+@pytest.mark.requirement("ELIC-20")
 @both_revisions
 def test_token_verifies_for_its_user_page_and_time(version: str) -> None:
     site = Site()

@@ -178,6 +178,16 @@ def test_invalid_tool_use_is_an_error_result_for_the_model(
 
 
 @both_revisions
+@pytest.mark.requirement("SAMP-16")
+def test_meta_of_a_tool_use_is_kept_in_the_next_request(version: str) -> None:
+    question = uses(("stock", {"article": "oolong"}))
+    question["content"][0]["_meta"] = {"com.example/signature": "abc"}
+    params = last_request(Shop().stage(version), question)
+    assert params["messages"][1]["content"] == question["content"]
+
+
+@both_revisions
+@pytest.mark.requirement("SAMP-16")
 def test_last_round_forbids_tools(version: str) -> None:
     shop = Shop(max_rounds=3, tool_choice="required")
     use = uses(("stock", {"article": "oolong"}))
