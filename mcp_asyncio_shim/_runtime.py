@@ -96,6 +96,9 @@ class AsyncioRuntime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         logger.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
+    def report_hook(self, name: str, exc: BaseException) -> None:
+        logger.error("%s failed", name, exc_info=exc)
+
     def warn(self, text: str) -> None:
         logger.warning("%s", text)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event, RequestReceived
     from mcp_core.registry import NestedRequests
-    from mcp_core.runtime import Job, RequestJob, Service
+    from mcp_core.runtime import Job, Service
 
     # Called when a job has ended. It may return a function that still has to be awaited, such as
     # one that writes the response.
@@ -86,6 +86,9 @@ class TrioRuntime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
+    def report_hook(self, name: str, exc: BaseException) -> None:
+        _log.error("%s failed", name, exc_info=exc)
+
     def warn(self, text: str) -> None:
         _log.warning("%s", text)
 
@@ -123,7 +126,7 @@ class TrioRuntime(Runtime):
         return trio.from_thread.run(function)
 
 
-def handle_event(event: Event, service: Service) -> RequestJob | None:
+def handle_event(event: Event, service: Service) -> Job | None:
     """Handle one event as `Service.handle_event` does, and log it. This never waits.
 
     Run it in a context of its own (rule 2). The returned job, if any, is for `start_job`.

@@ -23,6 +23,7 @@ from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocol
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import INPUTS
+from mcp_core.urls._addresses import is_loopback_host
 from mcp_core.urls._page import PageUrl
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "check_input_request",
     "check_response",
     "find_error",
+    "find_page_error",
     "form_schema",
     "input_request_of",
     "missing_capabilities",
@@ -99,7 +101,7 @@ def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> Non
     """
     questions = tuple(questions)
     for question in questions:
-        error = _find_question_error(question)
+        error = _find_question_error(question) or _find_plaintext_error(question)
         if error:
             raise LocalProtocolError(f"{question.method}: {error}")
     # Capabilities that its revision does not have do not count, even if the client sent them.
@@ -152,6 +154,31 @@ def _find_page_error(url: str) -> str | None:
         PageUrl.parse(url)
     except ValueError as exc:
         return f"url is no http or https URL: it {exc}"
+    return None
+
+
+def find_page_error(url: str) -> str | None:
+    """Return why a server must not send its user to the page `url`, or None.
+
+    It must be encrypted, or on this machine (client/elicitation, Safe URL Handling). A client shows
+    its user a warning for the same reason, and lets them decide.
+    """
+    error = _find_page_error(url)
+    if error is not None:
+        return error
+    page = PageUrl.parse(url)
+    host = page.host.rstrip(".")
+    if page.scheme == "https" or is_loopback_host(host) or host.endswith(".localhost"):
+        return None
+    return (
+        f"http: is not encrypted, so the user's browser may not open a page of {page.host} with it:"
+        " use https:, or for development a loopback address such as http://localhost:8000"
+    )
+
+
+def _find_plaintext_error(question: t.InputRequest) -> str | None:
+    if isinstance(question, t.ElicitRequest) and question.params.mode == "url":
+        return find_page_error(question.params.url or "")
     return None
 
 

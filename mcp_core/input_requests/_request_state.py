@@ -41,8 +41,8 @@ _PURPOSE: Final = b"mcp requestState"
 class InvalidRequestState(RemoteProtocolError):
     """A `requestState` that was not issued for this request.
 
-    The text is for the log. Send `PUBLIC_MESSAGE` to the peer: it is the same for every reason, so
-    that nothing can be learned by trying.
+    The text is for the log, and so is `reason`, a part of it. Send `PUBLIC_MESSAGE` to the peer: it
+    is the same for every reason, so that nothing can be learned by trying.
     """
 
     PUBLIC_MESSAGE: ClassVar[str] = (
@@ -51,6 +51,7 @@ class InvalidRequestState(RemoteProtocolError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"requestState refused: {reason}", Fault.INVALID_PARAMS)
+        self.reason = reason
 
 
 class StateBinding(Struct, frozen=True):
@@ -117,20 +118,23 @@ class KeyRing:
     def __repr__(self) -> str:
         return f"<KeyRing of {', '.join(self._keys)}>"
 
-    def seal(self, content: bytes, binding: StateBinding, now: float) -> str:
+    def seal(
+        self, content: bytes, binding: StateBinding, now: float, *, lifetime: float | None = None
+    ) -> str:
         """Return a state with `content` that is valid for `binding`, for `lifetime` seconds.
 
         Args:
             content: JSON.
             binding: what the state is valid for.
             now: seconds since 1970.
+            lifetime: that of the ring if None.
 
         Raises:
             LocalProtocolError: the state would be longer than `max_length`.
         """
         key = self._keys[self._signing_key]
         body = _StatePayload(
-            expires=int(now + self.lifetime),
+            expires=int(now + (self.lifetime if lifetime is None else lifetime)),
             principal=_principal_digest(key, binding.principal),
             method=binding.method,
             digest=binding.digest,

@@ -6,8 +6,8 @@ responses. In earlier revisions each input request is a JSON-RPC request of its 
 (client/elicitation, client/sampling, client/roots). Both use objects of `types.InputRequest`.
 
 1. A server stores nothing between two rounds. `requestState` holds all it needs: the responses so
-   far, the keys that were requested, and the number of rounds. So the retry may reach another
-   instance, or the same one after a restart.
+   far, the keys that were requested, the number of rounds, and what must not be computed twice. So
+   the retry may reach another instance, or the same one after a restart.
 2. A handler is run again from its beginning, and `ServerRoundTrips.ask` returns what was answered
    before. An input request without a response is registered and ends the run (`NeedInput`). Once
    registered it is sent, even if the handler catches the exception.
@@ -96,6 +96,7 @@ class _SealedResponses(Struct, array_like=True):
     responses: dict[str, Raw]
     requested_keys: list[str]
     handler_state: str | None
+    computed: dict[str, Raw] = {}  # apart from `responses`, whose keys a client may choose
 
 
 _read_state = reader(_SealedResponses)
@@ -149,6 +150,7 @@ class ServerRoundTrips:
         # Keys of responses to input requests that we sent. Only these go into the next state.
         self._keys_to_keep: set[str] = set()
         self.responses: dict[str, Raw] = {}
+        self._computed: dict[str, Raw] = {}
         self.round = 0  # how often the request was answered with `input_required`
         self.state: str | None = None
         if self._find_obstacle() is None:
@@ -233,17 +235,33 @@ class ServerRoundTrips:
             raise LocalProtocolError(_cannot_ask(request.method))
         require_capabilities([question], request.peer)
         if key is None:
-            digest = _digest(question)
-            count = self._occurrences[digest] = self._occurrences.get(digest, 0) + 1
-            key = f"{digest}.{count}"
+            key = self.new_key(question)
         if self._asked.setdefault(key, question) != question:
             raise LocalProtocolError(f"two different input requests have the key {key!r}")
         answer = self._read(key, INPUT_REQUESTS[type(question)])
         return key, None if answer is None or find_error(question, answer) else answer
 
+    def new_key(self, question: t.InputRequest) -> str:
+        """Return the key of the next occurrence of an input request in this run."""
+        digest = _digest(question)
+        count = self._occurrences[digest] = self._occurrences.get(digest, 0) + 1
+        return f"{digest}.{count}"
+
     def store_response(self, key: str, answer: t.Result) -> None:
         """Store a stateful client's response, so that another run of the handler finds it."""
         self.responses[key] = Raw(encode(answer))
+
+    def computed(self, key: str) -> Raw | None:
+        """Return what an earlier run stored under `key` by `store_computed`, None if none did."""
+        return self._computed.get(key)
+
+    def store_computed(self, key: str, value: bytes) -> Raw:
+        """Store a value, as JSON, for the further runs of the handler, and return it.
+
+        The client can read the value, and cannot choose or change it.
+        """
+        stored = self._computed[key] = Raw(value)
+        return stored
 
     def response(self, key: str, kind: type[R]) -> R | None:
         """Return the response under a key of `InputRequiredResult.input_requests`, or None.
@@ -289,7 +307,9 @@ class ServerRoundTrips:
             for key, raw in self.responses.items()
             if key in self._keys_to_keep and key not in questions
         }
-        content = _SealedResponses(self.round + 1, kept, list(questions), handler_state)
+        content = _SealedResponses(
+            self.round + 1, kept, list(questions), handler_state, self._computed
+        )
         peer = self._request.peer
         try:
             state = self._ring.seal(encode(content), self._binding(), now)
@@ -381,6 +401,7 @@ class ServerRoundTrips:
             raise InvalidRequestState("its content was not written by this server") from None
         self.round = content.round
         self.state = content.handler_state
+        self._computed.update(content.computed)
         # New responses to input requests that we sent are kept, even if this run ends before it
         # asks for them again. Others are not, or a peer could grow the state as it likes.
         self._keys_to_keep.update(key for key in content.requested_keys if key in self.responses)

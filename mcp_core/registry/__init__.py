@@ -24,6 +24,9 @@ from ._form import (
     Form,
 )
 from ._input_requests import NestedRequests
+from ._page_visits import InvalidPageVisit, PageVisit
+from ._roots import RootsContext
+from ._sampling_tools import SampledConversation
 from ._server import Middleware, Proceed, Server
 
 __all__ = [
@@ -38,13 +41,17 @@ __all__ = [
     "File",
     "Form",
     "Image",
+    "InvalidPageVisit",
     "Invocation",
     "Middleware",
     "NestedRequests",
+    "PageVisit",
     "Proceed",
     "PromptOptions",
     "ResourceNotFound",
     "ResourceOptions",
+    "RootsContext",
+    "SampledConversation",
     "Server",
     "ToolOptions",
     "UrlElicitationRequired",

@@ -12,16 +12,22 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
-from mcp_core.input_requests._kinds import find_error
+from mcp_core.input_requests._capabilities import can_answer
+from mcp_core.input_requests._kinds import find_error, find_page_error
+from mcp_core.input_requests._rounds import MAX_ROUNDS
 from mcp_core.registry.functions._function import Injected
 
+from ._errors import DeclarationError
 from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
 from ._input_requests import CANNOT_AWAIT, meta_of
+from ._page_visits import VISIT_LIFETIME, PageVisit, make_visit
+from ._sampling_tools import SAMPLING_ROUNDS, SampledConversation, ToolSampling, tools_for
 from ._trace_context import trace_context
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from mcp_core.input_requests._capabilities import CapabilityName
     from mcp_core.messages._events import GrantLike, Peer
     from mcp_core.types import LoggingLevel, RequestId
 
@@ -35,9 +41,10 @@ else:
 
     L = TypeVar("L")
 
-__all__ = ["Context"]
+__all__ = ["Context", "error_reporter"]
 
 T = TypeVar("T")
+_FIRST_CHOICES: Final = ("auto", "required")
 _TOOL_CHOICES: Final = ("auto", "required", "none", None)  # None in a `ToolChoice`: the default
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
@@ -61,6 +68,9 @@ class Context(Injected, Generic[L]):
         server: the server on which the handler was declared.
         lifespan: the value of the server's lifespan, None if it has none.
         state: a dict for what middleware passes to the handler.
+        session_state: a dict that the handlers of all requests of one session share, for example
+            to keep the roots. It ends with the session, or with the connection of stdio. In
+            2026-07-28, which has no sessions, it is a new one for each request.
     """
 
     __slots__ = (
@@ -71,6 +81,7 @@ class Context(Injected, Generic[L]):
         "_runtime",
         "lifespan",
         "server",
+        "session_state",
         "state",
     )
 
@@ -84,6 +95,7 @@ class Context(Injected, Generic[L]):
         self.server: Server = host.server
         self.lifespan: L = host.lifespan
         self.state: dict[str, Any] = {}
+        self.session_state = host.session_state if self._request.peer.dialect.stateful else {}
         self.in_plain_def = False
 
     def __repr__(self) -> str:
@@ -267,6 +279,27 @@ class Context(Injected, Generic[L]):
 
     # -- Input -----------------------------------------------------------------------------------
 
+    def can(self, capability: CapabilityName) -> bool:
+        """Return True if the client can be asked for `capability` during this request.
+
+        It has declared the capability, its revision has it, and the request is of a tool, a prompt
+        or a resource. Without this check a client that cannot answer gets the error of its
+        revision for that. A tool that wants the model to know ends with a result instead::
+
+            if not context.can("sampling"):
+                raise ToolError("This tool needs a client that lets it ask the model.")
+
+        Args:
+            capability: "elicitation.form" for `elicit`, "elicitation.url" for `elicit_url`,
+                "sampling" for `sample`, "sampling.tools" for `sample` with tools,
+                "sampling.context" for its `include_context`, or "roots". "elicitation" is True if
+                the client can do either kind of elicitation.
+
+        Raises:
+            ValueError: there is no such capability.
+        """
+        return can_answer(capability, self.peer) and self._request.method.input_ok
+
     @overload
     def elicit(
         self, message: str, form: Form[T] | type[T], *, key: str | None = None
@@ -327,12 +360,13 @@ class Context(Injected, Generic[L]):
 
         For a login, a payment, or input that the client must not see. `AcceptedElicitation` means
         that the user agreed to open the page, not that they have finished there. The page itself
-        must verify that its visitor is the same user: the link alone proves nothing. All else is as
-        for `elicit`.
+        must verify that its visitor is the same user, see `page_visit`: the link alone proves
+        nothing. All else is as for `elicit`.
 
         Args:
             message: what the page is for.
-            url: the page, preferably `https:`, without a secret and without data about the user.
+            url: the page, `https:`, without a secret and without data about the user. `http:` only
+                on a loopback address, for development.
             elicitation_id: a unique name for this visit. With it, `Server.elicitation_complete`
                 tells the client that the user has finished (2025-11-25; the other revisions have
                 no such notification).
@@ -340,14 +374,45 @@ class Context(Injected, Generic[L]):
 
         Raises:
             McpError: the client did not declare URL mode elicitation, or sent an error.
-            LocalProtocolError: also if `url` is not an `http:` or `https:` URL, or holds a
-                password.
+            DeclarationError: `url` is not such a URL, or holds a password.
             Exception: all else that `elicit` raises.
         """
+        error = find_page_error(url)
+        if error:
+            raise DeclarationError(f"context.elicit_url: {error}")
         if self.peer.dialect.lacks(t.ElicitParams, "elicitation_id"):
             elicitation_id = None  # a new id in each run would make each run ask anew
         params = t.ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
         return self._ask(t.ElicitRequest(params), key, find_error, _read_consent)
+
+    def page_visit(self, page: str, *, lifetime: float = VISIT_LIFETIME) -> PageVisit:
+        """Return a signed token for the URL of a page, so that it can check who opens it::
+
+            visit = context.page_visit("connect")
+            url = f"https://example.com/connect?visit={visit.token}"
+            answer = await context.elicit_url(
+                "Connect your calendar.", url, elicitation_id=visit.elicitation_id
+            )
+
+        The page logs its visitor in, and calls `Server.verify_page_visit` with their principal:
+        the link may have been passed on to another user. The token names the user only to the
+        server, and is no login. In each run of the handler the visit is the same one.
+
+        Args:
+            page: a name for the page. A token for one page is not valid for another.
+            lifetime: seconds until the token expires; ten minutes by default.
+        """
+        host = self._collector.host
+        runtime = host.runtime
+        return make_visit(
+            self._collector.round_trips,
+            self.server.key_ring(runtime.entropy),
+            page,
+            host.principal,
+            lifetime=lifetime,
+            now=runtime.wall_time(),
+            entropy=runtime.entropy,
+        )
 
     def sample(
         self,
@@ -391,10 +456,8 @@ class Context(Injected, Generic[L]):
             ValueError: there is no such `tool_choice`.
             Exception: all else that `elicit` raises.
         """
-        if isinstance(messages, str):
-            messages = [t.SamplingMessage("user", t.TextContent(messages))]
         params = t.CreateMessageParams(
-            messages=list(messages),
+            messages=_messages(messages),
             max_tokens=max_tokens,
             system_prompt=system_prompt,
             model_preferences=model_preferences,
@@ -406,6 +469,90 @@ class Context(Injected, Generic[L]):
             tool_choice=_tool_choice(tool_choice),
         )
         return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message)
+
+    def sample_with_tools(
+        self,
+        messages: str | Sequence[t.SamplingMessage],
+        tools: Sequence[Callable[..., Any] | str],
+        *,
+        max_tokens: int,
+        max_rounds: int = SAMPLING_ROUNDS,
+        system_prompt: str | None = None,
+        model_preferences: t.ModelPreferences | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tool_choice: Literal["auto", "required"] = "auto",
+        key: str | None = None,
+    ) -> Coroutine[Any, Any, SampledConversation]:
+        """Let the client's model use tools, which run here, until it has a final message::
+
+            def stock(article: str) -> int:
+                "The number of pieces in the warehouse."
+                return warehouse[article]
+
+            answer = await context.sample_with_tools(question, [stock, "prices"], max_tokens=500)
+            return answer.text
+
+        The client sees each message, and its user may decline any of them. Tool uses of one message
+        run one after another. An exception of a tool becomes a result with `isError`: of a
+        `ToolError` the model gets the text, of any other a reference, under which the log has it.
+        A tool may itself call `elicit` and the like. Middleware and required scopes, which belong
+        to requests of the client, do not apply to these tool uses.
+
+        The handler may be run again, as for `elicit`. Tools are not: their results are kept, signed
+        but not encrypted, by the client. If the client sends the same retry twice, or the process
+        dies meanwhile, a tool may run again. Since 2025-11-25; deprecated in 2026-07-28.
+
+        Args:
+            messages: as for `sample`.
+            tools: functions, as for `Server.tool`, and names of tools of this server. A function
+                that is a tool of this server is used as it was declared.
+            max_tokens: the maximum length of each message.
+            max_rounds: the maximum number of messages of the model, 2 to 10; 8 by default, so that
+                in 2026-07-28, where a call has ten rounds of input, two remain for other requests.
+                In the last round the model must not use tools.
+            system_prompt: as for `sample`, like the following arguments.
+            model_preferences: which model to select.
+            temperature: the temperature of the model.
+            stop_sequences: texts at which the model stops.
+            include_context: further context for the model.
+            metadata: passed to the provider of the model.
+            tool_choice: "required" if the model must use a tool in the first round.
+            key: as for `elicit`.
+
+        Returns:
+            The last message with the whole conversation. Its `result.stop_reason` is "maxTokens" if
+            it was cut off.
+
+        Raises:
+            McpError: the client did not declare sampling with tools, its user declined, or its
+                model uses tools in the last round.
+            DeclarationError: a function cannot be a tool, or the server has no tool of that name.
+            ValueError: `max_rounds` or `tool_choice` is out of range.
+            Exception: all else that `elicit` raises.
+        """
+        if self.in_plain_def or self._runtime.in_worker_thread:
+            raise RuntimeError(CANNOT_AWAIT)
+        if not 2 <= max_rounds <= MAX_ROUNDS:
+            raise ValueError(f"max_rounds is from 2 to {MAX_ROUNDS}, not {max_rounds}")
+        if tool_choice not in _FIRST_CHOICES:
+            raise ValueError(f"tool_choice is 'auto' or 'required' here, not {tool_choice!r}")
+        params = t.CreateMessageParams(
+            messages=_messages(messages),
+            max_tokens=max_tokens,
+            system_prompt=system_prompt,
+            model_preferences=model_preferences,
+            temperature=temperature,
+            stop_sequences=list(stop_sequences) if stop_sequences is not None else None,
+            include_context=include_context,
+            metadata=dict(metadata) if metadata is not None else None,
+            tool_choice=t.ToolChoice(tool_choice),
+        )
+        entries = tools_for(tools, self.server.find_tool)
+        sampling = ToolSampling(self, self._collector, params, entries, max_rounds, key)
+        return self._runtime.sample_with_tools(sampling)
 
     def roots(self, *, key: str | None = None) -> Coroutine[Any, Any, list[t.Root]]:
         """Request the client's roots, the places where the server should work (client/roots).
@@ -463,6 +610,17 @@ class Context(Injected, Generic[L]):
     def request_state(self) -> str | None:
         """The `request_state` that this handler returned in its last run, None in the first run."""
         return self._collector.round_trips.state
+
+
+def error_reporter(context: Context[Any]) -> Callable[[str, Exception], None]:
+    """Return a function that logs what an author's function, which it names, has raised."""
+    return context._runtime.report_hook
+
+
+def _messages(messages: str | Sequence[t.SamplingMessage]) -> list[t.SamplingMessage]:
+    if isinstance(messages, str):
+        return [t.SamplingMessage("user", t.TextContent(messages))]
+    return list(messages)
 
 
 def _tool_choice(

@@ -48,18 +48,21 @@ if TYPE_CHECKING:
 
     from mcp_core.connection._connection import Connection
     from mcp_core.input_requests._rounds import ErrorFinder
-    from mcp_core.messages._events import ProgressReceived, RequestReceived
+    from mcp_core.messages._events import Peer, ProgressReceived, RequestReceived
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired
+    from ._sampling_tools import SampledConversation, ToolSampling
     from ._server import Server
 
 __all__ = [
     "CANNOT_AWAIT",
     "InputCollector",
+    "NestedRequestSender",
     "NestedRequests",
     "RequestHost",
     "RuntimeLike",
+    "internal_error",
     "meta_of",
 ]
 
@@ -89,7 +92,13 @@ class RuntimeLike(Protocol):
 
     def send_nested(self, requests: NestedRequests[T], /) -> Coroutine[Any, Any, T]: ...
 
+    def sample_with_tools(
+        self, sampling: ToolSampling, /
+    ) -> Coroutine[Any, Any, SampledConversation]: ...
+
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
+
+    def report_hook(self, name: str, exc: BaseException, /) -> None: ...
 
     def wall_time(self) -> float: ...
 
@@ -100,7 +109,7 @@ class RequestHost(Protocol):
     """The part of `Service` that a handler's `Context` needs.
 
     `lifespan` is the value of the server's lifespan. `principal` is the authenticated user, empty
-    without authorization.
+    without authorization. `session_state` is a dict of the handlers of this connection.
     """
 
     @property
@@ -118,8 +127,37 @@ class RequestHost(Protocol):
     @property
     def principal(self) -> str: ...
 
+    @property
+    def session_state(self) -> dict[str, Any]: ...
+
     def remember_page(self, elicitation_id: str, /) -> None:
         """Remember that the client's user was sent to a page with this elicitation id."""
+
+
+class NestedRequestSender(Protocol):
+    """The occasion for nested requests: a request of the client, or a notification.
+
+    `label` is its method. `related` is the id of the request, None for a notification. `trace` is
+    its trace context. The other members are those of `InputCollector`.
+    """
+
+    active_requests: list[NestedRequests[Any]]
+    no_response_error: BaseException | None
+
+    @property
+    def host(self) -> RequestHost: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def peer(self) -> Peer: ...
+
+    @property
+    def related(self) -> RequestId | None: ...
+
+    @property
+    def trace(self) -> dict[str, str]: ...
 
 
 class NestedRequests(abc.ABC, Generic[T]):
@@ -131,16 +169,15 @@ class NestedRequests(abc.ABC, Generic[T]):
 
     seconds: float | None = None
 
-    def __init__(self, collector: InputCollector) -> None:
-        self._collector = collector
+    def __init__(self, sender: NestedRequestSender) -> None:
+        self._sender = sender
         self._responses: dict[str, Any] = {}
         self._sent_count = 0
         self._error: BaseException | None = None
         self._wake: Callable[[], object]
 
     def __repr__(self) -> str:
-        method = self._collector.request.method.name
-        return f"<{type(self).__name__} for {method}, {self._sent_count} asked>"
+        return f"<{type(self).__name__} for {self._sender.label}, {self._sent_count} asked>"
 
     @abc.abstractmethod
     def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
@@ -162,20 +199,22 @@ class NestedRequests(abc.ABC, Generic[T]):
             LocalProtocolError: the client's revision has no such request, or the client's own
                 request is over.
         """
-        host = self._collector.host
-        request = self._collector.request
+        sender = self._sender
+        host = sender.host
         conn = host.conn
         requests = self._make_requests()
         if requests and conn.state in ENDING_STATES:
-            raise McpError(request.peer.dialect.codes[Fault.BUSY], "the server is being shut down")
-        trace = trace_context(meta_of(request)) if requests else None
+            raise McpError(sender.peer.dialect.codes[Fault.BUSY], "the server is being shut down")
+        trace = sender.trace if requests else None
         self._wake = wake
         sent: list[RequestId] = []
-        self._collector.active_requests.append(self)
+        sender.active_requests.append(self)
         try:
             for key, (method, params) in requests.items():
                 token = _NestedRequest(self, key, method)
-                id = conn.send_request(method, params, token=token, related=request.id, meta=trace)
+                id = conn.send_request(
+                    method, params, token=token, related=sender.related, meta=trace
+                )
                 sent.append(id)
                 if isinstance(params, ElicitParams) and params.elicitation_id is not None:
                     host.remember_page(params.elicitation_id)
@@ -187,7 +226,7 @@ class NestedRequests(abc.ABC, Generic[T]):
             yield
         finally:
             # A request is not left open when its waiting task is gone, for example cancelled.
-            self._collector.active_requests.remove(self)
+            sender.active_requests.remove(self)
             for id in sent:
                 # Does nothing if the response has arrived.
                 conn.send_cancel(id, "the answer is not needed any more")
@@ -202,20 +241,20 @@ class NestedRequests(abc.ABC, Generic[T]):
             refused = f"the client refused {method}: {error.message}"
             error = McpError(error.code, refused, error.data)
         elif isinstance(error, RemoteProtocolError):
-            error = self._collector.internal_error(str(error))
+            error = internal_error(self._sender.peer, str(error))
         if error is None:
             self._responses[key] = response
         else:
             self._error = error
             if isinstance(error, ConnectionLost):
-                self._collector.no_response_error = error
+                self._sender.no_response_error = error
         if self._error is not None or len(self._responses) == self._sent_count:
             self._wake()
 
     def fail(self, error: BaseException) -> None:
         """Wake the waiting task with `error`: no further response will be accepted."""
         self._error = error
-        self._collector.no_response_error = error
+        self._sender.no_response_error = error
         self._wake()
 
     def result(self) -> T:
@@ -258,6 +297,7 @@ class _SingleRequest(NestedRequests[T]):
         read: Callable[[Any], T],
     ) -> None:
         super().__init__(collector)
+        self._collector = collector
         self._input_request = input_request
         self._key = key
         self._find_error = find_error
@@ -283,7 +323,9 @@ class _SingleRequest(NestedRequests[T]):
             reason = self._find_error(self._input_request, response)
             if reason:
                 method = self._input_request.method
-                raise collector.internal_error(f"the answer to {method} does not fit: {reason}")
+                raise internal_error(
+                    collector.peer, f"the answer to {method} does not fit: {reason}"
+                )
             collector.round_trips.store_response(key, response)
             self._response = response
         return self._read(self._response)
@@ -297,6 +339,7 @@ class _ReturnedRequests(NestedRequests[None]):
 
     def __init__(self, collector: InputCollector, returned: InputRequiredResult) -> None:
         super().__init__(collector)
+        self._collector = collector
         self._returned = returned
         if not returned.input_requests:
             self.seconds = retry_delay(collector.round_trips.round)
@@ -326,6 +369,26 @@ class InputCollector(Struct, eq=False):
     def __repr__(self) -> str:
         so_far = self._round_trips or "nothing so far"
         return f"<InputCollector for {self.request.method.name}: {so_far}>"
+
+    @property
+    def label(self) -> str:
+        """The method of the request."""
+        return self.request.method.name
+
+    @property
+    def peer(self) -> Peer:
+        """The client that has sent the request."""
+        return self.request.peer
+
+    @property
+    def related(self) -> RequestId:
+        """The id of the request."""
+        return self.request.id
+
+    @property
+    def trace(self) -> dict[str, str]:
+        """The trace context of the request."""
+        return trace_context(meta_of(self.request))
 
     @property
     def round_trips(self) -> ServerRoundTrips:
@@ -435,9 +498,10 @@ class InputCollector(Struct, eq=False):
         self.host.remember_page(page.elicitation_id)
         return ErrorData(error.code, error.message, URLElicitationRequiredData([page]))
 
-    def internal_error(self, text: str) -> McpError:
-        """Return the exception for a client whose response is invalid."""
-        return McpError(self.request.peer.dialect.codes[Fault.INTERNAL], text)
+
+def internal_error(peer: Peer, text: str) -> McpError:
+    """Return the exception for a client whose response is invalid."""
+    return McpError(peer.dialect.codes[Fault.INTERNAL], text)
 
 
 class _RawMeta(Struct):

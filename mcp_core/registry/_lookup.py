@@ -10,12 +10,16 @@ revision.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mcp_core._errors import Fault, McpError
+from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.functions._function import MISSING, Function
 from mcp_core.types import PromptReference
 
+from ._context import error_reporter
 from ._validation import MAX_SHOWN
 
 if TYPE_CHECKING:
@@ -24,12 +28,13 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcp_core.messages._events import RequestReceived
-    from mcp_core.registry.entries._invocation import Invocation
+    from mcp_core.registry.entries._last_modified import OnError
     from mcp_core.registry.entries._prompts import PromptEntry
     from mcp_core.registry.entries._resources import ResourceEntry, TemplateEntry
     from mcp_core.registry.entries._tools import ToolEntry
     from mcp_core.types import Result
 
+    from ._context import Context
     from ._pages import ListPages
 
 __all__ = ["RequestLookup", "request_error"]
@@ -77,9 +82,17 @@ class RequestLookup:
         )
         return any(entry.completers for entry in entries)
 
-    def _list(self, request: RequestReceived) -> Raw:
+    def _list(self, request: RequestReceived) -> Raw | Invocation:
+        times = self._lists.present_times(request.method.name, request.peer.dialect)
+        if times:
+            return ListInvocation(
+                partial(self._page, request), request, any(time.thread for time in times)
+            )
+        return self._page(request)
+
+    def _page(self, request: RequestReceived, on_error: OnError | None = None) -> Raw:
         page = self._lists.get_page(
-            request.method.name, request.params.cursor, request.peer.dialect
+            request.method.name, request.params.cursor, request.peer.dialect, on_error
         )
         if page is None:
             raise request_error(request, Fault.INVALID_PARAMS, "Unknown cursor")
@@ -139,6 +152,25 @@ class RequestLookup:
                 request, Fault.INVALID_PARAMS, f"Unknown {kind}: {name[:MAX_SHOWN]}"
             )
         return entry.completers.prepare(request.params, request.peer.dialect)
+
+
+class ListInvocation(Invocation):
+    """The page of a list for which functions of the author have to be called."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, page: Callable[[OnError], Raw], request: RequestReceived, thread: bool
+    ) -> None:
+        def make_page(context: Context) -> Raw:
+            return page(error_reporter(context))
+
+        label = f"a last_modified function of {request.method.name}"
+        function = Function(make_page, "", label, False, "context", (), MISSING, "")
+        super().__init__(function, thread, {}, request.peer.dialect)
+
+    def result(self, value: Raw) -> Raw:
+        return value
 
 
 def request_error(

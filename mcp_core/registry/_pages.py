@@ -6,7 +6,8 @@
 2. A cursor is a digest of the server's name, the list and the entry. It is compared with the
    cursors of the current entries, never decoded. No state is kept per client, and the cursor is
    valid after a restart and in another process.
-3. A list is encoded once for each revision, and cached until it changes.
+3. A list is encoded once for each revision, and cached until it changes. Only entries with a
+   `lastModified` that is computed are encoded for each request.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Raw, Struct
 
 from mcp_core.types import (
+    Annotations,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -28,6 +30,7 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mcp_core.registry.entries._last_modified import OnError, PresentTime
     from mcp_core.revisions._config import CacheHint
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CacheableResult
@@ -51,9 +54,15 @@ _RESULTS: Final[Mapping[str, tuple[Callable[..., CacheableResult], str]]] = {
 
 
 class Entry(Protocol):
-    """A declaration that can be listed. `number` is unique and grows with each declaration."""
+    """A declaration that can be listed. `number` is unique and grows with each declaration.
+
+    `present_time` adds what is computed for each list, None if there is nothing.
+    """
 
     number: int
+
+    @property
+    def present_time(self) -> PresentTime | None: ...
 
     def list_entry(self, dialect: Dialect) -> Struct:
         """Return the entry of the list in this revision."""
@@ -98,39 +107,62 @@ class ListPages:
         # Not `clear()`: another thread may be about to add pages of the old entries to this dict.
         self._pages = {}
 
-    def get_page(self, method: str, cursor: str | None, dialect: Dialect) -> Raw | None:
-        """Return the first page of the list, or the page after `cursor`; None if it is unknown."""
+    def get_page(
+        self, method: str, cursor: str | None, dialect: Dialect, on_error: OnError | None = None
+    ) -> Raw | None:
+        """Return the first page of the list, or the page after `cursor`; None if it is unknown.
+
+        With `on_error` the page has the times that are computed now. `on_error` gets what the
+        functions raise.
+        """
+        pages = self._pages_of(method, dialect)
+        return self._page_from(cursor, pages, on_error)
+
+    def present_times(self, method: str, dialect: Dialect) -> list[PresentTime]:
+        """Return the functions to call for this list, those of all its pages."""
+        return self._pages_of(method, dialect).present_times
+
+    def _pages_of(self, method: str, dialect: Dialect) -> _EncodedPages:
         cached = self._pages
         pages = cached.get((method, dialect))
         if pages is None:
             pages = cached[method, dialect] = self._encode_pages(method, dialect)
-        return pages.by_start[0] if cursor is None else self._page_after(cursor, pages)
+        return pages
 
     def _encode_pages(self, method: str, dialect: Dialect) -> _EncodedPages:
         entries = list(self._entries[method].items())
-        pages = _EncodedPages(method, dialect, entries, {}, {})
+        times = [
+            entry.present_time
+            for _, entry in entries
+            if entry.present_time is not None and not dialect.lacks(Annotations, "last_modified")
+        ]
+        pages = _EncodedPages(method, dialect, entries, {}, {}, times)
         encoded = pages.encode_entries(0, len(entries))
         for start, stop in pairwise([*_page_starts(encoded, self._size), len(entries)]):
             pages.by_start[start] = self._make_page(pages, start, encoded[start:stop])
         return pages
 
-    def _page_after(self, cursor: str, pages: _EncodedPages) -> Raw | None:
+    def _page_from(
+        self, cursor: str | None, pages: _EncodedPages, on_error: OnError | None
+    ) -> Raw | None:
         entries = pages.entries
-        if not pages.start_after:
-            pages.start_after.update(
-                (self._cursor(pages.method, *named), start)
-                for start, named in enumerate(entries, 1)
-            )
-        start = pages.start_after.get(cursor)
-        if start is None:
-            return None
-        if start in pages.by_start:
+        start = 0
+        if cursor is not None:
+            if not pages.start_after:
+                pages.start_after.update(
+                    (self._cursor(pages.method, *named), start)
+                    for start, named in enumerate(entries, 1)
+                )
+            if cursor not in pages.start_after:
+                return None
+            start = pages.start_after[cursor]
+        if on_error is None and start in pages.by_start:
             return pages.by_start[start]
-        # The list has changed since the client got its cursor, which is now inside a page. The rest
-        # of that page is encoded now and not cached, or a client could fill the memory with pages.
-        # After it the client continues with cached pages.
+        # Either times are computed for this page, or the list has changed since the client got its
+        # cursor, which is now inside a page. The page, or the rest of it, is encoded now and not
+        # cached, or a client could fill the memory with pages. The next page is a cached one again.
         stop = next((begin for begin in pages.by_start if begin > start), len(entries))
-        return self._make_page(pages, start, pages.encode_entries(start, stop))
+        return self._make_page(pages, start, pages.encode_entries(start, stop, on_error))
 
     def _make_page(self, pages: _EncodedPages, start: int, encoded: list[Raw]) -> Raw:
         make, member = _RESULTS[pages.method]
@@ -163,12 +195,17 @@ class _EncodedPages(Struct, frozen=True):
     entries: list[tuple[str, Entry]]
     by_start: dict[int, Raw]
     start_after: dict[str, int]
+    present_times: list[PresentTime]
 
-    def encode_entries(self, start: int, stop: int) -> list[Raw]:
+    def encode_entries(self, start: int, stop: int, on_error: OnError | None = None) -> list[Raw]:
         dialect = self.dialect
-        return [
-            Raw(dialect.encode(entry.list_entry(dialect))) for _, entry in self.entries[start:stop]
-        ]
+        encoded = []
+        for _, entry in self.entries[start:stop]:
+            listed: Any = entry.list_entry(dialect)
+            if on_error is not None and entry.present_time is not None:
+                listed = entry.present_time.apply_to(listed, dialect, on_error)
+            encoded.append(Raw(dialect.encode(listed)))
+        return encoded
 
 
 def _page_starts(encoded: Sequence[Raw], size: int) -> list[int]:

@@ -44,7 +44,9 @@ from mcp_core.types import (
 from ._context import Context
 from ._errors import DeclarationError
 from ._lookup import RequestLookup, request_error
+from ._page_visits import verify_visit
 from ._pages import PAGE_SIZE, ListPages
+from ._roots import RootsHook, check_hook
 from ._validation import check_icons
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ Middleware: TypeAlias = Callable[[Context[Any], Proceed], Awaitable[Any]]
 
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Middleware)
+H = TypeVar("H", bound=RootsHook)
 
 _TOOLS: Final = changes(tools=True)
 _PROMPTS: Final = changes(prompts=True)
@@ -126,7 +129,8 @@ class Server:
             seconds without a response the connection is closed. For revisions with `ping`, on
             transports that can fail unnoticed; None, the default, never sends one.
         state_keys: secrets of at least 32 random bytes, by name. They sign, but do not encrypt, the
-            `requestState` that a client holds while it collects input (2026-07-28). The first key
+            `requestState` that a client holds while it collects input (2026-07-28), and the tokens
+            of `Context.page_visit`. The first key
             signs, all keys verify. By default each process draws its own key; a `requestState` of
             another process, or from before a restart, is then rejected. Give the same keys to all
             processes behind one address. To rotate: append the new key everywhere, then move it to
@@ -191,6 +195,7 @@ class Server:
         self._key_ring = KeyRing(state_keys) if state_keys is not None else None
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
+        self.roots_hooks: list[RootsHook] = []
         self._listeners: dict[ChangeListener, None] = {}
         self._lists = ListPages(
             name,
@@ -458,6 +463,28 @@ class Server:
         self.middlewares.append(function)
         return function
 
+    def on_roots_changed(self, function: H, /) -> H:
+        """Declare a hook that is called when a client notifies that its roots have changed::
+
+            @server.on_roots_changed
+            async def rescan(context: RootsContext) -> None:
+                context.session_state["roots"] = await context.roots()
+
+        A client does so until 2025-11-25, if it declared `roots.listChanged`. 2026-07-28 has no
+        such notification: there a handler lists the roots whenever it needs them.
+
+        The hook is an `async def`, or a function that does not block. Of several hooks each is
+        called, in the order of declaration. For one client they run once at a time: any number of
+        notifications meanwhile lead to one more run. They are cancelled when the client is gone.
+        An exception is written to the log, and ends that hook only.
+
+        Raises:
+            DeclarationError: the function has not one parameter.
+        """
+        check_hook(function)
+        self.roots_hooks.append(function)
+        return function
+
     def is_first_report(self, label: str) -> bool:
         """Return True if a function that blocks is reported for the first time."""
         if label in self._reported:
@@ -556,6 +583,28 @@ class Server:
         for listener in list(self._listeners):
             listener.page_visited(elicitation_id)
 
+    def verify_page_visit(self, token: str, page: str, *, principal: str, now: float) -> str:
+        """Return the elicitation id of a visit, after checking who has opened the page.
+
+        For the page to which `Context.elicit_url` has sent a user. Call it before the page accepts
+        anything (client/elicitation, Phishing). It may be called from any thread, in every process
+        that has the same `state_keys`. Until it expires a token is valid any number of times: to
+        accept a visit once, record the id that this returns.
+
+        Args:
+            token: `PageVisit.token`, from the URL.
+            page: the name that was given to `Context.page_visit`.
+            principal: the visitor, as the login of the page knows them, never as the URL does. It
+                is `Context.principal`: with a `JwtVerifier` it is `f"{issuer}#sub:{subject}"`. ""
+                if the server runs without authorization. It then cannot know its users, and the
+                token proves only that it has sent a user here.
+            now: seconds since 1970, `time.time()`.
+
+        Raises:
+            InvalidPageVisit: the token was altered, has expired, or is for another page or user.
+        """
+        return verify_visit(self._key_ring, token, page, principal, now)
+
     def attach(self, listener: ChangeListener) -> None:
         """Notify `listener` of changes until `detach`. A `Service` attaches itself."""
         self._listeners[listener] = None
@@ -628,6 +677,13 @@ class Server:
         """
         entry = self._tools.get(name)
         return entry.param_headers if entry is not None else None
+
+    def find_tool(self, tool: str | Callable[..., Any]) -> ToolEntry | None:
+        """Return the tool with that name, or declared with that function. None if there is none."""
+        if isinstance(tool, str):
+            return self._tools.get(tool)
+        # A bound method is a new object each time, so `is` would not do.
+        return next((entry for entry in self._tools.values() if entry.function.call == tool), None)
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
         """Return the response to a request, or the `Invocation` that gives it.

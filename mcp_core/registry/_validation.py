@@ -10,7 +10,10 @@ import inspect
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from mcp_core.revisions._config import META_LABEL
 from mcp_core.types import Annotations, Icon
@@ -24,6 +27,7 @@ __all__ = [
     "check_meta",
     "check_tool_name",
     "check_uri",
+    "time_text",
     "warn_author",
 ]
 
@@ -83,18 +87,49 @@ def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:
 
 
 def check_annotations(annotations: Annotations | None, label: str) -> Annotations | None:
-    """Return the annotations.
+    """Return the annotations, with a `datetime` as `last_modified` converted to text.
 
     Raises:
-        DeclarationError: the priority is not from 0 to 1 (schema, Annotations). Clients may reject
-            the whole list for it.
+        DeclarationError: the priority is not from 0 to 1, or `last_modified` is no time (schema,
+            Annotations). Clients may reject the whole list for it.
     """
-    priority = annotations.priority if annotations is not None else None
+    if annotations is None:
+        return None
+    priority = annotations.priority
     if priority is not None and not 0 <= priority <= 1:
         raise DeclarationError(
             f"{label}: the priority {priority!r} is not from 0 (optional) to 1 (needed)"
         )
-    return annotations
+    if annotations.last_modified is None:
+        return annotations
+    try:
+        return replace(annotations, last_modified=time_text(annotations.last_modified))
+    except (TypeError, ValueError) as exc:
+        raise DeclarationError(f"{label}: {exc}") from None
+
+
+def time_text(value: datetime | str) -> str:
+    """Return a time as ISO 8601 text, in UTC with `Z`. A text is returned unchanged.
+
+    Raises:
+        ValueError: a text is not ISO 8601, or a `datetime` has no time zone.
+        TypeError: the value is neither.
+    """
+    if isinstance(value, str):
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(
+                f"lastModified {value!r} is no ISO 8601 time such as 2025-01-12T15:00:58Z"
+            ) from None
+        return value
+    if not isinstance(value, datetime):
+        raise TypeError(f"lastModified is a datetime or a text, not {type(value).__name__}")
+    if value.tzinfo is None:
+        raise ValueError(
+            f"lastModified {value} has no time zone: use datetime.fromtimestamp(mtime, UTC)"
+        )
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def check_meta(meta: Mapping[str, Any] | None, label: str) -> dict[str, Any] | None:

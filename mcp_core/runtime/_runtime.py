@@ -10,11 +10,14 @@ import abc
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 
+from ._middleware import run_sampling
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
     from mcp_core.registry._input_requests import NestedRequests
+    from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.types import RequestId
 
 __all__ = ["READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
@@ -42,6 +45,10 @@ class Runtime(abc.ABC):
     @abc.abstractmethod
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         """Log an exception of a handler, under the reference that the peer was given."""
+
+    def report_hook(self, name: str, exc: BaseException) -> None:
+        """Log an exception that ended no request. `name` is the function that raised it."""
+        self.warn(f"{name} failed: {exc!r}")
 
     def reference(self) -> str:
         """Return a name for an exception: random if there is entropy, else a number."""
@@ -86,6 +93,10 @@ class Runtime(abc.ABC):
         `NestedRequests` says how. Enter its context before the first wait.
         """
         _missing("wait for answers")
+
+    def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
+        """Run the rounds of a `Context.sample_with_tools`."""
+        return run_sampling(sampling, self)
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
         """Run `function`, which blocks, in a worker thread."""

@@ -12,16 +12,31 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core._errors import Fault, LocalProtocolError, McpError, ToolError, single
+from mcp_core._errors import (
+    ConnectionLost,
+    Fault,
+    LocalProtocolError,
+    McpError,
+    ToolError,
+    single,
+)
 from mcp_core.connection._state import State
+from mcp_core.input_requests._capabilities import can_answer
 from mcp_core.input_requests._request_state import InvalidRequestState
-from mcp_core.messages._events import ConnectionClosed, RequestCancelled, RequestReceived
+from mcp_core.messages._events import (
+    ConnectionClosed,
+    NotificationReceived,
+    RequestCancelled,
+    RequestReceived,
+)
 from mcp_core.messages._pending import deliver
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
+from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
@@ -32,15 +47,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import Event
+    from mcp_core.messages._events import Event, Peer
     from mcp_core.registry._server import Server
     from mcp_core.subscriptions._server import Change
     from mcp_core.types import RequestId
 
     from ._runtime import Runtime
 
-__all__ = ["RequestJob", "Service"]
+__all__ = ["RequestJob", "RootsJob", "Service"]
 
+_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 # Pages that one connection remembers. For an older one the client gets no notification when its
 # user has visited it, and has to call again without that.
@@ -124,6 +140,52 @@ class RequestJob(Job):
         self._service.finish(self.request, outcome)
 
 
+class RootsJob(Job):
+    """The hooks on changed roots of one client, for a task of its own. `failed` never raises.
+
+    Args:
+        service: where the notification arrived.
+        peer: the client.
+    """
+
+    __slots__ = ("_peer", "_service", "changed")
+
+    def __init__(self, service: Service, peer: Peer) -> None:
+        super().__init__()
+        self._service = service
+        self._peer = peer
+        self.changed = True  # since the hooks were last called
+
+    def __repr__(self) -> str:
+        return f"<RootsJob of {self._service!r}>"
+
+    async def run(self) -> None:
+        """Call the hooks, and again as long as the roots change meanwhile."""
+        service = self._service
+        while self.changed:
+            self.changed = False
+            for hook in list(service.server.roots_hooks):
+                try:
+                    outcome = hook(RootsContext(service, self._peer))
+                    if isawaitable(outcome):
+                        await outcome
+                except Exception as exc:  # noqa: BLE001 - it ends this hook only
+                    self.failed(exc)
+        # Here, and not in `dropped`, which may come later: a notification in between starts anew.
+        service.roots_job_ended(self)
+
+    def done(self, result: Any) -> None:
+        """Do nothing: a notification has no response."""
+
+    def failed(self, exc: BaseException) -> None:
+        """Log an exception of a hook, unless the client is gone."""
+        if not isinstance(single(exc), ConnectionLost):
+            self._service.runtime.report_hook("a hook on changed roots", exc)
+
+    def dropped(self) -> None:
+        self._service.roots_job_ended(self)
+
+
 class Service:
     """Responds to the requests that arrive on `conn`, as `server` declares.
 
@@ -137,6 +199,8 @@ class Service:
         lifespan: the value of the server's lifespan.
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
+
+    `session_state` is a dict for the handlers of this connection.
     """
 
     def __init__(
@@ -153,7 +217,9 @@ class Service:
         self.runtime = runtime
         self.lifespan = lifespan
         self.principal = principal
+        self.session_state: dict[str, Any] = {}
         self._jobs: dict[RequestId, RequestJob] = {}
+        self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
         self._pages: dict[str, None] = {}  # pages that the client was asked to visit, oldest first
         self._attached = True
@@ -165,7 +231,7 @@ class Service:
     @property
     def idle(self) -> bool:
         """True if no job is running."""
-        return not self._jobs
+        return not self._jobs and self._roots_job is None
 
     def changed(self, changes: Iterable[Change]) -> None:
         """Send changes to the client soon, if it has subscribed. Any thread may call this."""
@@ -210,8 +276,10 @@ class Service:
         """Cancel all jobs. Each of them is still finished, by `dropped` or otherwise."""
         for job in list(self._jobs.values()):
             job.stop()
+        if self._roots_job is not None:
+            self._roots_job.stop()
 
-    def handle_event(self, event: Event) -> RequestJob | None:
+    def handle_event(self, event: Event) -> Job | None:
         """Process one event, without waiting. Return the job to run in a task, if there is one.
 
         A plain `def` without `thread=True` runs here and now.
@@ -223,11 +291,31 @@ class Service:
             if job is not None:
                 job.stop()
                 job.input_collector.request_ended()
+        elif isinstance(event, NotificationReceived):
+            return self._handle_notification(event)
         else:
             deliver(event)
             if isinstance(event, ConnectionClosed):
                 self.close()
+                if self._roots_job is not None:
+                    self._roots_job.stop()
         return None
+
+    def _handle_notification(self, event: NotificationReceived) -> RootsJob | None:
+        if event.method.name != _ROOTS_CHANGED or event.peer is None:
+            return None
+        if not self.server.roots_hooks or not can_answer("roots", event.peer):
+            return None
+        if self._roots_job is not None:
+            self._roots_job.changed = True
+            return None
+        self._roots_job = RootsJob(self, event.peer)
+        return self._roots_job
+
+    def roots_job_ended(self, job: RootsJob) -> None:
+        """Forget a job, so that the next notification starts another one."""
+        if self._roots_job is job:
+            self._roots_job = None
 
     def _handle_request(self, request: RequestReceived) -> RequestJob | None:
         collector = InputCollector(self, request)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import trio
 
-from mcp_core import ConnectionClosed, Fault, RequestReceived
+from mcp_core import ConnectionClosed, Fault, NotificationReceived, RequestReceived
 from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 from mcp_trio._deadlines import DeadlineRunner
@@ -173,7 +173,7 @@ class HttpServerDriver:
             self._nursery.start_soon(write)
 
     def _on_event(self, conversation: Conversation, event: Event) -> None:
-        if isinstance(event, RequestReceived):
+        if isinstance(event, (RequestReceived, NotificationReceived)):
             # What one handler sets in its context must not be seen by the next.
             self._context.copy().run(self._process, conversation, event)
         else:

@@ -53,9 +53,6 @@ from mcp_core.types import (
     RequestParams,
     SamplingMessage,
     TextContent,
-    Tool,
-    ToolResultContent,
-    ToolUseContent,
 )
 
 if TYPE_CHECKING:
@@ -453,14 +450,9 @@ def add_form_tools(server: Server) -> None:
         return f"{seats.data}, {meal.data}"
 
 
-ADD = Tool(
-    name="add",
-    description="Add two numbers.",
-    input_schema={
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-    },
-)
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
 
 
 def add_sampling_tools(server: Server) -> None:
@@ -490,22 +482,8 @@ def add_sampling_tools(server: Server) -> None:
     @server.tool
     async def calculate(task: str, context: Context) -> str:
         """Let the model use a tool as often as it wants."""
-        messages = [SamplingMessage("user", TextContent(task))]
-        while True:
-            sampled = await context.sample(
-                messages, max_tokens=100, tools=[ADD], tool_choice="auto"
-            )
-            uses = [block for block in sampled.blocks if isinstance(block, ToolUseContent)]
-            if not uses:
-                return sampled.text
-            messages.append(SamplingMessage("assistant", sampled.content))
-            results: list[Any] = [
-                ToolResultContent(
-                    tool_use_id=use.id, content=[TextContent(str(sum(use.input.values())))]
-                )
-                for use in uses
-            ]
-            messages.append(SamplingMessage("user", results))
+        found = await context.sample_with_tools(task, [add], max_tokens=100)
+        return found.text
 
 
 def page_url(id: str) -> str:

@@ -1010,6 +1010,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "_REJECTED: Final = -2",
     ),
     Mutation(
+        ("SAMP-16",),
+        "mcp_core/registry/_sampling_tools.py",
+        "        if self._round == self._max_rounds:\n            self._params",
+        "        if self._round > self._max_rounds:\n            self._params",
+    ),
+    Mutation(
         ("ELIC-2",),
         "mcp_core/input_requests/_kinds.py",
         '            yield (*needs, "url")\n',

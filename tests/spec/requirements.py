@@ -2945,7 +2945,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "D-E",
             "both",
-            NOT_OURS("the loop around the model belongs to the host and the server's author"),
+            TESTED,
             "Iteration limit for tool loops; keep `_meta` of tool_use/tool_result in follow-ups.",
         ),
         (

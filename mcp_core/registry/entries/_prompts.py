@@ -55,6 +55,7 @@ class PromptEntry:
 
     __slots__ = ("_prompt", "_read", "completers", "function", "name", "number", "thread")
     number: int  # the number of the declaration on its server
+    present_time = None
 
     def __init__(self, function: Callable[..., Any], options: PromptOptions, threads: bool) -> None:
         check_keywords(options, PromptOptions, "@server.prompt")

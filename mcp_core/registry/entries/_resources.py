@@ -37,6 +37,7 @@ from mcp_core.urls._uri_template import InvalidUriTemplate, UriTemplate
 
 from ._completion import Completers
 from ._invocation import Invocation, reject_coroutine
+from ._last_modified import LastModified, PresentTime, with_last_modified
 
 __all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
 
@@ -51,6 +52,10 @@ class ResourceOptions(TypedDict, total=False):
         mime_type: the MIME type of the contents; for a template, of all its resources.
         size: the size in bytes; not for templates.
         annotations: audience and priority.
+        last_modified: when the contents last changed: a `datetime` with a time zone, ISO 8601 text,
+            or a function without parameters that returns one of these, or None if it is unknown.
+            The function is called for each list, in a worker thread if `thread` is True. If it
+            raises, the log has the exception, and the list has no time. Since 2025-06-18.
         icons: icons with `https:` or `data:` URIs.
         meta: `_meta` of the entry in the list.
         cache: how long, and by whom, the contents may be cached (2026-07-28); not at all by
@@ -67,6 +72,7 @@ class ResourceOptions(TypedDict, total=False):
     mime_type: str | None
     size: int | None
     annotations: Annotations | None
+    last_modified: LastModified | None
     icons: Sequence[Icon] | None
     meta: Mapping[str, Any] | None
     cache: CacheHint | None
@@ -77,7 +83,7 @@ class ResourceOptions(TypedDict, total=False):
 class _AnyResourceEntry:
     """The common part of `ResourceEntry` and `TemplateEntry`."""
 
-    __slots__ = ("cache", "function", "mime_type", "number", "read", "thread")
+    __slots__ = ("cache", "function", "mime_type", "number", "present_time", "read", "thread")
     number: int  # the number of the declaration on its server
 
     def __init__(
@@ -89,6 +95,11 @@ class _AnyResourceEntry:
         self.cache = options.get("cache")
         self.thread = runs_in_thread(found, options.get("thread"), threads)
         self.read = TextReader(found).read
+        self.present_time: PresentTime | None = None
+        last_modified = options.get("last_modified")
+        if callable(last_modified):
+            thread = options.get("thread", False)
+            self.present_time = PresentTime(last_modified, found.label, thread, threads)
 
     def _common_fields(self, options: ResourceOptions) -> dict[str, Any]:
         """Return the fields that `Resource` and `ResourceTemplate` share."""
@@ -101,7 +112,11 @@ class _AnyResourceEntry:
             "title": options.get("title"),
             "description": options.get("description") or found.description or None,
             "mime_type": self.mime_type,
-            "annotations": check_annotations(options.get("annotations"), found.label),
+            "annotations": with_last_modified(
+                check_annotations(options.get("annotations"), found.label),
+                options.get("last_modified"),
+                found.label,
+            ),
             "icons": check_icons(options.get("icons"), found.label),
             "meta": check_meta(options.get("meta"), found.label),
         }

@@ -104,6 +104,7 @@ class ToolEntry:
         "thread",
     )
     number: int  # the number of the declaration on its server
+    present_time = None
 
     def __init__(self, function: Callable[..., Any], options: ToolOptions, threads: bool) -> None:
         check_keywords(options, ToolOptions, "@server.tool")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
 from mcp_core.registry import NestedRequests, Server
-from mcp_core.runtime import RequestJob, Runtime, Service
+from mcp_core.runtime import Runtime, Service
 from tests.core.helpers import (
     INITIALIZED,
     Message,
@@ -52,6 +52,7 @@ class Stepping(Runtime):
         self.slept: list[float] = []
         self.time = NOW
         self.thread = False
+        self.time_passes = True  # a wait with a limit ends after one step
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         self.reports.append(exc)
@@ -67,9 +68,10 @@ class Stepping(Runtime):
         with requests.entered(lambda: awake.append(True)):
             if requests.seconds is not None:
                 self.slept.append(requests.seconds)
+            while not awake:
                 await one_step()
-            while requests.seconds is None and not awake:
-                await one_step()
+                if requests.seconds is not None and self.time_passes:
+                    break
         return requests.result()
 
     def wall_time(self) -> float:
@@ -96,7 +98,7 @@ class Stage:
         self.conn = Connection(Role.SERVER, server.config())
         self.runtime = Stepping()
         self.service = Service(server, self.conn, self.runtime, **options)
-        self.running: list[tuple[RequestJob, Any]] = []
+        self.running: list[tuple[Any, Any]] = []
         if self.stateful:
             self.receive(initialize(version, capabilities=offers), INITIALIZED)
             self.sent_messages()

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from msgspec import Raw, Struct
 
-from mcp_core import NEED_DATA, Connection, LocalProtocolError, McpError, RequestReceived, Role
+from mcp_core import (
+    NEED_DATA,
+    Connection,
+    LocalProtocolError,
+    McpError,
+    RequestReceived,
+    Role,
+    ToolError,
+)
 from mcp_core import types as t
 from mcp_core.registry import (
     AcceptedElicitation,
@@ -21,6 +29,7 @@ from mcp_core.registry import (
 )
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
+from tests.core.helpers import VERSIONS
 from tests.core.registry.lookup_helpers import C, E, context_of, request
 from tests.core.registry.scripted_client import Stage
 
@@ -456,3 +465,57 @@ def test_context_input_response_is_read_in_each_run(version: str) -> None:
         (AcceptedElicitation(Seats(2)), "mine"),
         accepted,
     ]
+
+
+# -- Capabilities ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("offers", [{}, {"sampling": {}}])
+def test_can_lets_a_tool_end_as_its_author_wants(version: str, offers: dict[str, Any]) -> None:
+    server = Server("s")
+
+    @server.tool
+    async def polite(context: Context) -> str:
+        """Explain what is missing."""
+        if not context.can("sampling"):
+            raise ToolError("This needs a client with a model.")
+        return (await context.sample("Hi", max_tokens=9)).text
+
+    @server.tool
+    async def strict(context: Context) -> str:
+        """Leave it to the protocol."""
+        return (await context.sample("Hi", max_tokens=9)).text
+
+    answer = {"role": "assistant", "content": {"type": "text", "text": "Hello"}, "model": "m"}
+    for tool in ("polite", "strict"):
+        stage = Stage(server, version, offers)
+        if offers:
+            text = stage.whole_call(tool, answer)["result"]["content"][0]["text"]
+            assert text == "Hello"
+        elif tool == "polite":
+            (message,) = stage.calls(tool)
+            assert message["result"]["isError"] is True
+            assert message["result"]["content"][0]["text"] == "This needs a client with a model."
+        else:
+            (message,) = stage.calls(tool)
+            assert message["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}
+            assert message["error"]["code"] == (-32021 if version == VERSIONS[-1] else -32601)
+        assert not stage.runtime.reports
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_can_is_false_in_requests_that_cannot_ask(version: str) -> None:
+    server = Server("s")
+    seen: list[bool] = []
+
+    @server.middleware
+    async def look(context: Context, proceed: Any) -> Any:
+        seen.append(context.can("sampling"))
+        return await proceed()
+
+    server.add_tool(lambda: "x", name="x", description="x")
+    stage = Stage(server, version)
+    stage.asks(1, "tools/list")
+    stage.asks(2, "tools/call", name="x")
+    assert seen == [False, True]

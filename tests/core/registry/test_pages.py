@@ -273,6 +273,8 @@ def kept_cursors(lists: pages.ListPages) -> list[str]:
 class Listed:
     """An entry of a list."""
 
+    present_time = None
+
     def __init__(self, number: int) -> None:
         self.number = number
 

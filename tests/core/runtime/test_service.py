@@ -114,6 +114,7 @@ class Conversation:
         while (event := self.conn.next_event()) is not NEED_DATA:
             job = self.service.handle_event(event)  # type: ignore[arg-type]
             if job is not None:
+                assert isinstance(job, RequestJob)
                 jobs.append(job)
         return jobs
 
