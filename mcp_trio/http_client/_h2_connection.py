@@ -205,6 +205,7 @@ class H2ClientConnection:
             if not stream.done:
                 self._end_stream(stream)
                 self._reset(stream, ErrorCodes.CANCEL)
+                self._watch.stream_completed()  # the rest of its response may still arrive
                 self._check_alive(stream)
         if stream.problem is not None:
             raise stream.problem
@@ -374,6 +375,12 @@ class H2ClientConnection:
             self._fail(exc.error_code, str(exc))
             return
         self._handle_events(events)
+        if self._http.late_frames:
+            watch.late_frames(self._http.late_frames)
+            self._http.late_frames = 0
+            if watch.error is not None:
+                self._fail(watch.error.code, watch.error.reason)
+                return
         if watch.goaway is not None:
             self._handle_goaway(watch.goaway)
         # Window updates and the like must be sent; and the server may have opened its windows.

@@ -276,6 +276,11 @@ class H2ServerConnection(HttpServerConnection):
             _log.debug("not HTTP/2: %s", exc)
             self._close_now()  # h2 has queued a GOAWAY with the reason
             return
+        if self._h2.late_frames:
+            self._watch.late_frames(self._h2.late_frames)
+            self._h2.late_frames = 0
+            if self._fail_if_flooded():
+                return
         # A request that is reset in the same bytes is not started.
         self._reset_in_batch = {event.stream_id for event in events if type(event) is StreamReset}
         handlers = self._event_handlers
@@ -657,8 +662,12 @@ class H2ServerConnection(HttpServerConnection):
     def _count_reset(self, now: float) -> None:
         """Count a reset that the client caused. Too many of them end the connection."""
         self._watch.stream_reset(now)
+        self._fail_if_flooded()
+
+    def _fail_if_flooded(self) -> bool:
         if (error := self._watch.error) is not None:
             self._fail(error.code, error.reason)
+        return error is not None
 
     def _reset(self, id: int, code: ErrorCodes) -> None:
         with suppress(StreamClosedError):  # the client has already closed the stream
