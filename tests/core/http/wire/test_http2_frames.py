@@ -340,7 +340,8 @@ def test_frame_watch_late_frames_over_limit_set_fault() -> None:
     watch.receive(WHOLE, 10.0)  # the next period
     watch.late_frames(1_000)
     assert watch.error is None
-    watch.late_frames(1)
+    watch, _ = watched(HELLO)
+    watch.late_frames(1_001)
     assert watch.error is not None
     assert watch.error.code == CALM
     assert "closed streams" in watch.error.reason
