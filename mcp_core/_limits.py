@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 __all__ = [
     "CLIENT_LIMITS",
@@ -78,6 +79,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     # A message. The limit of larger MCP implementations for a request body; larger tool arguments
     # are usually files.
     message: int = 4 * 1024 * 1024
+    # Memory for the values of a message when decoded, beside their own bytes: estimated as 80 for
+    # each array and object, 32 for each comma and colon, and 16 for each quotation mark. 0 for ten
+    # times `message`, and at least 1 MiB: short records take less, and so do a million numbers, but
+    # `[[],[],...]` takes four times as much. Long texts and blobs take nothing.
+    decoded: int = 0
     # The id of a request, which is stored while the request runs. Enough for a UUID or a hash with
     # a prefix.
     id: int = 256
@@ -113,6 +119,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Memory for all pages of one listing at a client, estimated. It is that of 20,000 tools or
     # 190,000 resources with texts of the usual length: more than a model or a user looks through.
     listing: int = 48 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not self.decoded:
+            force_setattr(self, "decoded", max(10 * self.message, 1024 * 1024))
 
 
 # A client chooses its servers, and a large resource is legitimate: eight times the limit of a

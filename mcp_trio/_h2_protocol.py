@@ -24,7 +24,11 @@ _KNOWN_SETTINGS: Final = frozenset(SettingCodes)
 
 
 class H2Protocol(H2Connection):
-    """h2's connection without validation. `settings` are sent to the peer."""
+    """h2's connection without validation. `settings` are sent to the peer.
+
+    `late_frames` counts the DATA and HEADERS frames that arrived on closed streams. h2 answers each
+    with RST_STREAM.
+    """
 
     # Streams that are remembered after their end, for frames that arrive late. A frame for an older
     # stream is a connection error.
@@ -41,6 +45,7 @@ class H2Protocol(H2Connection):
                 normalize_outbound_headers=False,
             )
         )
+        self.late_frames = 0
         self._count_calls = 0
         self.local_settings = Settings(client=is_client, initial_values=dict(settings))
         self.remote_settings = _RemoteSettings(client=not is_client)
@@ -61,6 +66,14 @@ class H2Protocol(H2Connection):
         if self._count_calls % 64 == 0:
             self._open_streams(0)
         return 0
+
+    def _handle_data_on_closed_stream(self, *args: Any) -> tuple[list[Any], list[Any]]:
+        self.late_frames += 1
+        return super()._handle_data_on_closed_stream(*args)
+
+    def _stream_is_closed_by_reset(self, stream_id: int) -> bool:
+        self.late_frames += 1  # h2 asks this when HEADERS arrive on a closed stream
+        return super()._stream_is_closed_by_reset(stream_id)
 
     def _begin_new_stream(self, *args: Any) -> H2Stream:
         stream = super()._begin_new_stream(*args)

@@ -296,5 +296,4 @@ def _problem(bad: BadMessage) -> str:
     excerpt = bad.excerpt
     if excerpt is None:
         return bad.message
-    cure = " (the option limits=Limits(message=...) allows longer ones)" if excerpt.too_long else ""
-    return f"{bad.message}; it begins with {show_bytes(excerpt.beginning)}{cure}"
+    return f"{bad.message}; it begins with {show_bytes(excerpt.beginning)}{bad.cure}"

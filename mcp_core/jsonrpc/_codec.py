@@ -73,10 +73,11 @@ class BadMessage(Exception):
     `id` is the id of the message, or None if it has none that is usable. `apparent_kind` is
     the kind of message that its members suggest: a "request" or "neither" gets an error response,
     and a "response" fails the request with its id. `excerpt` is a part of a message that is too
-    long, or whose id could not be decoded.
+    long, or whose id could not be decoded. `cure` is a hint for our own user, to append to errors.
     """
 
     excerpt: Excerpt | None = None
+    cure = ""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from math import inf
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -67,6 +67,11 @@ _INVERTING_KEYWORDS: Final = frozenset({"not", "oneOf", "if", "contains", "disal
 _MAX_MESSAGE_LENGTH: Final = 500
 _TOO_MANY_STEPS: Final = "its schema takes too many steps to check it"
 
+_MAX_SHOWN: Final = 200  # characters of a path or a reference in an error
+# The cost in steps of a reference by name, for each part of the schema, all of which are searched.
+_SEARCH_COST: Final = 2
+_STEP_CHARACTERS: Final = 100  # characters of a reference that are read in one step
+
 # Where a value violates a schema, such as `days[0]`, and how.
 Violation = tuple[str, str]
 
@@ -93,7 +98,7 @@ class JsonSchema:
             raise InvalidSchema(f"a schema is a dict, not {type(schema).__name__}")
         self.schema = dict(schema)
         self._references = 0
-        _check_size(self.schema)
+        self._check_size()
         self._validator = self._compiled()
 
     def __repr__(self) -> str:
@@ -170,6 +175,9 @@ class JsonSchema:
             raise InvalidSchema("the schema refers to itself without end")
         return validator
 
+    def _check_size(self) -> None:
+        _check_size(self.schema)
+
     def _check_keywords(self) -> None:
         for place, node in iter_subschemas(self.schema):
             for pattern in (node.get("pattern"), *_keys(node.get("patternProperties"))):
@@ -177,7 +185,7 @@ class JsonSchema:
                     re.compile(pattern if isinstance(pattern, str) else "")
                 except (re.error, RecursionError) as exc:
                     raise InvalidSchema(
-                        f"the pattern {pattern!r} at {place} is wrong: {exc}"
+                        f"the pattern {pattern!r} at {_format_place(place)} is wrong: {exc}"
                     ) from None
 
     def _keyword_functions(
@@ -210,7 +218,7 @@ class UntrustedSchema(JsonSchema):
         InvalidSchema: the schema cannot be used.
     """
 
-    __slots__ = ("_checkable", "_steps")
+    __slots__ = ("_checkable", "_parts", "_steps")
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         try:
@@ -233,9 +241,14 @@ class UntrustedSchema(JsonSchema):
         except Exception:  # noqa: BLE001 - too many steps; or, say, a number that cannot be divided
             return None
 
-    def _check_keywords(self) -> None:
-        if _count_parts(self.schema) > MAX_UNTRUSTED_PARTS:
+    def _check_size(self) -> None:
+        super()._check_size()
+        parts = _count_parts(self.schema)
+        if parts > MAX_UNTRUSTED_PARTS:
             raise SchemaTooComplex(f"the schema has more than {MAX_UNTRUSTED_PARTS} parts")
+        self._parts = int(parts)
+
+    def _check_keywords(self) -> None:
         keywords = {key for _, node in iter_subschemas(self.schema) for key in node}
         # Properties that match no pattern are "additional". Without the patterns, all would be.
         unclear = "patternProperties" in keywords and "additionalProperties" in keywords
@@ -247,26 +260,35 @@ class UntrustedSchema(JsonSchema):
         self, functions: Mapping[str, _KeywordFunction]
     ) -> dict[str, _KeywordFunction]:
         run = {key: function for key, function in functions.items() if key not in _SKIPPED_KEYWORDS}
-        counted = {
-            key: self._count_steps(function, _STEP_COSTS.get(key, 1))
-            for key, function in run.items()
-        }
+        counted = {key: self._count_steps(function, key) for key, function in run.items()}
         return {
             **counted,
             **super()._keyword_functions(counted),
             **dict.fromkeys(functions.keys() - run.keys(), _skip_keyword),
         }
 
-    def _count_steps(self, function: _KeywordFunction, cost: int) -> _KeywordFunction:
+    def _count_steps(self, function: _KeywordFunction, keyword: str) -> _KeywordFunction:
+        cost = _STEP_COSTS.get(keyword, 1)
+        is_reference = keyword in _REFERENCES
+
         def counting(
             validator: Any, keyword_value: Any, instance: Any, schema: Any
         ) -> Iterator[Any]:
             self._steps += cost * (1 + _length(keyword_value)) + _length(instance)
+            if is_reference:
+                self._steps += self._lookup_cost(keyword_value)
             if self._steps > MAX_UNTRUSTED_STEPS:
                 raise _TooManyReferences
             yield from function(validator, keyword_value, instance, schema) or ()
 
         return counting
+
+    def _lookup_cost(self, reference: str) -> int:
+        """Return the cost in steps of finding what `reference` names."""
+        steps = len(reference) // _STEP_CHARACTERS
+        if reference != "#" and not reference.startswith("#/"):
+            steps += _SEARCH_COST * self._parts
+        return steps
 
 
 _KeywordFunction = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
@@ -344,21 +366,38 @@ def _check_size(schema: dict[str, Any]) -> None:
         raise SchemaTooComplex(f"the schema has {size} bytes, more than {MAX_SCHEMA_BYTES}")
 
 
-def iter_subschemas(schema: Any, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every schema object in `schema`, itself included, with its path. Data is left out."""
-    queue = [(path, schema, False)]
+# A place in a schema: the place of its parent and its key there, or None for the root. A text for
+# each place would take the memory of the square of a schema, since keys can be long.
+_Place: TypeAlias = "tuple[_Place, str | int] | None"
+
+
+def iter_subschemas(schema: Any) -> Iterator[tuple[_Place, dict[str, Any]]]:
+    """Yield every schema object in `schema`, itself included, with its place. Data is left out."""
+    queue: list[tuple[_Place, Any, bool]] = [(None, schema, False)]
     while queue:
         place, node, names = queue.pop()
         if isinstance(node, list):
-            queue += [(f"{place}/{index}", item, False) for index, item in enumerate(node)]
+            queue += [((place, index), item, False) for index, item in enumerate(node)]
         elif isinstance(node, dict):
             if not names:
                 yield place, node
             queue += [
-                (f"{place}/{key}", value, not names and key in SCHEMA_MAP_KEYWORDS)
+                ((place, key), value, not names and key in SCHEMA_MAP_KEYWORDS)
                 for key, value in node.items()
                 if names or key not in DATA_KEYWORDS
             ]
+
+
+def _format_place(place: _Place) -> str:
+    keys = []
+    while place is not None:
+        place, key = place
+        keys.append(f"/{key}")
+    return _shorten("#" + "".join(reversed(keys)))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _reject_external_references(schema: dict[str, Any], kind: Any) -> None:
@@ -367,15 +406,18 @@ def _reject_external_references(schema: dict[str, Any], kind: Any) -> None:
             reference = node.get(key, "#")
             if isinstance(reference, str) and not reference.startswith("#"):
                 raise InvalidSchema(
-                    f"{key} at {place} is {reference!r}; only references within the schema"
+                    f"{key} at {_format_place(place)} is {_shorten(reference)!r}; only references "
+                    "within the schema"
                 )
-        if place != "#" and kind.ID_OF(node):
+        if place is not None and kind.ID_OF(node):
             raise InvalidSchema(
-                f"{place} has an identifier of its own; only references within the schema"
+                f"{_format_place(place)} has an identifier of its own; only references within the "
+                "schema"
             )
-        if place != "#" and "$schema" in node:
+        if place is not None and "$schema" in node:
             raise InvalidSchema(
-                f"{place} has a dialect of its own; there is one for the whole schema"
+                f"{_format_place(place)} has a dialect of its own; there is one for the whole "
+                "schema"
             )
 
 
@@ -390,7 +432,8 @@ def _reject_unresolvable_references(schema: dict[str, Any], kind: Any) -> None:
 
     resource = Resource.from_contents(schema, specification_with(kind.ID_OF(kind.META_SCHEMA)))
     base_uri = resource.id() or ""
-    resolver = Registry().with_resource(base_uri, resource).resolver(base_uri)
+    # Crawled once. Otherwise each reference by name would search the whole schema.
+    resolver = Registry().with_resource(base_uri, resource).crawl().resolver(base_uri)
     for place, node in iter_subschemas(schema):
         for key in _REFERENCES:
             reference = node.get(key)
@@ -399,5 +442,6 @@ def _reject_unresolvable_references(schema: dict[str, Any], kind: Any) -> None:
                     resolver.lookup(reference)
                 except Unresolvable:
                     raise InvalidSchema(
-                        f"{key} at {place}: the schema has no {reference!r}"
+                        f"{key} at {_format_place(place)}: the schema has no "
+                        f"{_shorten(reference)!r}"
                     ) from None

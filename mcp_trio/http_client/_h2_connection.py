@@ -205,6 +205,7 @@ class H2ClientConnection:
             if not stream.done:
                 self._end_stream(stream)
                 self._reset(stream, ErrorCodes.CANCEL)
+                self._watch.stream_completed()  # the rest of its response may still arrive
                 self._check_alive(stream)
         if stream.problem is not None:
             raise stream.problem
@@ -374,6 +375,8 @@ class H2ClientConnection:
             self._fail(exc.error_code, str(exc))
             return
         self._handle_events(events)
+        if self._http.late_frames:
+            self._count_late_frames()
         if watch.goaway is not None:
             self._handle_goaway(watch.goaway)
         # Window updates and the like must be sent; and the server may have opened its windows.
@@ -382,6 +385,12 @@ class H2ClientConnection:
             self._parts.append(frames)
         if frames or self._unsent:
             self._data_queued.unpark_all()
+
+    def _count_late_frames(self) -> None:
+        self._watch.late_frames(self._http.late_frames)
+        self._http.late_frames = 0
+        if (error := self._watch.error) is not None:
+            self._fail(error.code, error.reason)
 
     def _handle_events(self, events: list[Any]) -> None:
         """Pass received data to its requests. Consecutive events of one stream go in one call."""

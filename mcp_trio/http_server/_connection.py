@@ -114,6 +114,8 @@ class HttpServerConnection(abc.ABC):
         self._progressed = trio.lowlevel.ParkingLot()  # `_resume` was run, or a write has ended
         self._incoming = incoming
         self._head_deadline = math.inf
+        self._write_deadline = math.inf
+        self._early_deadline = math.inf  # when to call `_on_early_deadline`, also during a write
         self._parts: list[bytes] = []  # bytes to write
         self._pump_needed = False  # an exchange was called, so the driver must be pumped
         self._resuming = False  # `_resume` is running
@@ -147,6 +149,10 @@ class HttpServerConnection(abc.ABC):
     @abc.abstractmethod
     def _on_deadline(self, now: float) -> None:
         """Handle the deadline that `_set_deadline` set."""
+
+    def _on_early_deadline(self, now: float) -> None:
+        """Handle `_early_deadline`, and set it anew."""
+        self._early_deadline = math.inf
 
     async def serve(self) -> None:
         """Serve the connection until either side ends it, then close the stream.
@@ -213,7 +219,8 @@ class HttpServerConnection(abc.ABC):
                     break
                 data = parts[0] if len(parts) == 1 else b"".join(parts)
                 parts.clear()
-                self._deadline.move(now + WRITE_SECONDS)
+                self._write_deadline = now + WRITE_SECONDS
+                self._deadline.move(min(self._write_deadline, self._early_deadline))
                 self._sending = True
                 if len(data) <= WRITE_SIZE:
                     await stream.send_all(data)
@@ -237,7 +244,8 @@ class HttpServerConnection(abc.ABC):
     async def _write_large(self, data: bytes) -> None:
         view = memoryview(data)
         for start in range(0, len(data), WRITE_SIZE):
-            self._deadline.move(trio.current_time() + WRITE_SECONDS)
+            self._write_deadline = trio.current_time() + WRITE_SECONDS
+            self._deadline.move(min(self._write_deadline, self._early_deadline))
             await self._stream.send_all(view[start : start + WRITE_SIZE])
 
     async def _close_gracefully(self) -> None:
@@ -272,6 +280,10 @@ class HttpServerConnection(abc.ABC):
     def _handle_timeout(self) -> None:
         try:
             if self._sending:
+                if trio.current_time() < self._write_deadline:
+                    self._on_early_deadline(trio.current_time())
+                    self._deadline.move(min(self._write_deadline, self._early_deadline))
+                    return
                 self._abort()
                 self._close_scope.cancel()
             elif self._writing:

@@ -1,7 +1,8 @@
 """An HTTP/2 server connection: many concurrent requests become exchanges of a `Router`.
 
 1. Output is pulled from an exchange only after its previous output fit the stream's flow-control
-   window. An unread stream then blocks its own handler only, and little is buffered for it.
+   window. An unread stream then blocks its own handler only, and little is buffered for it. What is
+   unread on all streams together is limited too (`UnreadResponses`).
 2. A client that sends or reads a body too slowly loses that stream. One that reads nothing at all
    loses the connection.
 3. An internal error ends the stream on which it occurs, and no other. The client gets status 500
@@ -55,6 +56,7 @@ from ._connection import (
     HttpServerConnection,
 )
 from ._h2_streams import H2ServerProtocol, H2ServerStream, response_head_fields
+from ._h2_unread import LONG, UnreadResponses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,6 +119,7 @@ class H2ServerConnection(HttpServerConnection):
         self._ready: dict[H2ServerStream, None] = {}  # streams to run
         # Streams with unsent output. The first has waited longest for its turn.
         self._unsent: dict[H2ServerStream, None] = {}
+        self._unread = UnreadResponses(driver.router, self._unsent)
         # Streams with an incomplete request body, the oldest first, and the bytes that they have.
         self._open_bodies: dict[H2ServerStream, None] = {}
         self._body_bytes = 0
@@ -143,6 +146,11 @@ class H2ServerConnection(HttpServerConnection):
     def wake(self, stream: H2ServerStream) -> None:
         """Wake the connection: the exchange of `stream` has output."""
         self._ready[stream] = None
+        if stream.exchange is not None and stream.exchange.queued > LONG:
+            # Also during a write, which may wait for long: `_run_stream` would be too late.
+            self._unread.add_response(stream, trio.current_time())
+            self._early_deadline = self._unread.next_deadline()
+            self._deadline.move(min(self._deadline.when, self._early_deadline))
         self._schedule_write()
 
     def shutdown(self) -> None:
@@ -165,7 +173,11 @@ class H2ServerConnection(HttpServerConnection):
         if self._streams:
             self._head_deadline = math.inf
             self._deadline.move(
-                min(_earliest(self._stream_deadlines), _earliest(self._drain_deadlines))
+                min(
+                    _earliest(self._stream_deadlines),
+                    _earliest(self._drain_deadlines),
+                    self._early_deadline,
+                )
             )
         elif self._watch.in_frame or not self._watch.preface_received:
             if self._head_deadline == math.inf:
@@ -182,7 +194,13 @@ class H2ServerConnection(HttpServerConnection):
             self._on_stream_timeout(next(iter(self._stream_deadlines)), now)
         while _earliest(self._drain_deadlines) <= now:
             self._stop_draining(next(iter(self._drain_deadlines)))
+        if self._early_deadline <= now:
+            self._on_early_deadline(now)
         self._schedule_write()
+
+    def _on_early_deadline(self, now: float) -> None:
+        self._ready.update(dict.fromkeys(self._unread.handle_deadline(now)))
+        self._early_deadline = self._unread.next_deadline()
 
     def _on_stream_timeout(self, stream: H2ServerStream, now: float) -> None:
         """Extend the deadline of a stream with enough progress, and end any other."""
@@ -216,8 +234,12 @@ class H2ServerConnection(HttpServerConnection):
                     if self._ready.pop(stream, stream) is None:
                         self._run_stream(stream, now)
                 self._send_bodies(now)
+                unread = self._unread
+                if (unread.responses or unread.requests) and (held := unread.next_to_run()):
+                    self._ready[held] = None
                 if not self._ready or self._write_capacity <= 0:
                     break
+            self._early_deadline = self._unread.next_deadline()
             if self._open_bodies:
                 self._open_windows()
             if self._goaway_announced and not (self._streams or self._closing):
@@ -254,6 +276,11 @@ class H2ServerConnection(HttpServerConnection):
             _log.debug("not HTTP/2: %s", exc)
             self._close_now()  # h2 has queued a GOAWAY with the reason
             return
+        if self._h2.late_frames:
+            self._watch.late_frames(self._h2.late_frames)
+            self._h2.late_frames = 0
+            if self._fail_if_flooded():
+                return
         # A request that is reset in the same bytes is not started.
         self._reset_in_batch = {event.stream_id for event in events if type(event) is StreamReset}
         handlers = self._event_handlers
@@ -364,9 +391,11 @@ class H2ServerConnection(HttpServerConnection):
         if exchange is None:
             return
         try:
-            if exchange.reading:
+            if exchange.reading and not self._unread.holds_request(stream, now):
                 self._feed_exchange(stream, exchange, now)
             self._pump()
+            if exchange.queued > LONG and self._unread.holds_response(stream, now):
+                return
             if not stream.unsent and (actions := self._driver.router.actions_to_send(exchange)):
                 self._send_actions(stream, actions, now)
                 if not stream.unsent:
@@ -467,6 +496,7 @@ class H2ServerConnection(HttpServerConnection):
 
         An exchange that is not complete sees the client as disconnected.
         """
+        self._unread.discard(stream)
         stream.unsent = b""
         stream.body = b""
         self._end_body(stream)
@@ -561,6 +591,7 @@ class H2ServerConnection(HttpServerConnection):
         if body:
             stream.unsent = body
             stream.unsent_offset = 0
+            self._unread.sending += len(body)
             stream.end_after = over
             self._unsent[stream] = None
         elif over:
@@ -592,6 +623,8 @@ class H2ServerConnection(HttpServerConnection):
         self._h2.send_data(stream.id, data, end_stream=is_last and stream.end_after)
         self._watch.data_sent(1)
         self._write_capacity -= size
+        self._unread.sending -= size
+        self._unread.sent += size
         stream.sent += size
         del self._unsent[stream]
         if not is_last:
@@ -629,8 +662,12 @@ class H2ServerConnection(HttpServerConnection):
     def _count_reset(self, now: float) -> None:
         """Count a reset that the client caused. Too many of them end the connection."""
         self._watch.stream_reset(now)
+        self._fail_if_flooded()
+
+    def _fail_if_flooded(self) -> bool:
         if (error := self._watch.error) is not None:
             self._fail(error.code, error.reason)
+        return error is not None
 
     def _reset(self, id: int, code: ErrorCodes) -> None:
         with suppress(StreamClosedError):  # the client has already closed the stream

@@ -62,7 +62,7 @@ from tests.core.helpers import (
 )
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
-LIMITS = Limits(message=300_000, id=100, method=100)
+LIMITS = Limits(message=300_000, decoded=10_000_000, id=100, method=100)
 NEW = "new"  # a server of all revisions before any message
 NO_ID: Any = "the id cannot be read"
 Ask = Callable[..., Message]
@@ -121,6 +121,7 @@ ROWS: list[Any] = [
     bad_row("too deep", lambda ask: encoded(ask(1, "odd", {"a": 0})).replace(b'"a":0', b'"a":' + DEEP.encode()), -32700, text="deeply"),
     bad_row("too deep, unknown member", b'{"jsonrpc":"2.0","id":1,"method":"ping","x":' + DEEP.encode() + b"}", -32700, text="deeply"),
     bad_row("too long", lambda ask: encoded(ask(1, "tools/call", {"name": "x" * 300_000})), -32700, 1, text="longer than 300000 bytes"),
+    bad_row("too many values", lambda ask: encoded(ask(1, "tools/call", {"name": "x", "arguments": [[]] * 95_000})), -32700, 1, text="too many values: decoded, they take about 10"),
     # Not a JSON-RPC message
     bad_row("number", "1", -32600),
     bad_row("null", "null", -32600),

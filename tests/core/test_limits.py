@@ -1,4 +1,4 @@
-"""The token bucket."""
+"""The token bucket, and limits that follow from others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core import Rate
+from mcp_core import CLIENT_LIMITS, Limits, Rate
 from mcp_core._limits import Bucket
 
 
@@ -64,3 +64,16 @@ def test_bucket_allows_after_returned_wait(
 def test_rate_that_allows_nothing_rejected(per_second: float, burst: int) -> None:
     with pytest.raises(ValueError, match="a rate has per_second above 0"):
         Rate(per_second, burst)
+
+
+@pytest.mark.parametrize(
+    ("limits", "decoded"),
+    [
+        (Limits(), 40 * 1024 * 1024),
+        (CLIENT_LIMITS, 320 * 1024 * 1024),
+        (Limits(message=100), 1024 * 1024),
+        (Limits(message=100, decoded=7), 7),
+    ],
+)
+def test_limit_of_values_is_derived_from_that_of_a_message(limits: Limits, decoded: int) -> None:
+    assert limits.decoded == decoded

@@ -176,6 +176,7 @@ class FakeExchange:
     """
 
     conversation = None
+    queued = 0
     auth_check = None
     socket = None
     mcp_method = ""
@@ -230,6 +231,8 @@ class FakeRouter:
         self.deadline: float | None = None
         self.log: list[str] = []
         self.on_complete: Callable[[FakeExchange], None] | None = None
+
+    unread_limit = 1 << 24
 
     def begin(
         self,

@@ -48,6 +48,7 @@ __all__ = [
     "TOO_BUSY",
     "TOO_MANY_SESSIONS",
     "TOO_MANY_STREAMS",
+    "TOO_MUCH_UNREAD",
     "WEBSOCKET_UPGRADE",
     "ParsedHead",
     "body_too_long",
@@ -294,6 +295,12 @@ def too_many_bodies(limit: int) -> ErrorResponse:
     """Return the response to a request whose body is unfinished when there are too many."""
     text = f"the unfinished bodies of all clients have more than {limit} bytes; try again later"
     return _refused_body(503, text)
+
+
+TOO_MUCH_UNREAD: Final = _busy(
+    503,
+    "this connection has too much of unread responses: read them, or send fewer requests at once",
+)
 
 
 def body_too_slow(seconds: float) -> ErrorResponse:

@@ -726,7 +726,7 @@ class Endpoint:
         tables: list[Sessions | EventLog | WebSocketSessions] = []
         if self.sessions:
             tables += (self.sessions, self.log)  # the streams in the log are those of sessions
-        if self.websockets.deadlines:
+        if self.websockets.checks:
             tables.append(self.websockets)
         for table in tables:
             due = table.next_deadline()

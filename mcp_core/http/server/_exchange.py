@@ -215,6 +215,12 @@ class Exchange:
         stream = self.stream
         return stream.unsent if stream is not None and stream.exchange is self else 0
 
+    def drop_responses(self) -> None:
+        """Replace long responses that were not taken by errors: too much waits to be read."""
+        stream = self.stream
+        if stream is not None and stream.exchange is self:
+            stream.drop_responses(self.cursor)
+
     def respond(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
         """Queue a whole response. The body is JSON unless `headers` has its content type."""
         if headers is not None:

@@ -93,6 +93,12 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     # Bytes that wait on one stream for a client that does not read. When there are more, and
     # another message comes, the stream is closed.
     queued: int = 1024 * 1024
+    # Bytes of responses that the client of one HTTP/2 connection has not read, but for the longest
+    # response. Above it further requests of the connection wait, and after 30 s get 503. Responses
+    # of handlers that run by then can still add to it: above four times as much, a client that
+    # reads less than 128 KiB a second gets errors in their place. 100 concurrent requests reach it
+    # with responses of 160 KiB each, none of which is read; most are a hundredth of that.
+    unread: int = 16 * 1024 * 1024
 
     def __post_init__(self) -> None:
         if not 0 < self.client_share <= 1:

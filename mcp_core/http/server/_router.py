@@ -18,7 +18,7 @@ from mcp_core.http.wire._messages import Headers, RequestHead
 from mcp_core.http.wire._websocket_upgrade import is_upgrade
 from mcp_core.messages._events import NEED_DATA
 
-from ._checks import check_plain_route, parse_head
+from ._checks import TOO_MUCH_UNREAD, check_plain_route, parse_head
 from ._exchange import Exchange
 from ._options import HttpOptions
 
@@ -99,6 +99,10 @@ class Router:
         # The memory for unfinished bodies is that of the process, so all endpoints count together.
         for endpoint in self.endpoints[1:]:
             endpoint.bodies = self.endpoints[0].bodies
+        # Bytes of unread responses above which a connection takes no further requests.
+        self.unread_limit = max(
+            (endpoint.options.limits.unread for endpoint in self.endpoints), default=0
+        )
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
 
@@ -210,6 +214,18 @@ class Router:
         if exchange.endpoint is not None:
             return exchange.endpoint.actions_to_send(exchange)
         return exchange.actions_to_send()
+
+    def refuse_unread(self, exchange: Exchange) -> None:
+        """Answer a request that has waited: its connection has too much of unread responses."""
+        assert exchange.endpoint is not None
+        exchange.endpoint.refuse_body(exchange, TOO_MUCH_UNREAD)
+
+    def drop_responses(self, exchange: Exchange) -> None:
+        """Replace long responses of `exchange` by errors: its connection has far too much unread.
+
+        They are responses that `actions_to_send` has not returned. Their requests have run.
+        """
+        exchange.drop_responses()
 
     # -- What to do now ----------------------------------------------------------------------------
 

@@ -18,6 +18,11 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec import UNSET
+
+from mcp_core.jsonrpc._codec import decode, encode, encode_error
+from mcp_core.types import ErrorData
+
 from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
@@ -31,6 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["EventLog", "EventStream"]
 
 _NO_SCOPES: Final[frozenset[str]] = frozenset()
+# Bytes of a response from which it is worth dropping.
+_LONG: Final = 64 * 1024
+# The request has run, so this is no error after which it may simply be sent again.
+_UNREAD: Final = ErrorData(
+    -32603,
+    "the response was dropped, because this connection has too much of unread responses: "
+    "read them, or send fewer requests at once",
+)
 _EMPTY: Final[deque[tuple[int, bytes, int]]] = deque()  # shared by all streams without a message
 # Estimated bytes of memory of a stream with messages, and of each message beside its own bytes.
 _STREAM: Final = 1_500
@@ -145,6 +158,17 @@ class EventStream:
         self.bytes += size
         self.unsent += size
 
+    def drop_responses(self, cursor: int) -> None:
+        """Replace long responses with numbers above `cursor` by errors."""
+        messages: deque[tuple[int, bytes, int]] = deque()
+        for number, data, code in self.messages:
+            if number > cursor and len(data) > _LONG:
+                data, code = _dropped(data, code)
+            messages.append((number, data, code))
+        self.messages = messages
+        self.bytes = sum(len(data) for _, data, _ in messages)
+        self.unsent = sum(len(data) for number, data, _ in messages if number > cursor)
+
     def after(self, cursor: int) -> Iterator[tuple[int, bytes, int]]:
         """Iterate over the messages with numbers above `cursor`."""
         log = self.messages
@@ -172,6 +196,14 @@ class EventStream:
         else:
             while self.evict():
                 pass
+
+
+def _dropped(data: bytes, code: int) -> tuple[bytes, int]:
+    """Return an error response instead of a response, and its code. Others stay as they are."""
+    message = decode(data)
+    if message.method is not UNSET or message.id is UNSET:
+        return data, code
+    return encode_error(message.id, encode(_UNREAD)), _UNREAD.code
 
 
 class _RetainedStreams:

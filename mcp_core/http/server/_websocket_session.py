@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["WebSocketSession", "WebSocketSessions", "begin_websocket"]
 
-_LONGEST_CHECK: Final = 30.0  # seconds
+_FEW: Final = 64  # numbers of checks that no longer count, which may stay in the heap
 
 
 class WebSocketSession(Conversation):
     """The conversation over the WebSocket that `exchange` has become."""
 
-    __slots__ = ("_held", "endpoint", "exchange", "next_check", "socket")
+    __slots__ = ("_held", "check", "endpoint", "exchange", "next_check", "socket")
 
     def __init__(
         self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float, client: str
@@ -52,7 +52,9 @@ class WebSocketSession(Conversation):
         self.endpoint = endpoint
         self._held = 0  # bytes of an unfinished message that are counted
         self.exchange = exchange
-        self.next_check = math.inf  # when `WebSocketSessions` checks its deadline next
+        # When `WebSocketSessions` checks its deadline next, and the number of that check.
+        self.next_check = math.inf
+        self.check = 0
         grant, auth = exchange.grant, endpoint.auth
         expires_at: float | None = None
         if grant is not None and auth is not None and grant.valid_until is not None:
@@ -87,8 +89,10 @@ class WebSocketSession(Conversation):
             endpoint.events.append((self, event))
         if socket.has_output or socket.paused is not was_paused:
             endpoint.ready[self.exchange] = None
-        if not socket.done:
-            endpoint.websockets.watch(self, socket.now)
+        if socket.done:
+            endpoint.websockets.discard(self)
+        else:
+            endpoint.websockets.watch(self)
 
     def _count_buffered(self) -> None:
         bodies = self.endpoint.bodies
@@ -109,34 +113,54 @@ class WebSocketSessions:
     """The deadlines of the WebSockets of an endpoint.
 
     Moving a deadline back costs nothing: a WebSocket that is checked too early is checked again.
-    `_LONGEST_CHECK` limits how long one that is over stays in the heap.
+    The heap has numbers only, so that one that is over is released at once. `checks` is empty if no
+    WebSocket has a deadline.
     """
 
-    __slots__ = ("_numbers", "deadlines")
+    __slots__ = ("_heap", "_numbers", "checks")
 
     def __init__(self) -> None:
-        self.deadlines: list[tuple[float, int, WebSocketSession]] = []
-        self._numbers = count()
+        self._heap: list[tuple[float, int]] = []  # when to check, and the number of the check
+        self.checks: dict[int, WebSocketSession] = {}
+        self._numbers = count(1)
 
-    def watch(self, conversation: WebSocketSession, now: float) -> None:
+    def watch(self, conversation: WebSocketSession) -> None:
         """Check `conversation` at its next deadline. Call it after every change."""
         due = conversation.socket.next_deadline()
         if due is not None and due < conversation.next_check:
-            conversation.next_check = due = min(due, now + _LONGEST_CHECK)
-            heappush(self.deadlines, (due, next(self._numbers), conversation))
+            self.checks.pop(conversation.check, None)
+            conversation.next_check = due
+            conversation.check = number = next(self._numbers)
+            self.checks[number] = conversation
+            heappush(self._heap, (due, number))
+            self._sweep()
+
+    def discard(self, conversation: WebSocketSession) -> None:
+        """Check `conversation` no more. Call it when it is over."""
+        if self.checks.pop(conversation.check, None) is not None:
+            self._sweep()
 
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, None for never."""
-        return self.deadlines[0][0] if self.deadlines else None
+        heap = self._heap
+        while heap and heap[0][1] not in self.checks:
+            heappop(heap)
+        return heap[0][0] if heap else None
 
     def handle_timeout(self, now: float) -> None:
         """Handle the timeouts of the WebSockets that are due, and mark these dirty."""
-        while self.deadlines and self.deadlines[0][0] <= now:
-            when, _, conversation = heappop(self.deadlines)
-            if when == conversation.next_check:
+        while self._heap and self._heap[0][0] <= now:
+            conversation = self.checks.pop(heappop(self._heap)[1], None)
+            if conversation is not None:
                 conversation.next_check = math.inf
                 conversation.socket.handle_timeout(now)
                 conversation.mark_dirty()
+
+    def _sweep(self) -> None:
+        """Remove the numbers that no longer count once they are the majority."""
+        if len(self._heap) > 2 * len(self.checks) + _FEW:
+            self._heap = [(each.next_check, number) for number, each in self.checks.items()]
+            heapify(self._heap)
 
 
 def begin_websocket(

@@ -80,6 +80,11 @@ _SMALL: Final = 64
 # Each larger DATA frame earns this many more. Some servers, such as Node.js, send each line of an
 # event by itself.
 _SMALL_FRAMES_EACH: Final = 4
+# DATA and HEADERS of streams that are closed. The peer may not know that yet, and 100 streams with
+# windows of 64 KiB still have 400 of the largest frames on the way.
+_LATE_FRAMES: Final = 1_000
+# Each completed stream earns this many more: a client's window of 1 MiB in the largest frames.
+_LATE_FRAMES_EACH: Final = 64
 _PADDING: Final = 256  # with its length byte: the part of a padded frame that may carry nothing
 _LAST_ID: Final = 2**31 - 1
 _NO_STREAM: Final = -1  # not 0: a frame may name stream 0, although it has no head
@@ -122,6 +127,7 @@ _MANY_RESETS = Http2Error(ENHANCE_YOUR_CALM, "Too many streams are reset.")
 _MANY_IDLE = Http2Error(ENHANCE_YOUR_CALM, "Too many frames carry nothing.")
 _MANY_UPDATES = Http2Error(ENHANCE_YOUR_CALM, "Too many WINDOW_UPDATE frames.")
 _MANY_SMALL_FRAMES = Http2Error(ENHANCE_YOUR_CALM, "Too many DATA frames are very small.")
+_MANY_LATE_FRAMES = Http2Error(ENHANCE_YOUR_CALM, "Too many frames are for closed streams.")
 
 
 class FrameWatch:
@@ -129,8 +135,8 @@ class FrameWatch:
 
     Pass received bytes to `receive`, and what it returns to h2. If there is an `error` then, send
     it in a GOAWAY and close the connection. Report completed streams with `stream_completed`, DATA
-    frames with `data_sent`, and streams that were reset for an error of the peer with
-    `stream_reset`.
+    frames with `data_sent`, streams that were reset for an error of the peer with `stream_reset`,
+    and what arrived for closed streams with `late_frames`.
 
     Args:
         is_server: the peer is a client, so its bytes begin with the preface.
@@ -150,6 +156,7 @@ class FrameWatch:
         "_header",
         "_idle_frames",
         "_large_frames",
+        "_late_frames",
         "_left",
         "_preface",
         "_preface_complete",
@@ -181,6 +188,7 @@ class FrameWatch:
         self._idle_frames = 0
         self._updates = 0
         self._small_frames = 0
+        self._late_frames = 0
         # What earns the peer more of them.
         self._answered = 0
         self._sent = 0
@@ -195,7 +203,7 @@ class FrameWatch:
             return f"<FrameWatch: {self.error.reason}>"
         counts = (
             f"{self._resets} resets, {self._idle_frames} idle frames, {self._updates} updates, "
-            f"{self._small_frames} small frames"
+            f"{self._small_frames} small frames, {self._late_frames} late frames"
         )
         return f"<FrameWatch: {counts}>"
 
@@ -212,7 +220,7 @@ class FrameWatch:
     # -- What the driver reports ------------------------------------------------------------------
 
     def stream_completed(self) -> None:
-        """Count a stream that was completed without error."""
+        """Count a stream that was completed without error, or cancelled by us."""
         self._answered += 1
 
     def data_sent(self, frames: int) -> None:
@@ -223,6 +231,11 @@ class FrameWatch:
         """Count a stream that we reset because of the peer, as if the peer had reset it."""
         self._update_period(now)
         self._resets += 1
+        self._check_counts()
+
+    def late_frames(self, frames: int) -> None:
+        """Count DATA and HEADERS frames that arrived on streams that were closed."""
+        self._late_frames += frames
         self._check_counts()
 
     # -- Received bytes ---------------------------------------------------------------------------
@@ -356,6 +369,8 @@ class FrameWatch:
             + self._allowed_small
         ):
             self.error = self.error or _MANY_SMALL_FRAMES
+        elif self._late_frames > _LATE_FRAMES + _LATE_FRAMES_EACH * answered:
+            self.error = self.error or _MANY_LATE_FRAMES
 
     def _update_period(self, now: float) -> None:
         if now - self._since >= _PERIOD:
@@ -364,6 +379,7 @@ class FrameWatch:
             self._idle_frames = 0
             self._updates = 0
             self._small_frames = 0
+            self._late_frames = 0
             # What was earned in this period may be used in the next.
             self._allowed = self._answered
             self._allowed_updates = _UPDATES_EACH * self._sent

@@ -206,6 +206,68 @@ def test_response_over_limit_at_server_fails_the_nested_request(id_first: bool) 
     assert harness.take_sent() == []
 
 
+# -- Too many values -------------------------------------------------------------------------------
+
+MANY = {"content": [], "structuredContent": {"a": [[]] * 800}}  # in less than 2,000 bytes
+
+
+def big_values(id: Any, *, id_first: bool) -> bytes:
+    head = {"jsonrpc": "2.0", "id": id}
+    return encoded({**head, "result": MANY} if id_first else {"result": MANY, **head})
+
+
+@pytest.mark.parametrize("id_first", [True, False])
+def test_response_with_too_many_values_fails_its_own_request(id_first: bool) -> None:
+    harness = opened(CLIENT, D, client_config(D, limits=Limits(decoded=50_000)))
+    ids: list[Any] = [harness.conn.send_request("tools/list", token=n) for n in range(3)]
+    harness.take_sent()
+    events = harness.receive_bytes(big_values(ids[1], id_first=id_first) + b"\n")
+    assert type_names(events) == ["MessageRejected", "ErrorReceived"]
+    ((id, text),) = failures(events).items()
+    assert id == ids[1]
+    assert text.startswith(
+        "the response to tools/list is invalid: the message has too many values: decoded, they take"
+        " about 90"
+    )
+    assert " bytes of memory, more than 50000; it begins with b'{" in text
+    assert text.endswith("... (the option limits=Limits(decoded=...) allows more)")
+    assert harness.take_sent() == []
+    assert still_answers(harness, ids[0])
+    assert still_answers(harness, ids[2])
+
+
+def test_response_with_too_many_values_without_its_id_fails_all_that_wait() -> None:
+    harness = opened(CLIENT, D, client_config(D, limits=Limits(decoded=50_000)))
+    ids: list[Any] = [harness.conn.send_request("tools/list", token=n) for n in range(2)]
+    many = b"[" + b"[]," * 800 + b"0]"
+    line = b'{"jsonrpc":"2.0","a":%b,"id":%d,"b":%b,"result":{}}\n' % (many, ids[1], many)
+    assert failures(harness.receive_bytes(line)).keys() == set(ids)
+
+
+def test_request_with_too_many_values_gets_an_error_response() -> None:
+    limits = Limits(decoded=50_000)
+    for harness in (
+        opened(SERVER, D, server_config(limits=limits)),
+        opened(CLIENT, D, client_config(D, limits=limits)),
+    ):
+        many = request("r", "ping", {"a": [[]] * 800})
+        error = harness.error_response_to(many)
+        assert_error(error, -32700, "r", "too many values: decoded, they take about 90")
+        assert "more than 50000" in error["error"]["message"]
+        assert harness.receive(request("s", "ping")) == []
+        assert single(harness.take_sent())["result"] == {}
+
+
+def test_nested_response_with_too_many_values_fails_its_request() -> None:
+    harness = opened(SERVER, D, server_config(limits=Limits(decoded=50_000)))
+    harness.receive(request(1, "tools/call", {"name": "t"}))
+    nested = harness.conn.send_request("ping", related=1)
+    other = harness.conn.send_request("ping", related=1)
+    events = harness.receive(big_values(nested, id_first=True).decode())
+    assert failures(events).keys() == {nested}
+    assert harness.conn.has_outgoing(other)
+
+
 def test_subscription_does_not_wait_for_a_response() -> None:
     harness = client(E)
     listening = harness.conn.send_request("subscriptions/listen", {"notifications": {}})

@@ -12,7 +12,8 @@ from msgspec import Raw, json
 from fuzz.messages import VERSIONS, messages
 from fuzz.mutations import damaged, malformed
 from fuzz.values import encoded
-from mcp_core import Limits
+from mcp_core import CLIENT_LIMITS, Limits
+from mcp_core.jsonrpc import _body
 from mcp_core.jsonrpc._body import DecodedParams, ParsedBody, parse_body
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
 
@@ -169,3 +170,91 @@ def test_bad_messages_keep_no_frames_alive() -> None:
 def test_parsing_never_raises(body: bytes) -> None:
     found = parse_body(body, LIMITS)
     assert all(type(id) in (int, str) for id in found.request_ids)
+
+
+# -- How many values -------------------------------------------------------------------------------
+
+MIB = 1024 * 1024
+
+
+def response(items: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":7,"result":{"a":[' + items + b"]}}"
+
+
+def items(item: bytes, size: int) -> bytes:
+    return (item * (size // len(item)))[:-1]
+
+
+TINY = [b"[],", b"{},", b"[[]],", b'{"":0},', b'"a",', b'{"a":1,"b":[2]},']
+
+
+@pytest.mark.parametrize(
+    ("item", "limits"), [*[(item, Limits()) for item in TINY], (TINY[0], CLIENT_LIMITS)]
+)
+def test_body_of_tiny_values_is_too_much_to_decode(item: bytes, limits: Limits) -> None:
+    body = parse_body(response(items(item, limits.message - 100)), limits)
+    (bad,) = body.messages
+    assert isinstance(bad, BadMessage)
+    problem, _, limit = bad.message.rpartition(" bytes of memory, more than ")
+    assert problem.startswith("the message has too many values: decoded, they take about ")
+    assert int(problem.rpartition(" ")[2]) > int(limit) == limits.decoded
+    assert (bad.id, bad.apparent_kind) == (7, "response")
+    assert bad.cure == " (the option limits=Limits(decoded=...) allows more)"
+
+
+def test_batch_of_tiny_values_is_not_split() -> None:
+    body = parse_body(b"[" + items(b"[],", 3 * MIB) + b"]", Limits())
+    assert "too many values" in str(body.messages[0])
+    assert (body.is_array, body.is_batch, len(body.messages)) == (False, False, 1)
+
+
+ROW = b'{"id":12345,"name":"Some name or other","price":1.5,"tags":["a","b"]},'
+HONEST = {
+    "a million numbers": (b"[" + items(b"123,", 4_000_000) + b"]", Limits()),
+    "a million strings": (b"[" + items(b'"1234567",', 10_000_000) + b"]", CLIENT_LIMITS),
+    "base64": (b'"' + b"QUJD" * (30 * MIB // 4) + b'"', CLIENT_LIMITS),
+    "records": (b"[" + items(ROW, 4 * MIB - 200) + b"]", Limits()),
+    "many records": (b"[" + items(ROW, 28 * MIB) + b"]", CLIENT_LIMITS),
+    "records as text": (json.encode(items(ROW, 3 * MIB).decode()), Limits()),
+    "commas as text": (b'"' + b"1," * (2 * MIB - 200) + b'"', Limits()),
+    "backslashes as text": (json.encode("\\" * (2 * MIB - 200)), Limits()),
+}
+
+
+@pytest.mark.parametrize(("value", "limits"), HONEST.values(), ids=HONEST)
+def test_body_of_an_honest_peer_is_not_too_much(value: bytes, limits: Limits) -> None:
+    body = parse_body(b'{"jsonrpc":"2.0","id":7,"result":{"a":%b}}' % value, limits)
+    assert body.is_message, body.messages
+
+
+def test_values_in_a_message_have_a_sharp_limit() -> None:
+    data = response(b"[[],0,1,[]]")
+    weight = 6 * 80 + 9 * 32 + 10 * 16
+    assert _body._weigh_values(data) == weight
+    assert parse_body(data, Limits(decoded=weight)).is_message
+    assert not parse_body(data, Limits(decoded=weight - 1)).is_message
+
+
+@given(
+    st.recursive(
+        st.integers() | st.none() | st.text(alphabet='",:[{\\a\u00e9'),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='",:[{\\a'), inner),
+    ),
+    st.integers(1, 20),
+)
+def test_values_are_weighed_outside_of_strings(value: Any, size: int) -> None:
+    def weigh(value: Any) -> int:
+        if isinstance(value, str):
+            return 32
+        if isinstance(value, list):
+            return 80 + 32 * max(0, len(value) - 1) + sum(map(weigh, value))
+        if isinstance(value, dict):
+            return 48 + sum(96 + weigh(each) for each in value.values()) + 32 * (not value)
+        return 0
+
+    data = json.encode(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_body, "_PIECE", size)
+        weight = _body._weigh_values(data)
+    assert weight == weigh(value)
+    assert weight <= 40 * len(data)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import example
 from hypothesis import given as for_all
 from hypothesis import strategies as st
+from referencing import Registry, Resource
 
 from mcp_core.schema import _json_schema
 from mcp_core.schema._json_schema import (
@@ -19,6 +21,7 @@ from mcp_core.schema._json_schema import (
     SchemaTooComplex,
     UntrustedSchema,
     depth_exceeds,
+    iter_subschemas,
 )
 
 Kind = type[JsonSchema]
@@ -463,6 +466,83 @@ def test_untrusted_schema_step_limit_is_exact(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.requirement("JSCH-8")
+# -- Cost that grows with the square of the schema -------------------------------------------------
+
+
+class CrawledParts:
+    """Counts the objects of a schema that `referencing` visits in search of a name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        anchors = Resource.anchors
+
+        def counting(resource: Any) -> Any:
+            self.count += 1
+            return anchors(resource)
+
+        monkeypatch.setattr(Resource, "anchors", counting)
+
+
+NAMED: dict[str, Any] = {f"n{i}": {"$anchor": f"n{i}"} for i in range(100)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schema_references_by_name_are_resolved_in_one_search(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawled = CrawledParts(monkeypatch)
+    kind({"$defs": NAMED, "properties": {name: {"$ref": f"#{name}"} for name in NAMED}})
+    assert 200 <= crawled.count <= 1_000
+
+
+@pytest.mark.parametrize(
+    "reference", [{"$ref": "#n7"}, {"$dynamicRef": "#n7"}, {"$ref": "#/$defs/" + "k" * 9_000}]
+)
+def test_untrusted_schema_costly_references_are_limited(
+    reference: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = UntrustedSchema(
+        {"$defs": {**NAMED, "k" * 9_000: {"type": "integer"}}, "items": reference}
+    )
+    assert schema.find_error([1, 2, 3]) is None
+    crawled = CrawledParts(monkeypatch)
+    looked_up = 0
+    resolvers = type(Registry().resolver())
+    lookup = resolvers.lookup
+
+    def counting(resolver: Any, ref: str) -> Any:
+        nonlocal looked_up
+        looked_up += 1
+        return lookup(resolver, ref)
+
+    monkeypatch.setattr(resolvers, "lookup", counting)
+    assert schema.find_error([1] * 4_000) is None
+    assert 100 < looked_up < 1_000
+    assert crawled.count < 50_000
+
+
+def test_schema_places_of_long_keys_take_little_memory() -> None:
+    schema: Any = {"properties": {f"p{i}": {} for i in range(900)}}
+    for _ in range(10):
+        schema = {"properties": {"k" * 10_000: schema}}
+    tracemalloc.start()
+    try:
+        assert len(list(iter_subschemas(schema))) == 911
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schema_error_shows_a_part_of_a_long_place(kind: Kind) -> None:
+    schema = {"properties": {"k" * 1_000: {"$ref": "#/" + "r" * 1_000}}}
+    with pytest.raises(InvalidSchema) as caught:
+        kind(schema)
+    assert "/kkk" in str(caught.value)
+    assert "#/rrr" in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
 def test_untrusted_schema_over_part_limit_is_rejected() -> None:
     assert UntrustedSchema({"enum": [*range(999)]}).find_error(-1) is not None
     with pytest.raises(SchemaTooComplex, match="more than 1000 parts"):

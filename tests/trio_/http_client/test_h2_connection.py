@@ -359,6 +359,28 @@ async def test_h2_client_ping_flood_is_not_answered() -> None:
         assert not [each for each in play.server.frames if each.kind == PING]
 
 
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_h2_client_flood_on_a_closed_stream_ends_the_connection(cancelled: bool) -> None:
+    async with playing() as play:
+        one, first = await play.receive_request()
+        other, _ = await play.receive_request()
+        if cancelled:
+            one.scope.cancel()
+            await play.server.until(RST_STREAM, first.stream)
+        else:
+            await play.server.send(play.server.answer(first.stream))
+        await one.ends()
+        # The server may not have seen the reset yet: 1,000 frames, and 64 for the ended stream.
+        await play.server.send(data(first.stream, bytes(100)) * 1_000)
+        await trio.testing.wait_all_tasks_blocked()
+        assert play.client.capacity
+        await play.server.send(data(first.stream, bytes(100)) * 65)
+        assert str((await other.ends()).error).startswith(NO_HTTP2)
+        goaway = await play.server.until(GOAWAY)
+        assert int.from_bytes(goaway.payload[4:8], "big") == ErrorCodes.ENHANCE_YOUR_CALM
+        assert await play.server.ended()
+
+
 # --- concurrency --------------------------------------------------------------------------------
 
 

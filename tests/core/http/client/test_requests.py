@@ -552,6 +552,28 @@ def test_resumed_stream_event_over_limit_fails_call() -> None:
     assert net.dropped == [get.key]
 
 
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("streams", [True, False], ids=["stream", "json"])
+def test_response_with_too_many_values_fails_call(version: str, streams: bool) -> None:
+    net = open_client(version, limits=Limits(decoded=50_000))
+    other, second = send_call(net)
+    id, call = send_call(net)
+    many = result(id, {**CONTENT, "structuredContent": {"a": [[]] * 800}})
+    if streams:
+        net.stream_response(call, many)
+    else:
+        net.answer(call, many)
+    rejected, failed = net.events()
+    assert isinstance(rejected, MessageRejected)
+    assert isinstance(failed, ErrorReceived)
+    assert (failed.id, type(failed.error)) == (id, RemoteProtocolError)
+    assert "too many values: decoded, they take about 9" in str(failed.error)
+    assert str(failed.error).endswith(" (the option limits=Limits(decoded=...) allows more)")
+    net.answer(second, result(other, CONTENT))
+    assert net.event().id == other
+    assert net.http.idle
+
+
 def test_cancel_of_resumed_call_sends_notification() -> None:
     net = open_client(D)
     id, get = broken_stream(net)

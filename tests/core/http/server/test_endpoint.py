@@ -304,6 +304,21 @@ def test_error_response_has_the_status_of_its_code(
     )
 
 
+@pytest.mark.parametrize("version", [D, E])
+def test_body_with_too_many_values_gets_an_error_response(version: str) -> None:
+    harness = RouterHarness(Server("small", limits=Limits(decoded=50_000)))
+    params = {"name": "echo", "arguments": {"a": [[]] * 800}, "_meta": meta()}
+    message = request("r", "tools/call", params)
+    if version == E:
+        reply = harness.modern(message, "echo")
+    else:
+        reply = harness.session().post(message)
+    error = reply.message["error"]
+    assert (reply.status, reply.message["id"], error["code"]) == (400, "r", -32700)
+    assert "too many values: decoded, they take about 9" in error["message"]
+    assert "more than 50000" in error["message"]
+
+
 @pytest.mark.requirement("SHM-3", "SHM-4", "ERR-6")
 def test_headers_are_checked_before_revision_and_method() -> None:
     harness = RouterHarness()

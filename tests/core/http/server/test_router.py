@@ -11,6 +11,7 @@ from mcp_core.http import (
     Body,
     Head,
     HostOriginPolicy,
+    HttpLimits,
     PlainResponse,
     RequestHead,
     Router,
@@ -267,3 +268,36 @@ def begin(harness: RouterHarness, token: Token) -> Exchange:
     harness.router.receive_data(exchange, json.encode(request(1, "tools/call", params)), 0)
     harness.router.receive_data(exchange, b"", 0)
     return exchange
+
+
+def test_unread_limit_is_the_largest_of_the_endpoints() -> None:
+    harness = RouterHarness(limits=HttpLimits(unread=7))
+    assert harness.router.unread_limit == 7
+    assert Router({}).unread_limit == 0
+
+
+def test_request_that_waits_for_unread_responses_is_refused() -> None:
+    harness = RouterHarness()
+    reply = harness.begin()
+    harness.router.refuse_unread(reply.exchange)
+    harness.pump()
+    assert (reply.status, reply.message["error"]["code"]) == (503, -32000)
+    assert reply.headers[b"retry-after"] == b"5"
+    assert not reply.exchange.close_after
+    assert harness.endpoint._reading == {}
+
+
+@pytest.mark.parametrize("format", ["auto", "sse"])
+def test_response_that_is_not_read_is_replaced_by_an_error(format: str) -> None:
+    harness = RouterHarness(reply=format)
+    visit = harness.session()
+    reply = visit.call(5, "slow", text="x" * 90_000)
+    harness.unread = True
+    harness.step(2)
+    assert reply.exchange.queued > 90_000
+    harness.router.drop_responses(reply.exchange)
+    assert reply.exchange.queued < 300
+    harness.unread = False
+    harness.read(reply.exchange)
+    assert (reply.status, reply.message["id"], reply.message["error"]["code"]) == (200, 5, -32603)
+    harness.router.drop_responses(reply.exchange)  # nothing is left to drop

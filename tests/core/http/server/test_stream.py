@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import json
 
 from mcp_core.http import HttpLimits
 from mcp_core.http.server._stream import _MESSAGE, _STREAM, EventLog, EventStream
+from mcp_core.jsonrpc._codec import encode, encode_notification, encode_result
 
 COST = _STREAM + _MESSAGE
 
@@ -265,3 +267,29 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
         stream.exchange = None
         log.forget(stream)
     assert (log.bytes, log._retained, len(log._expiry)) == (0, {}, 0)
+
+
+# -- Responses that are not read -------------------------------------------------------------------
+
+
+def test_long_responses_that_were_not_sent_are_dropped() -> None:
+    long = "x" * 70_000
+    stream = EventStream(b"1", [1, "1", 3])
+    stream.add_response(result(1, long), 1, 0)
+    stream.add_message(encode_notification("notifications/message", encode({"data": long})))
+    stream.add_response(result("1", long), "1", 0)
+    stream.add_response(result(3, "short"), 3, 0)
+    before = [data for _, data, _ in stream.messages]
+    stream.drop_responses(1)
+    first, notification, dropped, short = stream.messages
+    assert [each[1] for each in (first, notification, short)] == [before[0], before[1], before[3]]
+    error = json.decode(dropped[1])
+    assert (error["id"], error["error"]["code"], dropped[2]) == ("1", -32603, -32603)
+    assert "too much of unread responses" in error["error"]["message"]
+    assert [number for number, _, _ in stream.messages] == [1, 2, 3, 4]
+    assert stream.bytes == sum(len(data) for _, data, _ in stream.messages)
+    assert stream.unsent == stream.bytes - len(before[0])
+
+
+def result(id: int | str, text: str) -> bytes:
+    return encode_result(id, encode({"text": text}))

@@ -244,6 +244,52 @@ def test_websocket_closes_when_the_token_expires() -> None:
     assert played.take() == [Close(1008, "the token has expired")]
 
 
+# -- Deadlines -------------------------------------------------------------------------------------
+
+
+def test_closed_websockets_have_no_deadlines() -> None:
+    harness = WebSocketHarness()
+    websockets = harness.endpoint.websockets
+    kept = harness.connect()
+    for number in range(500):
+        played = harness.connect()
+        assert len(websockets.checks) == 2
+        if number % 2:
+            played.socket.receive_eof(0.0)
+        else:
+            played.socket.receive_close(1000, "", 0.0)
+            played.settle()
+            assert played.take() == [Close(1000)]
+        played.settle()
+        assert len(websockets.checks) == 1
+        assert len(websockets._heap) <= 66
+    kept.socket.receive_eof(0.0)
+    kept.settle()
+    assert harness.router.next_deadline() is None
+    assert websockets.next_deadline() is None
+    assert websockets._heap == []
+
+
+def test_deadlines_of_websockets_are_handled_in_order() -> None:
+    """They move to later times, and to earlier ones, while others end."""
+    harness = WebSocketHarness(limits=HttpLimits(initialize=10.0))
+    played = [harness.connect() for _ in range(200)]
+    for each in played:
+        each.socket.disable_keep_alive()
+    for each in played[:190]:
+        each.socket.receive_eof(0.0)
+        each.settle()
+    harness.wait(4.0)
+    late = harness.connect()
+    played[190].send(initialize(D))
+    harness.wait(6.1)
+    policy = [Close(1008, "no message arrived in time")]
+    assert [each.take() for each in played[191:]] == [policy] * 9
+    assert played[190].take() == late.take() == []
+    harness.wait(4.0)
+    assert late.take() == policy
+
+
 # -- The corpora of names --------------------------------------------------------------------------
 
 

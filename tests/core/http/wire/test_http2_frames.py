@@ -275,7 +275,9 @@ def test_frame_watch_idle_frames_share_one_limit() -> None:
     watch, _ = watched(
         HELLO, frame(PING, 0, 0, bytes(8)) * 100, frame(SETTINGS) * 50, frame(DATA, 0, 1) * 50
     )
-    assert repr(watch) == "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 small frames>"
+    assert repr(watch) == (
+        "<FrameWatch: 0 resets, 200 idle frames, 0 updates, 0 small frames, 0 late frames>"
+    )
     watch.receive(frame(UNKNOWN), 1.0)
     assert watch.error is not None
 
@@ -328,6 +330,29 @@ def test_frame_watch_allowance_expires_after_two_periods() -> None:
         watch.stream_completed()
     watch.receive(b"", 10.0)
     watch.receive(frame(RST_STREAM, 0, 1, number(8)) * 101, 20.0)
+    assert watch.error is not None
+
+
+def test_frame_watch_late_frames_over_limit_set_fault() -> None:
+    watch, _ = watched(HELLO)
+    watch.late_frames(1_000)
+    assert watch.error is None
+    watch.receive(WHOLE, 10.0)  # the next period
+    watch.late_frames(1_000)
+    assert watch.error is None
+    watch, _ = watched(HELLO)
+    watch.late_frames(1_001)
+    assert watch.error is not None
+    assert watch.error.code == CALM
+    assert "closed streams" in watch.error.reason
+
+
+def test_frame_watch_completed_streams_allow_late_frames() -> None:
+    watch, _ = watched(HELLO)
+    watch.stream_completed()
+    watch.late_frames(1_064)
+    assert watch.error is None
+    watch.late_frames(1)
     assert watch.error is not None
 
 

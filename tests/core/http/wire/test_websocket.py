@@ -18,14 +18,19 @@ from mcp_core import (
     Connection,
     ConnectionClosed,
     ConnectionLost,
+    ErrorReceived,
+    Limits,
     LocalProtocolError,
+    MessageRejected,
     PeerReady,
     RemoteProtocolError,
+    ResultReceived,
     Role,
 )
 from mcp_core import types as t
 from mcp_core.http import Close, Ping, Text, WebSocket
 from mcp_core.jsonrpc._body import ParsedBody
+from mcp_core.registry import Server
 from tests.core.http.router_harness import D, E, initialize, meta, request
 from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
 
@@ -110,6 +115,31 @@ def test_websocket_change_notifications_in_both_eras() -> None:
         played.harness.server.changed(tools=True)
         played.harness.pump()
         assert [each["method"] for each in played.output()] == ["notifications/tools/list_changed"]
+
+
+def test_websocket_request_with_too_many_values_gets_an_error_response() -> None:
+    harness = WebSocketHarness(Server("small", limits=Limits(decoded=50_000)))
+    played = open_played(D, harness)
+    (answer,) = played.send(request("r", "tools/call", {"name": "a", "a": [[]] * 800}))
+    assert (answer["id"], answer["error"]["code"]) == ("r", -32700)
+    assert "too many values: decoded, they take about 90" in answer["error"]["message"]
+    assert played.send(request("s", "ping"))[0]["result"] == {}
+
+
+def test_websocket_response_with_too_many_values_fails_its_request() -> None:
+    socket = opened(limits=Limits(decoded=50_000))
+    ids = [socket.conn.send_request("ping") for _ in range(2)]
+    for id, value in zip(ids, ([[]] * 800, 1), strict=True):
+        answer = {"jsonrpc": "2.0", "id": id, "result": {"a": value}}
+        socket.receive_text(json.encode(answer).decode(), 1.0)
+    rejected, failed, received = socket.next_event(), socket.next_event(), socket.next_event()
+    assert isinstance(rejected, MessageRejected)
+    assert isinstance(failed, ErrorReceived)
+    assert failed.id == ids[0]
+    assert "too many values" in str(failed.error)
+    assert isinstance(received, ResultReceived)
+    assert received.id == ids[1]
+    assert not socket.done
 
 
 # -- How it ends ---------------------------------------------------------------------------------
@@ -514,9 +544,12 @@ def test_websocket_unread_responses_pause_reading() -> None:
 # -- The client side -----------------------------------------------------------------------------
 
 
-def client(version: str = D) -> WebSocket:
+def client(version: str = D, **options: Any) -> WebSocket:
     config = Config(
-        t.Implementation(name="c", version="1"), t.ClientCapabilities(), versions=[version]
+        t.Implementation(name="c", version="1"),
+        t.ClientCapabilities(),
+        versions=[version],
+        **options,
     )
     socket = WebSocket(Connection(Role.CLIENT, config), 0.0)
     socket.conn.open(0.0)
@@ -529,8 +562,8 @@ def ended(socket: WebSocket) -> list[Any]:
     return [each for each in socket.messages_to_send(0.0) if not isinstance(each, Text)]
 
 
-def opened() -> WebSocket:
-    socket = client()
+def opened(**options: Any) -> WebSocket:
+    socket = client(**options)
     (question,) = socket.messages_to_send(0.0)
     assert isinstance(question, Text)
     result = {"protocolVersion": D, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}

@@ -1,0 +1,276 @@
+"""Unread responses of one HTTP/2 connection: how much is held, and who has to wait."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, Router
+from mcp_core.registry import Server
+from mcp_trio.http_server._driver import ServedEndpoint
+from mcp_trio.http_server._h2_connection import H2ServerConnection
+from tests.core.http.router_harness import POST, E, meta, request
+from tests.trio_.h2_wire import CANCEL, H2Answer, H2Wire, asking, h2_serving, window
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+MockClock = trio.testing.MockClock
+wait = trio.testing.wait_all_tasks_blocked
+
+KIB = 1024
+WHOLE = 2**31 - 1 - 65_535  # opens the window of the connection as far as it goes
+SIZE = 300 * KIB
+LIMITS = HttpLimits(unread=4 * SIZE)
+HEADERS = [
+    *[pair for pair in POST if pair[0] != b"host"],
+    (b"mcp-protocol-version", E.encode()),
+    (b"mcp-method", b"tools/call"),
+]
+
+
+class Hoard:
+    """A server with long results, one connection to it, and its client.
+
+    `ran` counts the calls that were executed. `go` lets the handlers of `later` return.
+    """
+
+    def __init__(self) -> None:
+        self.server = Server("hoard")
+        self.ran = 0
+        self.go = trio.Event()
+        self.wire: H2Wire
+        self.connection: H2ServerConnection
+
+        @self.server.tool
+        def now(size: int = SIZE) -> str:
+            """Return a long text."""
+            self.ran += 1
+            return "x" * size
+
+        @self.server.tool
+        async def later(size: int = SIZE) -> str:
+            """Return a long text, once the test says so."""
+            self.ran += 1
+            await self.go.wait()
+            return "x" * size
+
+    async def call(self, tool: str, *streams: int, **arguments: Any) -> None:
+        params = {"name": tool, "arguments": arguments, "_meta": meta()}
+        headers = [*HEADERS, (b"mcp-name", tool.encode())]
+        for stream in streams:
+            body = json.dumps(request(stream, "tools/call", params)).encode()
+            await self.wire.send(asking(stream, body, b"/mcp", *headers))
+        await self.wire.settle()
+
+    @property
+    def held(self) -> int:
+        """Bytes of responses in the connection and its exchanges."""
+        streams = self.connection._streams.values()
+        queued = sum(stream.exchange.queued for stream in streams if stream.exchange is not None)
+        return self.connection._unread.sending + queued
+
+    async def open_windows(self, *streams: int) -> None:
+        """Read what was sent, and let the server send on."""
+        await self.wire.send(*[window(stream, 10_000_000) for stream in streams])
+        await self.wire.settle()
+
+    async def results(self, *streams: int) -> list[H2Answer]:
+        return [await self.wire.answer(stream) for stream in streams]
+
+
+@asynccontextmanager
+async def hoarding(limits: HttpLimits = LIMITS) -> AsyncIterator[Hoard]:
+    hoard = Hoard()
+    endpoint = Endpoint(
+        hoard.server.config,
+        HttpOptions(host_origin_policy=HostOriginPolicy(None), limits=limits),
+        entropy=os.urandom,
+        param_headers=hoard.server.param_headers,
+        token=ServedEndpoint(hoard.server, None),
+    )
+    async with h2_serving(Router({"/mcp": endpoint})) as served:
+        hoard.wire = await served.meet()
+        (hoard.connection,) = served.connections
+        await hoard.wire.send(window(0, WHOLE))
+        yield hoard
+
+
+def error_in(answer: H2Answer) -> tuple[int, int, str]:
+    error = json.loads(answer.body)["error"]
+    return answer.status, error["code"], error["message"]
+
+
+def is_whole(answer: H2Answer) -> bool:
+    return answer.status == 200 and answer.whole and len(answer.body) > SIZE
+
+
+def ids(first: int, count: int) -> list[int]:
+    return list(range(first, first + 2 * count, 2))
+
+
+async def test_h2_requests_wait_while_much_is_unread_and_go_on_once_it_is_read() -> None:
+    async with hoarding() as hoard:
+        streams = ids(1, 50)
+        await hoard.call("now", *streams)
+        # Of each response 64 KiB are sent, in the first window. The rest adds up to the limit.
+        assert hoard.ran < 20
+        assert hoard.held <= LIMITS.unread + 2 * SIZE
+        before = hoard.ran
+        await hoard.call("now", 101)
+        assert hoard.ran == before
+        for stream in (*streams, 101):
+            await hoard.open_windows(stream)
+            assert hoard.held <= LIMITS.unread + 2 * SIZE
+        assert all(map(is_whole, await hoard.results(*streams, 101)))
+        assert (hoard.ran, hoard.held) == (51, 0)
+
+
+async def test_h2_response_that_is_read_slowly_holds_up_no_others() -> None:
+    async with hoarding() as hoard:
+        await hoard.call("now", 1, size=10 * LIMITS.unread)
+        await hoard.call("now", 3, 5)
+        assert hoard.ran == 3
+        await hoard.open_windows(3, 5)
+        assert all(map(is_whole, await hoard.results(3, 5)))
+
+
+async def test_h2_request_that_waits_too_long_gets_503(autojump_clock: MockClock) -> None:
+    async with hoarding() as hoard:
+        streams = ids(1, 30)
+        await hoard.call("now", *streams)
+        started = hoard.ran
+        await hoard.open_windows(1)  # one of those that hold the others up is read
+        assert hoard.ran > started
+        await trio.sleep(31)
+        answers = await hoard.results(*streams)
+        assert is_whole(answers[0])
+        stalled = [answer for answer in answers if answer.reset == CANCEL]
+        refused = [answer for answer in answers if answer.status == 503]
+        assert len(stalled) + len(refused) + 1 == len(answers)
+        assert len(refused) > 10
+        for answer in refused:
+            status, code, text = error_in(answer)
+            assert (status, code, answer.headers[b"retry-after"]) == (503, 429, b"5")
+            assert "too much of unread responses: read them" in text
+        # The connection goes on.
+        await hoard.call("now", 101)
+        await hoard.open_windows(101)
+        assert is_whole((await hoard.results(101))[0])
+
+
+async def test_h2_responses_of_running_handlers_are_all_kept_for_a_client_that_reads() -> None:
+    """They are far more than the limit, but nothing is wrong with their client."""
+    async with hoarding() as hoard:
+        streams = ids(1, 60)
+        await hoard.call("later", *streams)
+        assert hoard.ran == 60
+        hoard.go.set()
+        await wait()
+        assert hoard.held > 3 * LIMITS.unread
+        assert hoard.connection._unread.sending <= LIMITS.unread + 2 * SIZE
+        await hoard.open_windows(*streams)
+        assert all(map(is_whole, await hoard.results(*streams)))
+        assert hoard.held == 0
+
+
+async def test_h2_responses_of_running_handlers_are_dropped_if_nothing_is_read(
+    autojump_clock: MockClock,
+) -> None:
+    async with hoarding() as hoard:
+        streams = ids(1, 60)
+        await hoard.call("later", *streams)
+        hoard.go.set()
+        await trio.sleep(1)
+        assert hoard.held > 4 * LIMITS.unread
+        await trio.sleep(1.5)
+        assert hoard.held <= 4 * LIMITS.unread + 2 * SIZE
+        await hoard.open_windows(*streams)
+        answers = await hoard.results(*streams)
+        dropped = [answer for answer in answers if not is_whole(answer)]
+        assert 30 <= len(dropped) <= 45
+        for answer in dropped:
+            status, code, text = error_in(answer)
+            assert (status, code) == (200, -32603)
+            assert "the response was dropped" in text
+            assert json.loads(answer.body)["id"] in streams
+
+
+async def test_h2_slow_reader_of_far_too_much_keeps_what_it_reads(
+    autojump_clock: MockClock,
+) -> None:
+    """It reads 256 KiB in every two seconds, which is enough."""
+    async with hoarding() as hoard:
+        streams = ids(1, 60)
+        await hoard.call("later", *streams)
+        hoard.go.set()
+        for start in range(0, 60, 12):
+            await trio.sleep(1)
+            await hoard.open_windows(*streams[start : start + 12])
+        assert all(map(is_whole, await hoard.results(*streams)))
+
+
+async def test_h2_streams_that_end_while_they_wait_are_forgotten() -> None:
+    async with hoarding() as hoard:
+        streams = ids(1, 40)
+        await hoard.call("now", *streams[:20])
+        await hoard.call("later", *streams[20:])
+        ran = hoard.ran
+        unread = hoard.connection._unread
+        assert len(unread.requests) == 40 - ran
+        for stream in streams:
+            await hoard.wire.send(b"\0\0\4\3\0" + stream.to_bytes(4, "big") + b"\0\0\0\x08")
+        await hoard.wire.settle()
+        assert (unread.requests, unread.responses, unread.sending) == ({}, {}, 0)
+        assert repr(unread) == "<UnreadResponses: 0 bytes, 0 requests and 0 responses wait>"
+
+
+async def test_h2_client_that_stops_reading_at_all_is_bounded_too(
+    autojump_clock: MockClock,
+) -> None:
+    """All windows are open, but the socket is full: the write itself blocks."""
+    async with hoarding() as hoard:
+        streams = ids(1, 60)
+        await hoard.wire.send(
+            b"\0\0\6\4\0\0\0\0\0\0\4\x7f\xff\xff\xff"  # SETTINGS: windows of 2 GiB
+        )
+        stream: Any = hoard.connection._stream
+        blocked = trio.Event()
+
+        async def never(data: object) -> None:
+            await blocked.wait()
+
+        await hoard.call("later", *streams)
+        stream.send_all = never
+        hoard.go.set()
+        await trio.sleep(1)
+        assert hoard.held > 4 * LIMITS.unread
+        await trio.sleep(1.5)
+        assert hoard.held <= 4 * LIMITS.unread + 3 * SIZE
+        await trio.sleep(40)
+        assert not hoard.connection._streams
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_h2_unread_responses_take_little_memory() -> None:
+    """100 calls of 2 MiB each, of which none is read: with the default limit."""
+
+    def resident() -> int:
+        with open("/proc/self/statm") as file:  # noqa: PTH123 - not a file on a disk
+            return int(file.read().split()[1]) * resource.getpagesize()
+
+    async with hoarding(HttpLimits()) as hoard:
+        gc.collect()
+        before = resident()
+        await hoard.call("now", *ids(1, 100), size=2 * KIB * KIB)
+        assert hoard.ran < 20
+        assert resident() - before < 40 * KIB * KIB
