@@ -156,8 +156,8 @@ def _inspect(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "inspect",
         description="Shows what a server offers.",
-        example="mcp-trio inspect -- python greeter.py\n  mcp-trio inspect"
-        " http://127.0.0.1:8000/mcp",
+        example="mcp-trio inspect greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp\n"
+        "  mcp-trio inspect -- node server.js",
     )
     found, target = parse_server_command(parser, words)
     from mcp_trio.cli.commands._inspect import inspect
@@ -175,7 +175,7 @@ def _call(words: Sequence[str]) -> Command:
         "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its"
         " members\n"
         "replace those given by KEY=VALUE.",
-        example="mcp-trio call greet name=World -- python greeter.py",
+        example="mcp-trio call greet name=World greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
     add_session_options(parser)
@@ -191,7 +191,7 @@ def _read(words: Sequence[str]) -> Command:
         description="Reads a resource of a server and writes it to stdout, unchanged. A"
         " terminal gets text\n"
         "only, and a line that describes other content.",
-        example="mcp-trio read weather://Lima/today -- python weather.py",
+        example="mcp-trio read weather://Lima/today weather.py",
         URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
     )
     parser.add_argument(
@@ -213,7 +213,7 @@ def _prompt(words: Sequence[str]) -> Command:
         "Every VALUE is text. A JSON object is sent to the server unchecked, and its members"
         " replace\n"
         "those given by KEY=VALUE.",
-        example="mcp-trio prompt pack city=Lima days=5 -- python weather.py",
+        example="mcp-trio prompt pack city=Lima days=5 weather.py",
         NAME="the name of the prompt; `mcp-trio inspect` lists them",
     )
     add_session_options(parser)
@@ -230,7 +230,7 @@ def _complete(words: Sequence[str]) -> Command:
         description="Asks a server to complete an argument that begins with VALUE ('' for any), and"
         " prints\n"
         "the values that it suggests, one a line. KEY=VALUE are the values of other arguments.",
-        example="mcp-trio complete pack city L -- python weather.py",
+        example="mcp-trio complete pack city L weather.py",
         REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
         ARGUMENT="the argument of the prompt, or the variable of the template",
         VALUE="the beginning of the value",
@@ -254,7 +254,7 @@ def _listen(words: Sequence[str]) -> Command:
         "list, or the URI of a resource. Without URI and options it subscribes to all three"
         " lists. With\n"
         "--json each line is a document.",
-        example="mcp-trio listen tea://menu -- python tea.py",
+        example="mcp-trio listen tea://menu tea.py",
     )
     parser.add_argument("--tools", action="store_true", help="subscribe to the list of tools")
     parser.add_argument("--prompts", action="store_true", help="subscribe to the list of prompts")
@@ -401,8 +401,8 @@ def _parser(
 
 _SERVER_HELP: Final = """
 
-The server is at URL, or COMMAND ARG... starts it; then it runs on stdin and stdout, and is ended
-afterwards."""
+The server is at URL, or in FILE, a Python file as for `mcp-trio run`, or COMMAND ARG... starts it.
+A server that is started runs on stdin and stdout, and is ended afterwards."""
 
 
 def _server_parser(
@@ -425,8 +425,8 @@ def _server_parser(
     words = " ".join(filter(None, [name, *positions, takes.usage]))
     parser = _parser(
         name,
-        usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] -- COMMAND"
-        " ARG...",
+        usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] FILE[:NAME]\n"
+        f"       mcp-trio {words} [options] -- COMMAND ARG...",
         description=description + _SERVER_HELP,
         epilog=f"example:\n  {example}\n\n{_EXIT_STATUSES}",
     )

@@ -72,6 +72,7 @@ _NOTICE_AFTER: Final = 3.0  # seconds after which a user wonders whether the com
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows the messages"
+_FILE_HINT: Final = "Its stderr, if any, is above"
 _URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
 # The member of an error's `data` that names the client capabilities which a server requires, and
@@ -108,6 +109,7 @@ class Target:
 
     Args:
         server: the URL, or the words of the command that starts the server.
+        file: the `FILE[:NAME]` that this command serves, if the user gave a file.
         env: variables that this command gets beside the few that are inherited.
         inherit_env: whether it inherits the whole environment instead.
         cwd: its working directory; the current one by default.
@@ -124,6 +126,7 @@ class Target:
     """
 
     server: str | tuple[str, ...]
+    file: str = ""
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     inherit_env: bool = False
     cwd: Path | None = None
@@ -140,12 +143,16 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The URL or the command line of the server."""
+        """The URL, the file or the command line of the server."""
+        if self.file:
+            return self.file
         return self.server if isinstance(self.server, str) else shlex.join(self.server)
 
     @property
     def not_mcp_hint(self) -> str:
         """A hint for errors that suggest that this is not an MCP server."""
+        if self.file:
+            return _FILE_HINT
         return _URL_HINT if isinstance(self.server, str) else _STDIO_HINT
 
     @property

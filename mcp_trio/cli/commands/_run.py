@@ -25,7 +25,7 @@ from mcp_core import registry
 from mcp_core.registry import DeclarationError, Server
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
-from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
+from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError, split_file
 from mcp_trio.cli._screen import Screen
 from mcp_trio.http_server._serve import CannotListen, serve_http
 from mcp_trio.streams._stdio import stop_on_signals
@@ -68,7 +68,7 @@ def run(target: str) -> int:
         print(
             f"{server.info.name} is waiting for a client on stdin, one JSON message a line;"
             " Ctrl+C ends"
-            f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
+            f" it. To try it: mcp-trio inspect {target}",
             file=sys.stderr,
         )
     serve(server)
@@ -81,24 +81,10 @@ def load(target: str) -> Server:
     Raises:
         CliError: there is no such file or server, or the file cannot be imported.
     """
-    path, name = _split_target(target)
+    path, name = split_file(target)
     server = _find_server(_import_file(path), name, path)
     _configure_logging()
     return server
-
-
-def _split_target(target: str) -> tuple[Path, str]:
-    path, name = Path(target), ""
-    if not path.exists():
-        before, colon, name = target.rpartition(":")
-        path = Path(before if colon else target)
-    if path.is_dir():
-        raise CliError(f"{path} is a directory; give the path of a file in it")
-    if not path.is_file():
-        raise CliError(
-            f"there is no file {path}; give the path of a Python file: mcp-trio run server.py"
-        )
-    return path, name
 
 
 def _import_file(path: Path) -> ModuleType:
