@@ -192,6 +192,7 @@ class ChildProcess:
         self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
         self._tree_signals: dict[int, int] = {}  # the last signal that each process of it got
         self._sigterm_sent = False
+        self._unread = 0
         self._close_requested = trio.Event()
         self._stopping = trio.Event()  # the child has exited, or `_close_requested` is set
         self._exited = trio.Event()
@@ -210,6 +211,18 @@ class ChildProcess:
         # Escaped: the message of an exception is often printed to a terminal.
         shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
         return status + "".join(f"\n  its stderr: {line}" for line in shown)
+
+    @property
+    def unread(self) -> int:
+        """The bytes sent to its stdin that it has not read; 0 if the system does not say."""
+        with suppress(ValueError, OSError, ImportError):  # ValueError: stdin is closed
+            import fcntl  # neither of the two is there on Windows
+            import termios
+
+            self._unread = int.from_bytes(
+                fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, b"\0\0\0\0"), sys.byteorder
+            )
+        return self._unread
 
     @property
     def stderr_tail(self) -> bytes:
@@ -267,6 +280,7 @@ class ChildProcess:
 
     async def _reap(self) -> None:
         self.returncode = await self._process.wait()
+        _ = self.unread  # is kept, because the owner of `stream` may close stdin next
         self._terminate()  # no scheduling point since the process id became free (rule 1)
         self._exited.set()
         self._stopping.set()

@@ -61,6 +61,21 @@ def test_command_without_connection_exits_with_3(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("target", ["file", "command"])
+def test_server_that_crashes_at_its_start_is_started_once(
+    server: ServerFile, tmp_path: Path, target: str
+) -> None:
+    command = server(f"""
+        print("started", file=open({str(tmp_path / "starts")!r}, "a"))
+        raise RuntimeError("no disk")
+    """)
+    result = run("inspect", *(command if target == "command" else [str(server.path)]))
+    assert (tmp_path / "starts").read_text() == "started\n"
+    assert result.returncode == 3
+    assert result.stderr.count("Traceback") == 1
+    assert result.stderr.splitlines()[-1].count("(exit status 1)") == 1
+
+
 def test_stderr_of_server_is_shown_once() -> None:
     result = run("inspect", "--revision", "2025-11-25", *DEAD)
     output, complaint = result.stderr.splitlines()
