@@ -19,6 +19,7 @@ __all__ = [
     "URIS",
     "VariadicArgument",
     "add_log_level",
+    "add_output",
     "add_server_options",
     "add_session_options",
     "existing_path",
@@ -109,6 +110,11 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         help="the timeout for the connection, and for each response; progress restarts it"
         " (default: %(default)g)",
     )
+
+
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--output`."""
+    parser.add_argument("--output", metavar="FILE", type=Path, help=f"{what}; - is stdout")
 
 
 def add_log_level(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import __version__
@@ -26,6 +25,7 @@ from ._options import (
     URIS,
     VariadicArgument,
     add_log_level,
+    add_output,
     add_server_options,
     add_session_options,
     listen_address,
@@ -178,11 +178,17 @@ def _call(words: Sequence[str]) -> Command:
         example="mcp-trio call greet name=World greeter.py",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
+    add_output(
+        parser,
+        "write images, sounds and embedded resources to FILE (numbered if there are several), or"
+        " into a directory FILE; without any, write the whole result to it. A file that exists is"
+        " replaced",
+    )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
     from mcp_trio.cli.commands._call import call
 
-    return partial(call, target, found.tool, found.words, as_json=found.json)
+    return partial(call, target, found.tool, found.words, output=found.output, as_json=found.json)
 
 
 def _read(words: Sequence[str]) -> Command:
@@ -194,9 +200,7 @@ def _read(words: Sequence[str]) -> Command:
         example="mcp-trio read weather://Lima/today weather.py",
         URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
     )
-    parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout"
-    )
+    add_output(parser, "write to FILE instead of stdout, and replace it if it exists")
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
     from mcp_trio.cli.commands._read import read
