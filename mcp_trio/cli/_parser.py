@@ -131,14 +131,25 @@ def _run(words: Sequence[str]) -> Command:
         action="store_true",
         help="open no sessions: nothing is kept between requests",
     )
+    parser.add_argument(
+        "--reload",
+        action="store_true",
+        help="start the server again when FILE changes, or a module that it imports from its"
+        " directory; clients stay connected",
+    )
+    parser.add_argument("--listening-fds", help=argparse.SUPPRESS)  # from the parent of --reload
     found = parser.parse_args(words)
     if found.http is None:
         for option in "json_response", "stateless":
             if getattr(found, option):
                 parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
+        if found.reload:
+            return _reload(found)
         from mcp_trio.cli.commands._run import run
 
         return partial(run, found.file)
+    if found.reload:
+        return _reload(found)
     from mcp_trio.cli.commands._run import run_http
 
     host, port = found.http
@@ -149,7 +160,16 @@ def _run(words: Sequence[str]) -> Command:
         port,
         reply="json" if found.json_response else "auto",
         sessions=not found.stateless,
+        fds=[int(fd) for fd in (found.listening_fds or "").split(",") if fd],
     )
+
+
+def _reload(found: argparse.Namespace) -> Command:
+    from mcp_trio.cli.commands._reload import run_reloading
+
+    names = [name for name in ("json_response", "stateless") if getattr(found, name)]
+    options = [f"--{name.replace('_', '-')}" for name in names]
+    return partial(run_reloading, found.file, options, found.http)
 
 
 def _inspect(words: Sequence[str]) -> Command:

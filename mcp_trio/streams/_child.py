@@ -73,6 +73,7 @@ async def spawn(
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> AsyncIterator[ChildProcess]:
     """Start a program without a shell, with pipes as its stdin and stdout. Stop it after the block.
 
@@ -92,6 +93,7 @@ async def spawn(
             escaped: they could move the cursor or imitate output of this program. A file or pipe,
             and a callable, get them unchanged.
         grace: seconds that the child gets to exit.
+        pass_fds: descriptors that it inherits, under the same numbers.
 
     *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
     times of `grace` and 1.2 s. It includes the processes of the child's group, and on Linux all
@@ -114,7 +116,14 @@ async def spawn(
     environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
     try:
         process = await trio.lowlevel.open_process(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
+            argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cwd=cwd,
+            env=environ,
+            start_new_session=True,
+            pass_fds=pass_fds,
         )
     except OSError as error:
         raise ConnectFailed(

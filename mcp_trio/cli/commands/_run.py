@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import socket
 import sys
 import traceback
 from contextlib import redirect_stdout
@@ -22,16 +23,22 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 
 from mcp_core import registry
+from mcp_core.http import HttpOptions
 from mcp_core.registry import DeclarationError, Server
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError, split_file
 from mcp_trio.cli._screen import Screen
-from mcp_trio.http_server._serve import CannotListen, serve_http
+from mcp_trio.http_server._serve import (
+    CannotListen,
+    HttpAddress,
+    serve_http,
+    serve_http_listeners,
+)
 from mcp_trio.streams._stdio import stop_on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from types import ModuleType
 
     from mcp_trio.http_server._connection import AccessLogEntry
@@ -46,6 +53,7 @@ __all__ = [
 # Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
 # file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
 _MODULE_NAME: Final = "__mcp_server__"
+_PATH: Final = "/mcp"
 _DEFAULT_NAMES: Final = ("server", "mcp", "app")
 _REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of a traceback
 
@@ -171,8 +179,11 @@ def run_http(
     *,
     reply: Literal["auto", "json"] = "auto",
     sessions: bool = True,
+    fds: Sequence[int] = (),
 ) -> int:
     """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
+
+    `fds` are inherited sockets that listen already on host and port (`--reload`).
 
     Raises:
         CliError: there is no such file or server, the file cannot be imported, or the command
@@ -180,11 +191,11 @@ def run_http(
     """
     server = load(target)
     screen = Screen(sys.stderr)
+    begin = partial(_serve_fds, fds=fds) if fds else partial(serve_http, port=port)
     serve = partial(
-        serve_http,
+        begin,
         server,
         host,
-        port,
         reply=reply,
         sessions=sessions,
         on_exchange=access_log_printer(screen),
@@ -193,6 +204,35 @@ def run_http(
         return trio.run(_serve, server.info.name, serve, screen)
     except CannotListen as exc:
         raise CliError(exc.strerror, NO_CONNECTION) from exc
+
+
+async def _serve_fds(
+    server: Server,
+    host: str,
+    *,
+    fds: Sequence[int],
+    reply: Literal["auto", "json"],
+    sessions: bool,
+    on_exchange: Callable[[AccessLogEntry], object],
+    stop: trio.Event,
+    task_status: trio.TaskStatus[HttpAddress],
+) -> None:
+    """Serve as `serve_http` does, on inherited sockets."""
+    listeners = [
+        trio.SocketListener(trio.socket.from_stdlib_socket(socket.socket(fileno=fd))) for fd in fds
+    ]
+    port = listeners[0].socket.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    address = HttpAddress(host, port, f"http://{shown}:{port}{_PATH}")
+    await serve_http_listeners(
+        listeners,
+        {_PATH: server},
+        HttpOptions.of(host, reply=reply, sessions=sessions),
+        routes={},
+        on_exchange=on_exchange,
+        stop=stop,
+        started=partial(task_status.started, address),
+    )
 
 
 async def _serve(name: str, serve: Callable[..., Awaitable[None]], screen: Screen) -> int:
