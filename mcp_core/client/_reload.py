@@ -93,7 +93,7 @@ class ReloadRelay:
         self._to_server: list[bytes] = []
         self._waiting: list[bytes] = []  # lines of the client
         self._pending: dict[RequestId, str] = {}  # the method of each request without a response
-        self._replays: dict[RequestId, str] = {}  # the same of ours
+        self._replays: dict[RequestId, str] = {}  # the same for requests of the relay
         self._replay_count = 0
         # By the id that the client knows: that of the server. A new process counts from the start.
         self._server_requests: dict[RequestId, RequestId] = {}

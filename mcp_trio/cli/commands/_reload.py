@@ -114,16 +114,19 @@ class Watch:
         self._report = report
         self._times: dict[Path, int] = {}
         self._began = 0
+        self._neighbours = False
 
     def begin(self) -> None:
         """Begin to watch for changes from now on: a process is about to read the files."""
         self._began = time.time_ns()
+        self._neighbours = False
         for path in {self._file, *self._times}:
             self._times[path] = _time_of(path)
         self._report.unlink(missing_ok=True)
 
     def include_neighbours(self) -> None:
-        """Watch all Python files beside the server's file, too: one of them has failed."""
+        """Watch all Python files beside the server's file, too: one has failed, or is missing."""
+        self._neighbours = True
         for path in self._file.parent.glob("*.py"):
             self._times.setdefault(path, _time_of(path))
 
@@ -134,6 +137,9 @@ class Watch:
                 # A file that changed since the process began may have been read before the change.
                 recent = self._began - _CLOCK_STEP < seen <= time.time_ns()
                 self._times[Path(name)] = 0 if recent else seen
+        if self._neighbours:
+            for path in self._file.parent.glob("*.py"):
+                self._times.setdefault(path, 0)  # it is new
         return next((path for path, seen in self._times.items() if _time_of(path) != seen), None)
 
     async def changed(self) -> Path:
@@ -183,7 +189,7 @@ class _StdioReloader:
                 data = await self._client.receive_some(READ_SIZE)
                 if not data:
                     return
-                self._relay.receive_from_client(data)
+                self._relay.receive_from_client(bytes(data))
                 await self._write()
 
     async def _end_input(self) -> None:
@@ -216,7 +222,7 @@ class _StdioReloader:
     async def _read_server(self, child: ChildProcess) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while data := await child.stream.receive_some(READ_SIZE):
-                self._relay.receive_from_server(data)
+                self._relay.receive_from_server(bytes(data))
                 await self._write()
         self._child = None
         if self._input_ended:
@@ -277,7 +283,7 @@ class _HttpReloader:
         stdout = Screen(sys.stdout)
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while data := await child.stream.receive_some(READ_SIZE):
-                stdout.write_bytes(data)
+                stdout.write_bytes(bytes(data))
         self._watch.include_neighbours()
         self._stderr.write_line("mcp-trio: the server has ended; waiting for a change")
         await trio.sleep(math.inf)
