@@ -1,8 +1,8 @@
 """The relay between a client on stdio and a server process that is replaced when its files change.
 
 1. The client notices no new process. Its handshake, log level and subscriptions are repeated to the
-   new one, and the responses to that are dropped. Then it gets a notification for each list that
-   the server had declared as changing, or that it had subscribed to.
+   new one, and the responses to that are dropped. Then it gets a notification of each list that
+   the server had declared as changing, and of all that it had subscribed to.
 2. A request that the old process did not answer gets an error: nothing is sent twice, because the
    first process may have run it.
 3. Without a process, as after a change that does not import, each request gets an error.
@@ -38,7 +38,7 @@ from mcp_core.jsonrpc._codec import (
 from mcp_core.jsonrpc._excerpt import Excerpt
 from mcp_core.jsonrpc._framing import LineBuffer
 from mcp_core.revisions._dialects import DIALECTS, LATEST
-from mcp_core.subscriptions._server import ACKNOWLEDGED, LISTEN, LISTS
+from mcp_core.subscriptions._server import ACKNOWLEDGED, LISTEN, LISTS, UPDATED
 from mcp_core.types import META_SUBSCRIPTION_ID
 
 if TYPE_CHECKING:
@@ -205,13 +205,15 @@ class ReloadRelay:
         self._run()
 
     def _report_changes(self) -> None:
-        """Send the notifications of the lists that the server had declared as changing."""
+        """Send a notification of each list declared as changing, and resource subscribed to."""
         assert self._opened is not None
         declared = self._opened.get("capabilities")
         for notification, change in LISTS.items():
             capability = declared.get(change.list) if isinstance(declared, dict) else None
             if isinstance(capability, dict) and capability.get("listChanged") is True:
                 self._to_client.append(encode_notification(notification, None))
+        for uri in self._subscribed:
+            self._to_client.append(encode_notification(UPDATED, encode({"uri": uri})))
 
     def _run(self) -> None:
         """Pass on messages from now on, first subscriptions again and then what has waited."""
@@ -391,10 +393,15 @@ class ReloadRelay:
         return None
 
     def _report_changes_on(self, id: RequestId) -> None:
+        """Send a notification of each change that the subscription `id` is for."""
         for notification, change in LISTS.items():
             if change.list is not None and self._filters[id].get(_IN_FILTER[change.list]):
                 params = encode({"_meta": {META_SUBSCRIPTION_ID: id}})
                 self._to_client.append(encode_notification(notification, params))
+        uris = self._filters[id].get("resourceSubscriptions")
+        for uri in uris if isinstance(uris, list) else ():
+            params = encode({"uri": uri, "_meta": {META_SUBSCRIPTION_ID: id}})
+            self._to_client.append(encode_notification(UPDATED, params))
 
     def _rename_request(self, id: RequestId, message: Envelope) -> bytes | None:
         """Return a request of the server with an id that no earlier process has used.

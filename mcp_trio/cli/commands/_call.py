@@ -125,7 +125,7 @@ def _print_result(result: CallToolResult, screen: Screen) -> None:
     nested = isinstance(value, dict | list)  # easier to read indented than as one line of text
     for block in result.content:
         if not (nested and block in repeated):
-            screen.write_text(content_text(block))
+            screen.write_text(content_text(block, "--output FILE saves them"))
     if data is not UNSET and (nested or not repeated):
         if len(result.content) > len(repeated):
             screen.write_line(("structured content:", "dim"))

@@ -111,6 +111,7 @@ def test_reload_repeats_the_handshake_and_reports_declared_lists() -> None:
     assert played.server(opened(again["id"])) == [
         {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
         {"jsonrpc": "2.0", "method": "notifications/resources/list_changed"},
+        notification("notifications/resources/updated", uri="c://d"),
     ]
     initialized, level, subscribe, waited = played.at_server()
     assert initialized["method"] == "notifications/initialized"
@@ -162,7 +163,7 @@ def test_reload_continues_listen_streams() -> None:
     other = request(2, "subscriptions/listen", notifications={"promptsListChanged": True})
     accepted = notification(
         "notifications/subscriptions/acknowledged",
-        notifications={"toolsListChanged": True},
+        notifications={"toolsListChanged": True, "resourceSubscriptions": ["a://b"]},
         _meta={SUBSCRIPTION: "l"},
     )
     played.client(listen, other)
@@ -170,7 +171,8 @@ def test_reload_continues_listen_streams() -> None:
     assert played.reload() == [listen, other]
     assert played.at_client() == []
     assert played.server(accepted) == [
-        notification("notifications/tools/list_changed", _meta={SUBSCRIPTION: "l"})
+        notification("notifications/tools/list_changed", _meta={SUBSCRIPTION: "l"}),
+        notification("notifications/resources/updated", uri="a://b", _meta={SUBSCRIPTION: "l"}),
     ]
     first = {**accepted, "params": {"notifications": {}, "_meta": {SUBSCRIPTION: 2}}}
     assert played.server(first) == [first]  # not acknowledged before

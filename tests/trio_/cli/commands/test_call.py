@@ -114,10 +114,10 @@ def test_call_prints_every_kind_of_content(server: ServerFile) -> None:
     """)
     assert output_of("call", "show", *target).splitlines() == [
         "a text",
-        "[image, image/png, 5 bytes; --json shows them]",
-        "[audio, audio/wav, 9 bytes; --json shows them]",
+        "[image, image/png, 5 bytes; --output FILE saves them]",
+        "[audio, audio/wav, 9 bytes; --output FILE saves them]",
         "inside",
-        "[c://d, application/octet-stream, 2 bytes; --json shows them]",
+        "[c://d, application/octet-stream, 2 bytes; --output FILE saves them]",
         "[e://f: link]",
     ]
     data = '{\n  "a": [\n    1\n  ]\n}\n'
@@ -210,7 +210,7 @@ def test_call_output_to_stdout_has_the_bytes_only(gallery: tuple[str, ...]) -> N
     result = run("call", "show", "--output", "-", *gallery)
     assert (result.stdout, result.stderr) == ("imageaudioinside", "a text\n")
     shown = on_a_terminal("call", "shot", "--output", "-", *gallery)
-    assert shown == "a text\n[image, image/png, 3 bytes; --json shows them]\n"
+    assert shown == "a text\n[image, image/png, 3 bytes; --output FILE saves them]\n"
 
 
 def test_call_output_is_left_alone_after_an_error(gallery: tuple[str, ...], tmp_path: Path) -> None:
