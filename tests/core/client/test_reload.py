@@ -7,8 +7,27 @@ from typing import Any
 
 import pytest
 
-from mcp_core import Limits
+from mcp_core import (
+    Connection,
+    ErrorReceived,
+    Event,
+    Limits,
+    MessageRejected,
+    NotificationReceived,
+    RequestReceived,
+    ResultReceived,
+    Role,
+    State,
+)
+from mcp_core import types as t
 from mcp_core.runtime import ReloadRelay
+from tests.core.helpers import (
+    VERSIONS,
+    ConnectionHarness,
+    client_config,
+    only_event,
+    server_config,
+)
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 CAPABILITIES = {
@@ -277,3 +296,62 @@ def test_message_over_the_limit_is_answered() -> None:
     assert [error["id"] for error in played.at_client()] == [1]
     assert [error["id"] for error in played.server(result(2, text="x" * 300))] == [2]
     assert len(played.relay.warnings) == 2
+
+
+class Machines:
+    """A client, a relay and one server after the other, each a `Connection`."""
+
+    def __init__(self, version: str) -> None:
+        self.relay = ReloadRelay()
+        self.client = ConnectionHarness(Connection(Role.CLIENT, client_config(version)))
+        self.start()
+
+    def start(self) -> None:
+        self.server = ConnectionHarness(Connection(Role.SERVER, server_config()))
+        self.relay.server_started()
+
+    def move(self) -> tuple[list[Event], list[Event]]:
+        """Deliver all bytes, one at a time. Return the events of client and server."""
+        found: tuple[list[Event], list[Event]] = self.client.events(), self.server.events()
+        while True:
+            sent = self.client.conn.data_to_send(), self.server.conn.data_to_send()
+            for byte in sent[0]:
+                self.relay.receive_from_client(bytes([byte]))
+            for byte in sent[1]:
+                self.relay.receive_from_server(bytes([byte]))
+            passed = self.relay.data_for_client(), self.relay.data_for_server()
+            found[0].extend(self.client.receive_bytes(passed[0]))
+            found[1].extend(self.server.receive_bytes(passed[1]))
+            if not any((*sent, *passed)):
+                return found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_reload_between_connections_is_legal_for_both(version: str) -> None:
+    machines = Machines(version)
+    client = machines.client.conn
+    client.open(0.0)
+    machines.move()
+    assert client.state is State.READY
+    for attempt in range(3):
+        id = client.send_request("tools/list", None, token=attempt)
+        _, received = machines.move()
+        assert only_event(received, RequestReceived).id == id
+        machines.relay.server_stopping()
+        at_client, _ = machines.move()
+        assert "the server was reloaded" in str(only_event(at_client, ErrorReceived).error)
+        machines.start()
+        at_client, at_server = machines.move()
+        assert not [event for event in (*at_client, *at_server) if type(event) is MessageRejected]
+        assert len(at_client) == (
+            3 if client.peer is not None and client.peer.dialect.stateful else 0
+        )
+        assert all(type(event) is NotificationReceived for event in at_client)
+        id = client.send_request("tools/list", None, token=attempt)
+        _, received = machines.move()
+        machines.server.conn.send_result(
+            only_event(received, RequestReceived).id, t.ListToolsResult(tools=[])
+        )
+        at_client, _ = machines.move()
+        assert only_event(at_client, ResultReceived).id == id
+    assert machines.relay.warnings == []
