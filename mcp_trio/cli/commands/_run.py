@@ -31,9 +31,10 @@ from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError, split_fi
 from mcp_trio.cli._screen import Screen
 from mcp_trio.http_server._serve import (
     CannotListen,
-    HttpAddress,
+    address_of,
     serve_http,
     serve_http_listeners,
+    warn_of_missing_hosts,
 )
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from mcp_trio.http_server._connection import AccessLogEntry
+    from mcp_trio.http_server._serve import HttpAddress
 
 __all__ = [
     "access_log_printer",
@@ -221,9 +223,8 @@ async def _serve_fds(
     listeners = [
         trio.SocketListener(trio.socket.from_stdlib_socket(socket.socket(fileno=fd))) for fd in fds
     ]
-    port = listeners[0].socket.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    address = HttpAddress(host, port, f"http://{shown}:{port}{_PATH}")
+    warn_of_missing_hosts(listeners, host)
+    address = address_of(listeners[0], host, _PATH, "http")
     await serve_http_listeners(
         listeners,
         {_PATH: server},
