@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["Watch", "run_reloading"]
 
 _INTERVAL: Final = 0.5  # seconds between two looks at the files
+# Seconds after a change: editors write several files, or one in several steps. More than
+# `_CLOCK_STEP`: the next process begins after the change.
+_SETTLE_TIME: Final = 0.05
 _CLOCK_STEP: Final = 10_000_000  # nanoseconds by which file systems round the time of a change
 _GRACE: Final = Grace(stdin=1.0, terminate=2.0)  # the user waits for the new server
 # `_reload_child.py` begins an orderly end when stdin is closed. Exchanges that last are cut off.
@@ -143,9 +146,10 @@ class Watch:
         return next((path for path, seen in self._times.items() if _time_of(path) != seen), None)
 
     async def changed(self) -> Path:
-        """Wait for a change, and return the file."""
+        """Wait for a change, and a moment for those that come with it. Return the file."""
         while (path := self.find_change()) is None:  # noqa: ASYNC110  no event of the system
             await trio.sleep(_INTERVAL)
+        await trio.sleep(_SETTLE_TIME)
         return path
 
 
