@@ -64,7 +64,9 @@ def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | N
     with ExitStack() as opened:
         directory = opened.enter_context(TemporaryDirectory(prefix="mcp-trio-"))
         report = Path(directory, "modules.json")
-        child = [sys.executable, "-m", f"{__package__}._reload_child", str(report)]
+        # -B: bytecode would be taken for that of a file which was changed again within a second,
+        # and has the same size.
+        child = [sys.executable, "-B", "-m", f"{__package__}._reload_child", str(report)]
         words = [*child, str(path.resolve().parent), "run", target, *options]
         watch = Watch(path, report)
         if http is None:
