@@ -1,6 +1,6 @@
 """The smallest server: one tool.
 
-Try `mcp-trio call greet name=World -- python greeter.py`.
+Try `mcp-trio call greet name=World greeter.py`.
 """
 
 import mcp_trio

@@ -2,12 +2,12 @@
 
 The weather is made up, but always the same for the same city. Try it::
 
-    mcp-trio inspect -- python weather.py
-    mcp-trio call forecast city=Oslo days=3 -- python weather.py
-    mcp-trio call watch city=Oslo hours=8 -- python weather.py
-    mcp-trio read weather://Lima/today -- python weather.py
-    mcp-trio prompt pack city=Lima -- python weather.py
-    mcp-trio complete pack city O -- python weather.py
+    mcp-trio inspect weather.py
+    mcp-trio call forecast city=Oslo days=3 weather.py
+    mcp-trio call watch city=Oslo hours=8 weather.py
+    mcp-trio read weather://Lima/today weather.py
+    mcp-trio prompt pack city=Lima weather.py
+    mcp-trio complete pack city O weather.py
 """
 
 from dataclasses import dataclass

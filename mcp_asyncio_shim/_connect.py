@@ -28,7 +28,7 @@ from ._client import Client
 from ._link import Link
 from ._runtime import check_asyncio
 from ._server import serve_connection
-from ._stdio import child_streams
+from ._stdio import child_streams, unread_bytes
 
 if TYPE_CHECKING:
     import ssl
@@ -97,6 +97,7 @@ async def connect(
     ended_by_probe = False
     while True:
         config = client_config(options)
+        stdin: list[int] = []  # of the child, if there is one
         async with AsyncExitStack() as opened:
             make_transport: TransportFactory
             if isinstance(target, str):
@@ -105,7 +106,9 @@ async def connect(
                 streams = (
                     _memory_streams(target)
                     if isinstance(target, Server)
-                    else child_streams(target, env, cwd, inherit_env=inherit_env)
+                    else child_streams(
+                        target, env, cwd, inherit_env=inherit_env, on_stdin=stdin.append
+                    )
                 )
                 make_transport = partial(Link, await opened.enter_async_context(streams))
             client = await opened.enter_async_context(
@@ -115,7 +118,8 @@ async def connect(
             try:
                 await client.open()
             except ConnectFailed:
-                versions = client.versions_without_probe
+                probe_unread = any(map(unread_bytes, stdin))
+                versions = client.versions_without_probe(probe_unread=probe_unread)
                 if not versions or isinstance(target, str):
                     raise
                 # Some old servers exit at the probe: start this one again, without a probe.

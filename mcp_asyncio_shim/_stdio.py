@@ -19,7 +19,7 @@ import os
 import secrets
 import stat
 import sys
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, suppress
 from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Final
 
@@ -27,11 +27,11 @@ from mcp_core import ConnectFailed
 from mcp_core.runtime import READ_SIZE, ByteEscaper, ProcessTree, child_environment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from ._link import Streams
 
-__all__ = ["child_streams", "standard_streams"]
+__all__ = ["child_streams", "standard_streams", "unread_bytes"]
 
 # Seconds that a child gets after the end of its stdin, and again after SIGTERM.
 _GRACE: Final = 2.0
@@ -122,8 +122,12 @@ async def child_streams(
     cwd: str | os.PathLike[str] | None,
     *,
     inherit_env: bool,
+    on_stdin: Callable[[int], object] = lambda pipe: None,
 ) -> AsyncIterator[Streams]:
     """Yield the stdout and stdin of a new process, which is ended at the end.
+
+    `on_stdin` gets a descriptor of its stdin for `unread_bytes`. asyncio closes that of the stream
+    as soon as the process has ended.
 
     Its stderr is that of this process. The arguments are those of `connect`.
 
@@ -134,7 +138,12 @@ async def child_streams(
     environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
     child_stdin, sink = os.pipe()
     source, child_stdout = os.pipe()
-    async with _open_pipes(source, sink) as (reader, writer), _child_stderr() as child_stderr:
+    duplicate = os.fdopen(os.dup(sink), "wb", 0)
+    on_stdin(duplicate.fileno())
+    async with AsyncExitStack() as opened:
+        opened.enter_context(duplicate)
+        reader, writer = await opened.enter_async_context(_open_pipes(source, sink))
+        child_stderr = await opened.enter_async_context(_child_stderr())
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -154,6 +163,7 @@ async def child_streams(
         try:
             yield reader, writer
         finally:
+            duplicate.close()
             child.find()  # to remember those that are found only while their parent runs
             writer.close()
             discarding = asyncio.create_task(_discard_output(reader))
@@ -172,6 +182,16 @@ async def child_streams(
                 if not ended:  # cancelled, or out of time
                     child.signal(SIGKILL)
                 discarding.cancel()
+
+
+def unread_bytes(pipe: int) -> int:
+    """Return the bytes in a pipe that were not read; 0 if the system does not say."""
+    with suppress(OSError, ImportError):  # Windows has neither of the two modules
+        import fcntl
+        import termios
+
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+    return 0
 
 
 @asynccontextmanager

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mcp_core.auth import ClientProfile
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
     from mcp_trio.streams._child import Stderr
+    from mcp_trio.streams._link import Link
     from mcp_trio.streams._trace import Trace
 
     from ._client import ClientTransport
@@ -165,7 +166,7 @@ async def connect_stdio(
     """Start a server as a child process and connect to it over its stdin and stdout.
 
     Some old servers exit when they are asked for the revisions that they support. Such a server is
-    started a second time, without that request.
+    started a second time, without that request. One that exits before it has read it is not.
 
     Args:
         argv: program and arguments; no shell is involved.
@@ -198,18 +199,26 @@ async def connect_stdio(
             ) as child,
             open_quiet_nursery() as nursery,
         ):
-            make_transport = _stream_transport_factory(child.stream, options, child.describe)
+            links: list[Link] = []
+            make_transport = _stream_transport_factory(
+                child.stream, options, child.describe, links.append
+            )
             client = Client(config, options, make_transport)
             client.needs_handshake = ended_by_probe
             try:
                 try:
                     await client.open(nursery)
                 except ConnectFailed as exc:
-                    versions = client.versions_without_probe
+                    failed = any(link.write_error is not None for link in links)
+                    probe_unread = failed or child.unread > 0
+                    versions = client.versions_without_probe(probe_unread=probe_unread)
                     if not versions:
                         await client.aclose()
                         await child.aclose()
-                        raise ConnectFailed(f"{exc}{child.describe()}") from exc
+                        # Only now are the exit status and all of stderr known.
+                        cause, _, _ = str(exc).partition("\n")
+                        cause, _, _ = cause.partition(" (exit status ")
+                        raise ConnectFailed(f"{cause}{child.describe()}") from exc
                     options["versions"] = versions
                     ended_by_probe = True
                     continue
@@ -403,13 +412,19 @@ def _stream_transport_factory(
     stream: trio.abc.Stream,
     options: ClientOptions,
     describe_peer: Callable[[], str] | None = None,
+    on_link: Callable[[Link], object] = lambda link: None,
 ) -> Callable[[Connection, Callable[[Event], None]], ClientTransport]:
-    """Return the function with which a `Client` makes its transport on `stream`."""
+    """Return the function with which a `Client` makes its transport on `stream`.
+
+    `on_link` gets that transport too.
+    """
     trace = options.get("trace")
     traced = stream if trace is None else TracedStream(stream, trace)
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         conn.describe_peer = describe_peer
-        return StreamTransport(conn, traced, on_event)
+        link = StreamTransport(conn, traced, on_event)
+        on_link(link)
+        return link
 
     return make_transport

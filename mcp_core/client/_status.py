@@ -70,9 +70,12 @@ class ConnectionStatus:
         if self._conn.state is State.CLOSED:
             raise ConnectionLost(str(self._error))
 
-    @property
-    def versions_without_probe(self) -> list[str]:
-        """The revisions for a second start of the same server after a failed opening, or []."""
-        if not self._conn.probing:
+    def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
+        """Return the revisions for a second start of the same server after a failed opening, or [].
+
+        `probe_unread` is True if the server has not read the probe: it did not end because of that,
+        and would end again.
+        """
+        if probe_unread or not self._conn.probing:
             return []
         return [dialect.version for dialect in self._conn.config.stateful]

@@ -27,6 +27,7 @@ from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
 from mcp_core.client._options import answer_form as answer_form
 from mcp_core.client._options import client_config as client_config
 from mcp_core.client._process_tree import ProcessTree as ProcessTree
+from mcp_core.client._reload import ReloadRelay as ReloadRelay
 from mcp_core.client._status import ConnectionStatus as ConnectionStatus
 from mcp_core.messages._pending import PendingRequest as PendingRequest
 from mcp_core.messages._pending import deliver as deliver
@@ -93,6 +94,7 @@ __all__ = [
     "PendingRequest",
     "PooledConnection",
     "ProcessTree",
+    "ReloadRelay",
     "RequestJob",
     "Runtime",
     "Service",

@@ -157,13 +157,12 @@ class AbstractClient(abc.ABC):
         assert peer is not None
         return peer
 
-    @property
-    def versions_without_probe(self) -> list[str]:
-        """The revisions to try with the same server, started once more, after a failed opening.
+    def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
+        """Return the revisions to try with the same server, started again, after a failed opening.
 
-        Empty if a second start is of no use.
+        Empty if a second start is of no use, as for a server that ended before it read the probe.
         """
-        return self._status.versions_without_probe
+        return self._status.versions_without_probe(probe_unread=probe_unread)
 
     # -- What a driver adds, and what it calls ---------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The error of the command with its exit statuses, and the errors for names and URIs.
+"""The error of the command with its exit statuses, and the errors for names, URIs and files.
 
 An error about an unknown name of a tool, a prompt or an argument suggests a similar one.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import escape_text
@@ -25,6 +26,7 @@ __all__ = [
     "is_uri",
     "join_names",
     "one_line",
+    "split_file",
     "suggestion",
     "unknown_argument",
     "unknown_name",
@@ -99,3 +101,20 @@ def check_uri(uri: str) -> None:
         )
     if variable := _VARIABLE.search(uri):
         raise CliError(f"{uri} is a template: replace {variable[0]} by a value")
+
+
+def split_file(target: str) -> tuple[Path, str]:
+    """Return the path and the name in `FILE[:NAME]`; the name is "" if there is none.
+
+    Raises:
+        CliError: there is no such file.
+    """
+    path, name = Path(target), ""
+    if not path.exists():
+        before, colon, name = target.rpartition(":")
+        path = Path(before if colon else target)
+    if path.is_dir():
+        raise CliError(f"{path} is a directory; give the path of a file in it")
+    if not path.is_file():
+        raise CliError(f"there is no file {path}; give the path of a Python file, as server.py")
+    return path, name

@@ -230,8 +230,11 @@ def _isolate(text: str) -> str:
     return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
 
 
-def content_text(block: ContentBlock) -> str:
-    """Return the text of a content block, or a line that describes it."""
+def content_text(block: ContentBlock, cure: str = "--json shows them") -> str:
+    """Return the text of a content block, or a line that describes it.
+
+    `cure` says how to get the bytes of an image, a sound or an embedded resource.
+    """
     if isinstance(block, t.TextContent):
         return block.text
     if isinstance(block, t.ResourceLink):
@@ -241,14 +244,12 @@ def content_text(block: ContentBlock) -> str:
         return (
             resource.text
             if resource.text is not None
-            else describe_blob(resource.uri, resource.mime_type, resource.blob or "")
+            else describe_blob(resource.uri, resource.mime_type, resource.blob or "", cure)
         )
-    return describe_blob(block.type, block.mime_type, block.data)
+    return describe_blob(block.type, block.mime_type, block.data, cure)
 
 
-def describe_blob(
-    name: str, mime_type: str | None, base64: str, cure: str = "--json shows them"
-) -> str:
+def describe_blob(name: str, mime_type: str | None, base64: str, cure: str) -> str:
     """Return a line in place of bytes. `cure` says how to get the bytes."""
     size = len(base64.rstrip("=")) * 3 // 4
     kind = f", {one_line(mime_type)}" if mime_type else ""

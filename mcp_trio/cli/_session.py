@@ -4,7 +4,8 @@
    that we started is ended in order. A second signal ends the command at once.
 2. Connecting and each request have a timeout. If a user at the terminal may be asked during a
    call, that call has no maximum time.
-3. stderr of a server that we started is passed through as it arrives, so errors do not repeat it.
+3. At a URL without a path, `/mcp` is tried if the root is not an MCP endpoint.
+4. stderr of a server that we started is passed through as it arrives, so errors do not repeat it.
    On a terminal each line of it is quoted, with escapes for control characters: it could imitate
    this command, and would mix with prompts.
 """
@@ -18,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from urllib.parse import urlsplit
 
 import msgspec
 import trio
@@ -65,6 +67,7 @@ __all__ = [
     "DEFAULT_TIMEOUT",
     "Target",
     "describe_error",
+    "guess_endpoint",
     "run_session",
     "server_capabilities",
     "trace_printer",
@@ -75,6 +78,11 @@ _NOTICE_AFTER: Final = 3.0  # seconds after which a user wonders whether the com
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows the messages"
+_FILE_HINT: Final = "Its stderr, if any, is above"
+# The path of `mcp-trio run --http`, of the official SDKs and of most other servers.
+_USUAL_PATH: Final = "/mcp"
+# Error statuses of a path where nothing is served, or where POST is not.
+_NO_ENDPOINT: Final = frozenset({404, 405, 410, 501})
 _URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
 # The member of an error's `data` that names the client capabilities which a server requires, and
@@ -111,6 +119,7 @@ class Target:
 
     Args:
         server: the URL, or the words of the command that starts the server.
+        file: the `FILE[:NAME]` that this command serves, if the user gave a file.
         env: variables that this command gets beside the few that are inherited.
         inherit_env: whether it inherits the whole environment instead.
         cwd: its working directory; the current one by default.
@@ -129,6 +138,7 @@ class Target:
     """
 
     server: str | tuple[str, ...]
+    file: str = ""
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     inherit_env: bool = False
     cwd: Path | None = None
@@ -147,12 +157,16 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The URL or the command line of the server."""
+        """The URL, the file or the command line of the server."""
+        if self.file:
+            return self.file
         return self.server if isinstance(self.server, str) else shlex.join(self.server)
 
     @property
     def not_mcp_hint(self) -> str:
         """A hint for errors that suggest that this is not an MCP server."""
+        if self.file:
+            return _FILE_HINT
         return _URL_HINT if isinstance(self.server, str) else _STDIO_HINT
 
     @property
@@ -312,9 +326,52 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     Raises:
         CliError: the connection failed, or a call in `body` failed.
     """
+    try:
+        return _connect_and_run(target, body)
+    except CliError as exc:
+        guess = guess_endpoint(target.server, exc.__cause__)
+        if guess is None:
+            raise
+        url, reason = guess
+        target.stderr.write_line(
+            f"mcp-trio: {target.name} is no MCP endpoint ({reason}); trying {url}"
+        )
+        try:
+            return _connect_and_run(replace(target, server=url), body)
+        except CliError as second:
+            if guess_endpoint(target.server, second.__cause__) is None:
+                raise
+            raise exc from exc.__cause__  # nor is this one, and the user has not named it
+
+
+def _connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
     with RememberedServer(target.server, dict(target.env), target.cwd) as server:
         target = replace(target, known_peer=server.known_peer)
         return trio.run(_run_session, target, body, server.connected)
+
+
+def guess_endpoint(
+    server: str | tuple[str, ...], error: BaseException | None
+) -> tuple[str, str] | None:
+    """Return the URL at which to try again, and the reason in some words.
+
+    None unless `server` is a URL without a path, and its response, which caused `error`, was not
+    that of an MCP endpoint. The origin is the same, so it may get the same headers.
+    """
+    cause = None if error is None else error.__cause__
+    if isinstance(server, tuple) or not isinstance(cause, RemoteProtocolError):
+        return None
+    parts = urlsplit(server)
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        return None
+    status = cause.data.get("status") if isinstance(cause.data, dict) else None
+    if isinstance(status, int):
+        if not (200 <= status < 400 or status in _NO_ENDPOINT):
+            return None
+        reason = f"HTTP status {status}"
+    else:
+        reason = "its response is not MCP"
+    return f"{parts.scheme}://{parts.netloc}{_USUAL_PATH}", reason
 
 
 async def _run_session(

@@ -186,13 +186,11 @@ async def serve_http(
         for other in listeners[1:]:
             await other.aclose()
         del listeners[1:]
-    if not _is_loopback(listeners) and not hosts:
-        _log.warning(
-            "listening on %s, where other machines can connect by IP address only: name the"
-            " hosts that clients use (hosts=)",
-            host,
-        )
-    address = _address(listeners[0], host, next(iter(servers)), "http" if tls is None else "https")
+    if not hosts:
+        warn_of_missing_hosts(listeners, host)
+    address = address_of(
+        listeners[0], host, next(iter(servers)), "http" if tls is None else "https"
+    )
     await serve_http_listeners(
         listeners,
         servers,
@@ -206,6 +204,16 @@ async def serve_http(
         grace=grace,
         started=partial(task_status.started, address),
     )
+
+
+def warn_of_missing_hosts(listeners: Sequence[trio.SocketListener], host: str) -> None:
+    """Log a warning if other machines can connect, although no host name is accepted."""
+    if not _is_loopback(listeners):
+        _log.warning(
+            "listening on %s, where other machines can connect by IP address only: name the"
+            " hosts that clients use (hosts=)",
+            host,
+        )
 
 
 async def serve_http_listeners(
@@ -405,7 +413,8 @@ def _listen_error_text(exc: OSError, host: str, port: int) -> str:
     return f"cannot listen on {host}, port {port}: {reason}" + (f"; {cure}" if cure else "")
 
 
-def _address(listener: trio.SocketListener, host: str, path: str, scheme: str) -> HttpAddress:
+def address_of(listener: trio.SocketListener, host: str, path: str, scheme: str) -> HttpAddress:
+    """Return the address to show for the endpoint at `path`."""
     name, port = listener.socket.getsockname()[:2]
     # A client cannot connect to "all addresses"; show loopback, which is one of them.
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, host)  # noqa: S104 - only compared

@@ -73,6 +73,7 @@ async def spawn(
     cwd: str | os.PathLike[str] | None = None,
     stderr: Stderr = "forward",
     grace: Grace | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> AsyncIterator[ChildProcess]:
     """Start a program without a shell, with pipes as its stdin and stdout. Stop it after the block.
 
@@ -92,6 +93,7 @@ async def spawn(
             escaped: they could move the cursor or imitate output of this program. A file or pipe,
             and a callable, get them unchanged.
         grace: seconds that the child gets to exit.
+        pass_fds: descriptors that it inherits, under the same numbers.
 
     *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
     times of `grace` and 1.2 s. It includes the processes of the child's group, and on Linux all
@@ -114,7 +116,14 @@ async def spawn(
     environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
     try:
         process = await trio.lowlevel.open_process(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, env=environ, start_new_session=True
+            argv,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cwd=cwd,
+            env=environ,
+            start_new_session=True,
+            pass_fds=pass_fds,
         )
     except OSError as error:
         raise ConnectFailed(
@@ -192,6 +201,7 @@ class ChildProcess:
         self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
         self._tree_signals: dict[int, int] = {}  # the last signal that each process of it got
         self._sigterm_sent = False
+        self._unread = 0
         self._close_requested = trio.Event()
         self._stopping = trio.Event()  # the child has exited, or `_close_requested` is set
         self._exited = trio.Event()
@@ -210,6 +220,18 @@ class ChildProcess:
         # Escaped: the message of an exception is often printed to a terminal.
         shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
         return status + "".join(f"\n  its stderr: {line}" for line in shown)
+
+    @property
+    def unread(self) -> int:
+        """The bytes sent to its stdin that it has not read; 0 if the system does not say."""
+        with suppress(ValueError, OSError, ImportError):  # ValueError: stdin is closed
+            import fcntl  # neither of the two is there on Windows
+            import termios
+
+            self._unread = int.from_bytes(
+                fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, b"\0\0\0\0"), sys.byteorder
+            )
+        return self._unread
 
     @property
     def stderr_tail(self) -> bytes:
@@ -267,6 +289,7 @@ class ChildProcess:
 
     async def _reap(self) -> None:
         self.returncode = await self._process.wait()
+        _ = self.unread  # is kept, because the owner of `stream` may close stdin next
         self._terminate()  # no scheduling point since the process id became free (rule 1)
         self._exited.set()
         self._stopping.set()

@@ -344,6 +344,16 @@ def test_server_exiting_at_probe_is_restarted_without_probe(
     assert capfd.readouterr().err == "what is that?\n"  # a child's stderr is ours
 
 
+def test_server_exiting_before_probe_is_not_restarted(capfd: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        with pytest.raises(ConnectFailed):
+            async with connect(python("import sys, time; time.sleep(0.1); sys.exit('no disk')")):
+                raise AssertionError("it came about")
+
+    run(main())
+    assert capfd.readouterr().err == "no disk\n"
+
+
 def test_child_exiting_ends_pending_calls() -> None:
     program = SERVER + (
         "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), "

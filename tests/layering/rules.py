@@ -139,6 +139,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_trace.py",  # is itself a stream: it passes on what a writer sends through it
     "mcp_trio/_websocket.py",
     "mcp_trio/auth/_loopback.py",
+    "mcp_trio/cli/commands/_reload.py",  # relays whole lines between two pipes
     "mcp_trio/http_server/_connection.py",
     "mcp_trio/http_server/_h11_connection.py",
     "mcp_trio/http_server/_h2_connection.py",

@@ -37,6 +37,7 @@ from mcp_core.host import (
 from mcp_core.runtime import shorten_text
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._forms import ask_permission
+from mcp_trio.cli._options import environment_variable
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
 from mcp_trio.cli._user import open_terminal
@@ -78,12 +79,7 @@ _STYLES: Final = {"+": "green", "-": "red", " ": ""}
 _SCOPES: Final = {"user": "all projects", "project": "this project"}
 
 
-def parse(
-    parser: argparse.ArgumentParser,
-    words: Sequence[str],
-    *,
-    parse_variable: Callable[[str], tuple[str, str | None]],
-) -> Callable[[], int]:
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
     """Add the options to the parser, and return the function that runs the subcommand."""
     parser.add_argument(
         "file", metavar="FILE[:NAME]", help="the file, and the variable that holds the server"
@@ -104,7 +100,7 @@ def parse(
     parser.add_argument(
         "--env",
         metavar="NAME[=VALUE]",
-        type=parse_variable,
+        type=environment_variable,
         action="append",
         default=[],
         help="give the server this environment variable (may be repeated). NAME alone stores the"

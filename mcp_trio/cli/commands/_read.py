@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 import sys
-from base64 import b64decode
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mcp_core import McpTrioError, PeerError, RemoteProtocolError
+from mcp_core import McpTrioError, PeerError
 from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, join_names, suggestion
+from mcp_trio.cli._output import STDOUT, bytes_of_contents, write_file
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, describe_blob, encode_document
 from mcp_trio.cli._session import describe_error, run_session, server_capabilities
@@ -90,6 +90,7 @@ def _write_contents(
     result: ReadResourceResult, uri: str, stderr: Screen, *, output: Path | None, as_json: bool
 ) -> None:
     contents = result.contents
+    output = None if output == STDOUT else output
     stdout = Screen(sys.stdout)
     if len(contents) != 1:
         names = join_names([found.uri for found in contents])
@@ -101,28 +102,14 @@ def _write_contents(
         for found in contents:
             stdout.write_text(_terminal_text(found))
         return
-    data = encode_document(result) if as_json else b"".join(map(_bytes_of_contents, contents))
+    data = encode_document(result) if as_json else b"".join(map(bytes_of_contents, contents))
     if output is None:
         stdout.write_bytes(data)
-        return
-    try:
-        output.write_bytes(data)
-    except OSError as exc:
-        raise CliError(
-            f"{output} cannot be written: {exc.strerror}; give --output another file"
-        ) from exc
+    else:
+        write_file(output, data)
 
 
 def _terminal_text(found: ResourceContents) -> str:
     if found.blob is None:
         return found.text or ""
     return describe_blob(found.uri, found.mime_type, found.blob, "--output FILE saves them")
-
-
-def _bytes_of_contents(found: ResourceContents) -> bytes:
-    if found.blob is None:
-        return (found.text or "").encode()
-    try:
-        return b64decode(found.blob, validate=True)
-    except ValueError as exc:
-        raise RemoteProtocolError(f"the blob of {found.uri} is not base64 ({exc})") from None

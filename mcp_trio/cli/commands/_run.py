@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import socket
 import sys
 import traceback
 from contextlib import redirect_stdout
@@ -22,19 +23,27 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 
 from mcp_core import registry
+from mcp_core.http import HttpOptions
 from mcp_core.registry import DeclarationError, Server
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
-from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
+from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError, split_file
 from mcp_trio.cli._screen import Screen
-from mcp_trio.http_server._serve import CannotListen, serve_http
+from mcp_trio.http_server._serve import (
+    CannotListen,
+    address_of,
+    serve_http,
+    serve_http_listeners,
+    warn_of_missing_hosts,
+)
 from mcp_trio.streams._stdio import stop_on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from types import ModuleType
 
     from mcp_trio.http_server._connection import AccessLogEntry
+    from mcp_trio.http_server._serve import HttpAddress
 
 __all__ = [
     "access_log_printer",
@@ -46,6 +55,7 @@ __all__ = [
 # Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
 # file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
 _MODULE_NAME: Final = "__mcp_server__"
+_PATH: Final = "/mcp"
 _DEFAULT_NAMES: Final = ("server", "mcp", "app")
 _REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of a traceback
 
@@ -68,7 +78,7 @@ def run(target: str) -> int:
         print(
             f"{server.info.name} is waiting for a client on stdin, one JSON message a line;"
             " Ctrl+C ends"
-            f" it. To try it: mcp-trio inspect -- mcp-trio run {target}",
+            f" it. To try it: mcp-trio inspect {target}",
             file=sys.stderr,
         )
     serve(server)
@@ -81,24 +91,10 @@ def load(target: str) -> Server:
     Raises:
         CliError: there is no such file or server, or the file cannot be imported.
     """
-    path, name = _split_target(target)
+    path, name = split_file(target)
     server = _find_server(_import_file(path), name, path)
     _configure_logging()
     return server
-
-
-def _split_target(target: str) -> tuple[Path, str]:
-    path, name = Path(target), ""
-    if not path.exists():
-        before, colon, name = target.rpartition(":")
-        path = Path(before if colon else target)
-    if path.is_dir():
-        raise CliError(f"{path} is a directory; give the path of a file in it")
-    if not path.is_file():
-        raise CliError(
-            f"there is no file {path}; give the path of a Python file: mcp-trio run server.py"
-        )
-    return path, name
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -186,8 +182,11 @@ def run_http(
     reply: Literal["auto", "json"] = "auto",
     sessions: bool = True,
     sse_path: str | None = None,
+    fds: Sequence[int] = (),
 ) -> int:
     """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
+
+    `fds` are inherited sockets that listen already on host and port (`--reload`).
 
     Raises:
         CliError: there is no such file or server, the file cannot be imported, or the command
@@ -195,11 +194,11 @@ def run_http(
     """
     server = load(target)
     screen = Screen(sys.stderr)
+    begin = partial(_serve_fds, fds=fds) if fds else partial(serve_http, port=port)
     serve = partial(
-        serve_http,
+        begin,
         server,
         host,
-        port,
         reply=reply,
         sessions=sessions,
         sse_path=sse_path,
@@ -209,6 +208,35 @@ def run_http(
         return trio.run(_serve, server.info.name, serve, screen, sse_path)
     except CannotListen as exc:
         raise CliError(exc.strerror, NO_CONNECTION) from exc
+
+
+async def _serve_fds(
+    server: Server,
+    host: str,
+    *,
+    fds: Sequence[int],
+    reply: Literal["auto", "json"],
+    sessions: bool,
+    sse_path: str | None,
+    on_exchange: Callable[[AccessLogEntry], object],
+    stop: trio.Event,
+    task_status: trio.TaskStatus[HttpAddress],
+) -> None:
+    """Serve as `serve_http` does, on inherited sockets."""
+    listeners = [
+        trio.SocketListener(trio.socket.from_stdlib_socket(socket.socket(fileno=fd))) for fd in fds
+    ]
+    warn_of_missing_hosts(listeners, host)
+    address = address_of(listeners[0], host, _PATH, "http")
+    await serve_http_listeners(
+        listeners,
+        {_PATH: server},
+        HttpOptions.of(host, reply=reply, sessions=sessions, sse_path=sse_path),
+        routes={},
+        on_exchange=on_exchange,
+        stop=stop,
+        started=partial(task_status.started, address),
+    )
 
 
 async def _serve(

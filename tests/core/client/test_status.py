@@ -53,7 +53,7 @@ def test_status_opening_connection_becomes_open() -> None:
     status.require_open()
     status.require_alive()
     assert repr(status) == f"<ConnectionStatus of {harness.conn!r}: open>"
-    assert status.versions_without_probe == []
+    assert status.versions_without_probe() == []
 
 
 def test_status_failed_opening_raises_connect_failed() -> None:
@@ -64,7 +64,7 @@ def test_status_failed_opening_raises_connect_failed() -> None:
     with pytest.raises(ConnectFailed, match="go away") as caught:
         status.require_open()
     assert isinstance(caught.value.__cause__, PeerError)
-    assert status.versions_without_probe == []
+    assert status.versions_without_probe() == []
 
 
 def test_status_closed_while_opening_raises_connect_failed() -> None:
@@ -92,7 +92,8 @@ def test_status_server_ended_by_probe_offers_second_start(
     settle(status, [*harness.receive_eof()])
     with pytest.raises(ConnectFailed):
         status.require_open()
-    assert status.versions_without_probe == again
+    assert status.versions_without_probe() == again
+    assert status.versions_without_probe(probe_unread=True) == []
 
 
 @pytest.mark.parametrize(

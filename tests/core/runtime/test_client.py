@@ -859,7 +859,7 @@ def test_versions_without_probe_after_failed_probe() -> None:
     client._conn.receive_data(b"", 0.0)
     for event in client.harness.events():
         client._handle_event(event)
-    assert client.versions_without_probe == [D, C]
+    assert client.versions_without_probe() == [D, C]
 
 
 def test_notification_names_exist_in_protocol() -> None:

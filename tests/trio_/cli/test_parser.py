@@ -72,15 +72,28 @@ MISUSED = [
     (
         ("inspect",),
         (
-            "no server: give its URL as the last word, or after `--` the command that starts it:"
-            " mcp-trio inspect"
+            "no server: give its URL or its Python file as the last word, or after `--` the command"
+            " that starts it: mcp-trio inspect"
         ),
     ),
     (
         ("inspect",),
-        "mcp-trio inspect http://127.0.0.1:8000/mcp, or mcp-trio inspect -- python server.py",
+        "mcp-trio inspect http://127.0.0.1:8000/mcp, or mcp-trio inspect server.py, or mcp-trio",
     ),
     (("inspect", "--"), "mcp-trio inspect -- python server.py"),
+    (("inspect", "no.py"), "there is no file no.py; give the path of a Python file"),
+    (("inspect", "no.py:app"), "there is no file no.py; give"),
+    (("inspect", "tests.py", *SILENT), "unrecognized arguments: tests.py"),
+    (
+        ("inspect", "--", __file__),
+        "test_parser.py is not a command; to serve the file: mcp-trio in",
+    ),
+    (
+        ("call", "greet", "greeter"),
+        "greeter is neither a URL nor a Python file (FILE.py or FILE.py:NAME); the command that",
+    ),
+    (("call", "greet", "file=server.py"), "no server: give its URL or its Python file"),
+    (("inspect", "--header", "a: b", __file__), "--header and --token-env need a server at a URL"),
     (("inspect", "python", "-m", "weather"), "after `--`: mcp-trio inspect -- python -m weather"),
     (
         ("inspect", "ftp://a/mcp"),

@@ -7,13 +7,18 @@ import json
 import signal
 import socket
 import subprocess
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from msgspec import UNSET
 
+from mcp_core import ConnectFailed, RemoteProtocolError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import Target, _slow_notice
+from mcp_trio.cli._session import Target, _slow_notice, guess_endpoint
 from tests.trio_.cli.program import (
     COMMAND,
     DEAD,
@@ -27,6 +32,7 @@ from tests.trio_.cli.program import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 ENDED = "(exit status 1). Is that an MCP server on stdin and stdout?"
@@ -53,6 +59,21 @@ def test_command_without_connection_exits_with_3(
     assert result.returncode == 3
     assert complaint in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("target", ["file", "command"])
+def test_server_that_crashes_at_its_start_is_started_once(
+    server: ServerFile, tmp_path: Path, target: str
+) -> None:
+    command = server(f"""
+        print("started", file=open({str(tmp_path / "starts")!r}, "a"))
+        raise RuntimeError("no disk")
+    """)
+    result = run("inspect", *(command if target == "command" else [str(server.path)]))
+    assert (tmp_path / "starts").read_text() == "started\n"
+    assert result.returncode == 3
+    assert result.stderr.count("Traceback") == 1
+    assert result.stderr.splitlines()[-1].count("(exit status 1)") == 1
 
 
 def test_stderr_of_server_is_shown_once() -> None:
@@ -340,10 +361,104 @@ def test_url_connection_refused_is_explained() -> None:
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 def test_url_answering_404_is_explained_once(version: str) -> None:
     with served(TEAHOUSE) as site:
-        result = run("inspect", "--revision", version, site.url.replace("/mcp", "/"))
+        result = run("inspect", "--revision", version, site.url.replace("/mcp", "/other"))
     assert result.returncode == 3
     assert "404" in result.stderr
     assert result.stderr.count("the URL of an MCP server?") == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+def test_url_without_path_tries_mcp_and_reports_it(scheme: str) -> None:
+    with served(TEAHOUSE) as site:
+        url = site.url.removesuffix("/mcp").replace("http", scheme, 1)
+        words = ("call", "price", "tea=sencha", "cups=2", "--header", "x-key: k")
+        results = [run(*words, url), run(*words, f"{url}/")]
+    for result, slash in zip(results, ("", "/"), strict=True):
+        assert (result.returncode, result.stdout) == (0, "9.0\n")
+        assert result.stderr == (
+            f"mcp-trio: {url}{slash} is no MCP endpoint (HTTP status 404); trying {url}/mcp\n"
+        )
+
+
+@contextmanager
+def _answering(*statuses: int) -> Iterator[tuple[str, list[str]]]:
+    """Answer each path with the next status. Yield the URL, and the request lines so far."""
+    asked: list[str] = []
+    answers = dict(zip(("/", "/mcp"), statuses, strict=True))
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(f"{self.command} {self.path} {self.headers['authorization']}")
+            self.rfile.read(int(self.headers.get("content-length", "0")))
+            self.send_response(answers[self.path])
+            self.send_header("location", "/docs")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def do_GET(self) -> None:  # of the older transport
+            self.do_POST()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "paths", "complaint"),
+    [
+        ((404, 404), ["/", "/mcp"], ": HTTP status 404 Not Found"),
+        ((307, 405), ["/", "/mcp"], "connect to /docs instead"),
+        ((404, 401), ["/", "/mcp"], "`mcp-trio login http://"),
+        ((404, 503), ["/", "/mcp"], "/mcp: HTTP status 503"),
+        ((401, 200), ["/"], "HTTP status 401"),
+        ((403, 200), ["/"], "HTTP status 403"),
+        ((500, 200), ["/"], "HTTP status 500"),
+    ],
+)
+def test_url_without_path_and_endpoint_shows_the_error_that_matters(
+    statuses: tuple[int, ...], paths: list[str], complaint: str
+) -> None:
+    with _answering(*statuses) as (url, asked):
+        result = run("inspect", "--token-env", "TOKEN", url, env={"TOKEN": "t"})
+    assert result.returncode == 3
+    assert list(dict.fromkeys(line.split()[1] for line in asked)) == paths
+    assert {line.split(maxsplit=2)[2] for line in asked} == {"Bearer t"}
+    *notice, error = result.stderr.splitlines()
+    assert complaint in error
+    assert len(notice) == len(paths) - 1
+
+
+@pytest.mark.parametrize(
+    ("server", "data", "guess"),
+    [
+        ("http://a:1", {"status": 404}, "http://a:1/mcp"),
+        ("HTTPS://A/", {"status": 405}, "https://A/mcp"),
+        ("wss://a", {"status": 200}, "wss://a/mcp"),
+        ("http://a", UNSET, "http://a/mcp"),
+        ("http://a/other", {"status": 404}, None),
+        ("http://a/?key=1", {"status": 404}, None),
+        ("http://a", {"status": 400}, None),
+        ("http://a", {"status": 429}, None),
+        (("python", "server.py"), {"status": 404}, None),
+    ],
+)
+def test_guess_endpoint_has_the_same_origin(
+    server: str | tuple[str, ...], data: object, guess: str | None
+) -> None:
+    error = ConnectFailed("no")
+    error.__cause__ = RemoteProtocolError("no", data=data)
+    found = guess_endpoint(server, error)
+    assert (None if found is None else found[0]) == guess
+    assert guess_endpoint(server, ConnectFailed("cannot connect")) is None
+    assert guess_endpoint(server, None) is None
 
 
 async def test_slow_connection_gives_notice(autojump_clock: object) -> None:

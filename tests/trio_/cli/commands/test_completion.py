@@ -27,7 +27,7 @@ FILES: Final = {"exdir/", "exfile.py", "exother.txt"}
 # A command line, and the words by which a shell may complete the last one.
 CASES: Final[Mapping[str, set[str]]] = {
     "mcp-trio ": COMMANDS,
-    "mcp-trio ins": {"inspect"},
+    "mcp-trio ins": {"inspect", "install"},
     "mcp-trio inspect --rev": {"--revision"},
     "mcp-trio inspect --json --keyc": {"--keychain"},
     "mcp-trio inspect --revision ": set(ALL),

@@ -1,0 +1,207 @@
+"""Options that several subcommands share, and the types of their values."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from mcp_core import ALL
+from mcp_core.types import LOGGING_LEVELS
+
+from ._errors import is_uri
+from ._logins import add_keychain_option
+from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT
+
+__all__ = [
+    "ARGUMENTS",
+    "NO_WORDS",
+    "URIS",
+    "VariadicArgument",
+    "add_log_level",
+    "add_output",
+    "add_server_options",
+    "add_session_options",
+    "environment_variable",
+    "existing_path",
+    "listen_address",
+]
+
+
+class VariadicArgument(NamedTuple):
+    """A positional argument that may be repeated. `fits` returns True if a word may be one."""
+
+    usage: str
+    metavar: str
+    help: str
+    fits: Callable[[str], bool]
+
+
+ARGUMENTS: Final = VariadicArgument(
+    "[KEY=VALUE ... | JSON]",
+    "KEY=VALUE",
+    "an argument, or all as a JSON object",
+    lambda word: "=" in word or word.startswith("{"),
+)
+URIS: Final = VariadicArgument("[URI ...]", "URI", "a resource to subscribe to", is_uri)
+NO_WORDS: Final = VariadicArgument("", "", argparse.SUPPRESS, lambda word: False)
+
+
+def add_server_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every subcommand that connects to a server."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document, with the names of the protocol",
+    )
+    parser.add_argument(
+        "--revision",
+        metavar="VERSION",
+        choices=list(ALL),
+        help=f"use this revision of MCP only: {', '.join(ALL)} (default: the newest that the server"
+        " knows)",
+    )
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        help="show each message on stderr when it is sent or received",
+    )
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        dest="headers",
+        type=_header,
+        action="append",
+        default=[],
+        help="send this header with each request to URL (may be repeated)",
+    )
+    parser.add_argument(
+        "--token-env",
+        metavar="VARIABLE",
+        help="the environment variable that holds an access token for URL; by default the token of"
+        " `mcp-trio login` is sent, if the server requires one",
+    )
+    add_keychain_option(parser)
+    parser.add_argument(
+        "--allow-cleartext",
+        action="store_true",
+        help="send tokens and other credentials to another machine although URL is not encrypted",
+    )
+    parser.add_argument(
+        "--env",
+        metavar="NAME[=VALUE]",
+        type=environment_variable,
+        action="append",
+        default=[],
+        help="give COMMAND this environment variable; without =VALUE with the value that it has"
+        " here (may be repeated). Otherwise COMMAND gets a few only, such as PATH and HOME",
+    )
+    parser.add_argument(
+        "--inherit-env",
+        action="store_true",
+        help="give COMMAND the whole environment, with any secrets in it",
+    )
+    parser.add_argument(
+        "--cwd", metavar="DIRECTORY", type=existing_path, help="start COMMAND in this directory"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=DEFAULT_TIMEOUT,
+        help="the timeout for the connection, and for each response; progress restarts it"
+        " (default: %(default)g)",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--output`."""
+    parser.add_argument("--output", metavar="FILE", type=Path, help=f"{what}; - is stdout")
+
+
+def add_log_level(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        choices=LOGGING_LEVELS,
+        default=DEFAULT_LOG_LEVEL,
+        help="show the server's log messages of this level and above on stderr:"
+        f" {', '.join(LOGGING_LEVELS)} (default: %(default)s)",
+    )
+
+
+def add_session_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for log messages, elicitation and roots."""
+    add_log_level(parser)
+    parser.add_argument(
+        "--answer",
+        metavar="KEY=VALUE|JSON",
+        action="append",
+        default=[],
+        help="fill in a field of the first form that the server requests, as if typed; or, as"
+        " a JSON"
+        " object, a whole form. Without it, forms need a terminal (may be repeated, for other"
+        " fields or other forms)",
+    )
+    parser.add_argument(
+        "--root",
+        metavar="PATH",
+        dest="roots",
+        type=existing_path,
+        action="append",
+        default=[],
+        help="tell the server that it may work in this directory or file (may be repeated)",
+    )
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    header = name.strip().lower(), value.strip()
+    from mcp_core.http import HttpClientOptions
+
+    try:
+        if not colon:
+            raise ValueError("there is no colon in it")
+        HttpClientOptions(headers=dict([header]))
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(f"not a header: {exc}") from None
+    return header
+
+
+def environment_variable(text: str) -> tuple[str, str | None]:
+    """Parse `NAME[=VALUE]`. The value is None if there is none."""
+    name, equals, value = text.partition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text} is not a variable; write NAME=VALUE, or NAME")
+    return name, value if equals else None
+
+
+def existing_path(text: str) -> Path:
+    try:
+        return Path(text).resolve(strict=True)
+    except OSError as exc:
+        raise argparse.ArgumentTypeError(f"{text}: {exc.strerror}") from None
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a timeout; give a number of seconds above 0"
+        )
+    return seconds
+
+
+_seconds.__name__ = "number of seconds"  # argparse shows this name if `float` raises
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Parse `[HOST:]PORT` to listen on; the host is 127.0.0.1 by default."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    if not (host and port.isascii() and port.isdigit() and int(port) < 65_536):
+        raise argparse.ArgumentTypeError(
+            f"{text} is not an address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
+        )
+    return host, int(port)

@@ -1,0 +1,295 @@
+"""`mcp-trio run --reload`: serve a file, and start the server again when its code changes.
+
+1. This process keeps what the clients are connected to: stdin and stdout, or the sockets that
+   listen. A child process serves. `ReloadRelay` decides which messages pass between them.
+2. The file and the modules that it has imported from its directory are watched, by looking at the
+   times of their last changes. After an import that failed, all Python files beside it are, too:
+   the module that does not compile is not among the imported ones.
+3. The server's environment is the whole one, as without `--reload`: it is the user's own file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core.runtime import READ_SIZE, ReloadRelay
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.cli._errors import NO_CONNECTION, CliError, split_file
+from mcp_trio.cli._screen import Screen
+from mcp_trio.streams._child import Grace, spawn
+from mcp_trio.streams._stdio import standard_streams, stop_on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_trio.streams._child import ChildProcess
+
+__all__ = ["Watch", "run_reloading"]
+
+_INTERVAL: Final = 0.5  # seconds between two looks at the files
+# Seconds after a change: editors write several files, or one in several steps. More than
+# `_CLOCK_STEP`: the next process begins after the change.
+_SETTLE_TIME: Final = 0.05
+_CLOCK_STEP: Final = 10_000_000  # nanoseconds by which file systems round the time of a change
+_GRACE: Final = Grace(stdin=1.0, terminate=2.0)  # the user waits for the new server
+# `_reload_child.py` begins an orderly end when stdin is closed. Exchanges that last are cut off.
+_HTTP_GRACE: Final = Grace(stdin=3.0, terminate=1.0)
+# Seconds for the last responses, after the client has closed stdin: as long as a server takes.
+_LAST_RESPONSES: Final = 2.0
+_BACKLOG: Final = 128  # connections that wait while no server runs
+
+
+def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | None) -> int:
+    """Serve until the client closes stdin or a signal arrives, and return the exit status.
+
+    Args:
+        target: `FILE` or `FILE:NAME`.
+        options: further options of `mcp-trio run` for the child.
+        http: host and port to listen on; None for stdio.
+
+    Raises:
+        CliError: there is no such file, or this process cannot listen on the address.
+    """
+    path, _ = split_file(target)
+    with ExitStack() as opened:
+        directory = opened.enter_context(TemporaryDirectory(prefix="mcp-trio-"))
+        report = Path(directory, "modules.json")
+        # -B: bytecode would be taken for that of a file which was changed again within a second,
+        # and has the same size.
+        child = [sys.executable, "-B", "-m", f"{__package__}._reload_child", str(report)]
+        words = [*child, str(path.resolve().parent), "run", target, *options]
+        watch = Watch(path, report)
+        if http is None:
+            return trio.run(_run, _StdioReloader(words, watch))
+        sockets = [opened.enter_context(found) for found in _listen(*http)]
+        host, port = sockets[0].getsockname()[:2]
+        fds = [found.fileno() for found in sockets]
+        words += ["--http", f"[{host}]:{port}" if ":" in host else f"{http[0]}:{port}"]
+        words += ["--listening-fds", ",".join(map(str, fds))]
+        return trio.run(_run, _HttpReloader(words, watch, fds))
+
+
+async def _run(reloader: _StdioReloader | _HttpReloader) -> int:
+    scope = trio.CancelScope()
+    with stop_on_signals(scope.cancel) as signal, scope:
+        await reloader.run()
+    return signal.exit_code
+
+
+def _listen(host: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen on all addresses of `host`; on one if `port` is 0."""
+    found: list[socket.socket] = []
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, *_, address in dict.fromkeys(addresses if port else addresses[:1]):
+            found.append(
+                socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=False)
+            )
+    except OSError as exc:
+        for each in found:
+            each.close()
+        raise CliError(
+            f"cannot listen on {host}:{port}: {exc.strerror}; choose another port, or 0 for any"
+            " free port",
+            NO_CONNECTION,
+        ) from exc
+    return found
+
+
+class Watch:
+    """The files of a server, with the times of their changes when it read them.
+
+    Args:
+        file: the server's file.
+        report: where the child writes the files that it has imported (`_reload_child.py`).
+    """
+
+    def __init__(self, file: Path, report: Path) -> None:
+        self._file = file.resolve()
+        self._report = report
+        self._times: dict[Path, int] = {}
+        self._began = 0
+        self._neighbours = False
+
+    def begin(self) -> None:
+        """Begin to watch for changes from now on: a process is about to read the files."""
+        self._began = time.time_ns()
+        self._neighbours = False
+        for path in {self._file, *self._times}:
+            self._times[path] = _time_of(path)
+        self._report.unlink(missing_ok=True)
+
+    def include_neighbours(self) -> None:
+        """Watch all Python files beside the server's file, too: one has failed, or is missing."""
+        self._neighbours = True
+        for path in self._file.parent.glob("*.py"):
+            self._times.setdefault(path, _time_of(path))
+
+    def find_change(self) -> Path | None:
+        """Return a file that has changed since the process read it, None if there is none."""
+        with suppress(OSError, ValueError):  # not written yet
+            for name, seen in json.loads(self._report.read_bytes()).items():
+                # A file that changed since the process began may have been read before the change.
+                recent = self._began - _CLOCK_STEP < seen <= time.time_ns()
+                self._times[Path(name)] = 0 if recent else seen
+        if self._neighbours:
+            for path in self._file.parent.glob("*.py"):
+                self._times.setdefault(path, 0)  # it is new
+        return next((path for path, seen in self._times.items() if _time_of(path) != seen), None)
+
+    async def changed(self) -> Path:
+        """Wait for a change, and a moment for those that come with it. Return the file."""
+        while (path := self.find_change()) is None:  # noqa: ASYNC110  no event of the system
+            await trio.sleep(_INTERVAL)
+        await trio.sleep(_SETTLE_TIME)
+        return path
+
+
+def _time_of(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0  # it is being replaced, or gone
+
+
+class _StdioReloader:
+    """One client on stdin and stdout, and one server after the other."""
+
+    def __init__(self, words: Sequence[str], watch: Watch) -> None:
+        self._words = words
+        self._watch = watch
+        self._relay = ReloadRelay()
+        self._stderr = Screen(sys.stderr)
+        self._child: ChildProcess | None = None
+        self._writing_to_client = trio.Lock()
+        self._writing_to_server = trio.Lock()
+        self._resumed = trio.lowlevel.ParkingLot()
+        self._input_ended = False
+
+    async def run(self) -> None:
+        """Serve until the client closes stdin."""
+        with standard_streams() as client:
+            self._client = client
+            async with open_quiet_nursery(wait=True) as nursery:
+                nursery.start_soon(self._serve)
+                await self._read_client()
+                with trio.move_on_after(_LAST_RESPONSES):
+                    await self._end_input()
+                nursery.cancel_scope.cancel()
+
+    async def _read_client(self) -> None:
+        with suppress(trio.BrokenResourceError):
+            while True:
+                while not self._relay.accepts_input:  # what has arrived already waits in the relay
+                    await self._resumed.park()
+                data = await self._client.receive_some(READ_SIZE)
+                if not data:
+                    return
+                self._relay.receive_from_client(bytes(data))
+                await self._write()
+
+    async def _end_input(self) -> None:
+        """Close the server's stdin, and wait for its last output."""
+        child = self._child
+        self._input_ended = True
+        if child is not None:
+            async with self._writing_to_server:
+                await child.stream.send_stream.aclose()
+            while self._child is child:
+                await self._resumed.park()
+
+    async def _serve(self) -> None:
+        while True:
+            self._watch.begin()
+            async with (
+                spawn(self._words, inherit_env=True, grace=_GRACE) as child,
+                open_quiet_nursery() as nursery,
+            ):
+                self._child = child
+                self._relay.server_started()
+                await self._write()
+                nursery.start_soon(self._read_server, child)
+                changed = await self._watch.changed()
+                self._child = None
+                self._relay.server_stopping()
+                await self._write()
+            self._stderr.write_line(f"mcp-trio: {changed.name} has changed, starting again")
+
+    async def _read_server(self, child: ChildProcess) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while data := await child.stream.receive_some(READ_SIZE):
+                self._relay.receive_from_server(bytes(data))
+                await self._write()
+        self._child = None
+        if self._input_ended:
+            self._resumed.unpark_all()
+            return
+        status = "" if child.returncode is None else f" (exit status {child.returncode})"
+        self._relay.server_failed(f"the server has ended{status}, see its stderr")
+        self._watch.include_neighbours()
+        self._stderr.write_line(f"mcp-trio: the server has ended{status}; waiting for a change")
+        await self._write()
+
+    async def _write(self) -> None:
+        """Write what the relay has for both sides. A side that does not read delays its peer."""
+        for warning in self._relay.warnings:
+            self._stderr.write_line(f"mcp-trio: {warning}")
+        self._relay.warnings.clear()
+        self._resumed.unpark_all()
+        async with self._writing_to_client:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                if data := self._relay.data_for_client():
+                    await self._client.send_all(data)
+        # While it is being stopped, the lock may be held by a task that writes to it.
+        while (child := self._child) is not None:
+            async with self._writing_to_server:
+                data = self._relay.data_for_server() if self._child is child else b""
+                # Without a reader, the end of its stdout is about to be read.
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    if data:
+                        await child.stream.send_all(data)
+            if self._child is child:
+                return
+
+
+class _HttpReloader:
+    """Sockets that listen, and one server after the other that accepts their connections."""
+
+    def __init__(self, words: Sequence[str], watch: Watch, fds: Sequence[int]) -> None:
+        self._words = words
+        self._watch = watch
+        self._fds = fds
+        self._stderr = Screen(sys.stderr)
+
+    async def run(self) -> None:
+        """Serve for ever."""
+        while True:
+            self._watch.begin()
+            async with (
+                spawn(
+                    self._words, inherit_env=True, grace=_HTTP_GRACE, pass_fds=self._fds
+                ) as child,
+                open_quiet_nursery() as nursery,
+            ):
+                nursery.start_soon(self._copy_stdout, child)
+                changed = await self._watch.changed()
+            self._stderr.write_line(f"mcp-trio: {changed.name} has changed, starting again")
+
+    async def _copy_stdout(self, child: ChildProcess) -> None:
+        stdout = Screen(sys.stdout)
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while data := await child.stream.receive_some(READ_SIZE):
+                stdout.write_bytes(bytes(data))
+        self._watch.include_neighbours()
+        self._stderr.write_line("mcp-trio: the server has ended; waiting for a change")
+        await trio.sleep(math.inf)
