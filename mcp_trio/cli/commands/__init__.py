@@ -1,1 +1,1 @@
-"""One file per subcommand."""
+"""One file per subcommand, and what several of them share."""

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from mcp_core.types import TextContent
 from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import SERVER_ERROR, unknown_name
-from mcp_trio.cli._output import STDOUT, file_content, write_file, write_files
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, content_text
 from mcp_trio.cli._session import run_session, server_capabilities
+
+from ._output import STDOUT, file_content, write_file, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from mcp_core import McpTrioError, PeerError
 from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, join_names, suggestion
-from mcp_trio.cli._output import STDOUT, bytes_of_contents, write_file
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, describe_blob, encode_document
 from mcp_trio.cli._session import describe_error, run_session, server_capabilities
+
+from ._output import STDOUT, bytes_of_contents, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

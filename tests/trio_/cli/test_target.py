@@ -32,7 +32,7 @@ def test_listen_file_with_name_serves_that_server(server: ServerFile) -> None:
     server("app, other = mcp_trio.Server('app'), mcp_trio.Server('other')")
     result = run("listen", "a://b", f"{server.path}:other", "--tools")
     assert result.returncode == 2
-    assert "the server sends no notifications about" in result.stderr
+    assert "the server announces no changes of what was requested" in result.stderr
 
 
 FACTS = """

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from mcp_core import ALL
-from mcp_trio.cli import _parser, main
+from mcp_trio.cli import _options, _parser, main
 from mcp_trio.cli.commands import _completion
 from tests.trio_.cli.program import output_of, run
 
@@ -186,7 +186,7 @@ def test_argument_that_is_a_path_is_completed(command: str) -> None:
     paths = [
         action
         for action in parser._actions
-        if action.type in (Path, _parser._existing_path)
+        if action.type in (Path, _options.existing_path)
         or re.search("FILE|PATH|DIRECTORY", str(action.metavar))
     ]
     assert [action.dest for action in paths if not hasattr(action, "complete")] == []

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core import RemoteProtocolError
 from mcp_core.types import AudioContent, EmbeddedResource, ImageContent
-
-from ._errors import CliError
+from mcp_trio.cli._errors import CliError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
