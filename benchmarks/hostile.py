@@ -300,7 +300,7 @@ def attack_by_bodies(options: argparse.Namespace) -> Figures:
                 connection.sendall(data)
             except OSError:
                 pass
-        time.sleep(min(5, options.patience))
+        time.sleep(5 * min(1, 10 * options.scale))  # while the honest client goes on
         for connection in connections:
             refused += bool(select.select([connection], [], [], 0)[0])
             connection.close()

@@ -129,7 +129,7 @@ VICTIMS = ["ours", pytest.param("mcp", marks=pytest.mark.interop)]
 @pytest.mark.parametrize("peer", VICTIMS)
 def test_hostile_last_line_is_json_with_all_figures(peer: str) -> None:
     argv = [sys.executable, str(BENCHMARKS / "hostile.py"), "--peer", peer]
-    argv += ["--scale", "0.001", "--patience", "1"]
+    argv += ["--scale", "0.001", "--patience", "3"]
     output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100).stdout
     figures = json.loads(output.splitlines()[-1])
     client = ("descriptors", "memory", "seconds", "outcome")
@@ -141,14 +141,14 @@ def test_hostile_last_line_is_json_with_all_figures(peer: str) -> None:
         assert figures[f"{attack}_honest_failed"] == 0
     assert figures["pings_accepted_outcome"] == figures["pages_outcome"] == "answered"
     assert figures["bodies_outcome"] == "0 of 1 refused"
-    assert figures["trickle_outcome"] == "open after 6 s"
+    assert figures["trickle_outcome"] == "open after 18 s"
     assert figures["sessions_outcome"] == "12 opened; refused: none"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_hostile_small_attacks_are_measured() -> None:
     argv = [sys.executable, str(BENCHMARKS / "hostile.py"), "--scale", "0.001"]
-    argv += ["--only", "pings_accepted", "bodies", "--patience", "0.3"]
+    argv += ["--only", "pings_accepted", "bodies"]
     output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=25).stdout
     figures = json.loads(output.splitlines()[-1])
     assert figures["pings_accepted_outcome"] == "answered"
