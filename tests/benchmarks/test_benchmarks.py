@@ -120,6 +120,42 @@ def test_benchmark_last_line_is_json_with_all_figures(
     assert all(value > 0 for value in figures.values())
 
 
+VICTIMS = ["ours", pytest.param("mcp", marks=pytest.mark.interop)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("peer", VICTIMS)
+def test_hostile_last_line_is_json_with_all_figures(peer: str) -> None:
+    argv = [sys.executable, str(BENCHMARKS / "hostile.py"), "--peer", peer]
+    argv += ["--scale", "0.001", "--patience", "3"]
+    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100).stdout
+    figures = json.loads(output.splitlines()[-1])
+    client = ("descriptors", "memory", "seconds", "outcome")
+    server = ("memory", "growth", "honest_served", "honest_failed", "honest_p50", "outcome")
+    for attack in ("pings", "pings_accepted", "pages"):
+        assert {f"{attack}_{figure}" for figure in client} <= figures.keys()
+    for attack in ("bodies", "trickle", "sessions"):
+        assert {f"{attack}_{figure}" for figure in server} <= figures.keys()
+        assert figures[f"{attack}_honest_failed"] == 0
+    assert figures["pings_accepted_outcome"] == figures["pages_outcome"] == "answered"
+    assert figures["bodies_outcome"] == "0 of 1 refused"
+    assert figures["trickle_outcome"] == "open after 18 s"
+    assert figures["sessions_outcome"] == "12 opened; refused: none"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_hostile_small_attacks_are_measured() -> None:
+    argv = [sys.executable, str(BENCHMARKS / "hostile.py"), "--scale", "0.001"]
+    argv += ["--only", "pings_accepted", "bodies"]
+    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=25).stdout
+    figures = json.loads(output.splitlines()[-1])
+    assert figures["pings_accepted_outcome"] == "answered"
+    assert figures["bodies_outcome"] == "0 of 1 refused"
+    assert figures["bodies_memory"] > figures["bodies_growth"] >= 0
+
+
 # The maximum of calls and files for one `tools/call`. A longer path is longer for every reader too.
 LONGEST_PATHS = {"http": (140, 30), "asgi": (200, 32), "stdio": (62, 22)}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_core import ALL, Change
+from mcp_core import ALL, Change, ConnectionLost, RemoteProtocolError
 from mcp_core.http import RequestHead, Url
 from mcp_core.types import TextContent
 from mcp_trio import ConnectFailed, connect
@@ -217,6 +217,46 @@ async def test_http_sdk_server_cancelled_call_is_cancelled_on_server(version: st
                 assert (await client.call_tool("cancelled")).text == "yes"
     finally:
         fresh.close()
+
+
+@pytest.mark.parametrize("version", [E, D])
+async def test_http_sdk_server_closed_client_cancels_its_call_on_server(version: str) -> None:
+    """The client leaves while the response is being streamed: in 2025-11-25, by a DELETE."""
+    fresh = await trio.to_thread.run_sync(Servers, ("sdk_server", "sessions"))
+    started = trio.Event()
+
+    async def wait(client: Client) -> None:
+        with pytest.raises(ConnectionLost, match="the client was closed"):
+            await client.call_tool("wait", progress=lambda *_: started.set())
+
+    try:
+        url = fresh.url("sdk_server", "sessions")
+        with trio.fail_after(PATIENCE):
+            async with trio.open_nursery() as nursery, connect(url, versions=[version]) as client:
+                nursery.start_soon(wait, client)
+                await started.wait()
+            async with connect(url, versions=[version]) as client:
+                assert (await client.call_tool("cancelled")).text == "yes"
+    finally:
+        fresh.close()
+
+
+async def test_http_sdk_server_session_ended_during_call_fails_only_that_call(
+    servers: Servers,
+) -> None:
+    url = servers.url("sdk_server", "sessions")
+    started = trio.Event()
+
+    async def wait(client: Client) -> None:
+        with pytest.raises(RemoteProtocolError, match="the stream ended without the response"):
+            await client.call_tool("wait", progress=lambda *_: started.set())
+
+    with trio.fail_after(PATIENCE):
+        async with connect(url, versions=[D]) as client, trio.open_nursery() as nursery:
+            nursery.start_soon(wait, client)
+            await started.wait()
+            await end_session(client, url)
+            assert (await client.call_tool("echo", {"text": "again"})).text == "again"
 
 
 async def test_http_lost_session_is_reinitialized(servers: Servers) -> None:

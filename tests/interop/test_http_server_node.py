@@ -250,6 +250,15 @@ async def test_node_client_abandoned_calls_end(play: Callable[..., Awaitable[Any
     )
 
 
+async def test_node_client_closed_during_call_leaves_its_session_to_a_delete(
+    play: Callable[..., Awaitable[Any]],
+) -> None:
+    async with served(everything()) as where:
+        report = await play(where.url, "leaves")
+    assert "Connection closed" in report["left"]["message"]
+    assert (report["deleted"], text(report["cancelled"])) == (204, "yes")
+
+
 @pytest.mark.requirement("SHL-24")
 async def test_node_client_ended_session_is_an_error(play: Callable[..., Awaitable[Any]]) -> None:
     async with served(everything()) as where:

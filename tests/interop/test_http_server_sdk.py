@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 import httpx2
 import pytest
 import trio
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ToolsListChanged
@@ -174,6 +174,26 @@ async def test_sdk_client_call_ends_with_its_session(over: str) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(end_session)
             assert await error_of(client.call_tool("wait", {})) == (-32603, None)
+
+
+@pytest.mark.parametrize("mode", [E, "legacy"])
+async def test_sdk_client_closed_during_call_ends_its_handler(mode: str) -> None:
+    """The client is closed while the response to its call is being streamed."""
+    started = trio.Event()
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        started.set()
+
+    async def wait(client: Client) -> None:
+        with pytest.raises(MCPError, match="Connection closed"):
+            await client.call_tool("wait", {}, progress_callback=on_progress)
+
+    async with served(everything()) as where, trio.open_nursery() as nursery:
+        async with recorded(where.url, mode) as (client, _):
+            nursery.start_soon(wait, client)
+            await started.wait()
+        async with recorded(where.url, mode) as (client, _):
+            assert await text_of(client, "cancelled") == "yes"
 
 
 async def test_sdk_client_http_sse_session_ends_with_its_stream() -> None:

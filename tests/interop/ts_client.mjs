@@ -178,6 +178,18 @@ const scenes = {
     await client.close();
   },
 
+  // The client is closed while a call runs. Its session remains until it is deleted.
+  async leaves(client, transport) {
+    const headers = { "mcp-session-id": transport.sessionId };
+    report.left = await failure(call(client, "wait", {}, { onprogress: () => client.close() }));
+    report.deleted = (await fetch(url, { method: "DELETE", headers })).status;
+    const next = newClient();
+    await connect(next, newTransport());
+    report.cancelled = await call(next, "cancelled");
+    await next.transport.terminateSession();
+    await next.close();
+  },
+
   // A session that is over, by its own wish and by that of others.
   async ended(client, transport) {
     const headers = { "mcp-session-id": transport.sessionId };

@@ -70,7 +70,8 @@ class HostileHttpServer:
             and is to be resumed at once.
         accepts: whether it accepts the responses of the client and then answers the call; if not,
             it lets all of these hang.
-        page: what each page of `tools/list` has beside its cursor. There is always a further page.
+        page: what each page of `tools/list` has beside its cursor.
+        last_page: the number of pages. By default, there is always a further page.
 
     Attributes:
         most: the largest number of connections at a time.
@@ -86,6 +87,7 @@ class HostileHttpServer:
         where: Where = "post",
         accepts: bool = True,
         page: dict[str, Any] | None = None,
+        last_page: int | None = None,
     ) -> None:
         self.most = 0
         self.responses: list[Any] = []
@@ -96,6 +98,7 @@ class HostileHttpServer:
         self._where = where
         self._accepts = accepts
         self._page = json.dumps(page)[:-1]
+        self._last_page = last_page
         self._open = 0
         self._stream: asyncio.StreamWriter | None = None
         self._started = threading.Event()
@@ -175,7 +178,8 @@ class HostileHttpServer:
             await self._flood(writer, message)
         elif method == "tools/list":
             self.pages += 1
-            result = f'{self._page}, "nextCursor": "{self.pages}"}}'
+            cursor = "" if self.pages == self._last_page else f', "nextCursor": "{self.pages}"'
+            result = f"{self._page}{cursor}}}"
             await self._send_result(writer, message, result)
         elif "method" in message:
             writer.write(_ACCEPTED)

@@ -7,8 +7,11 @@ client is served meanwhile.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -136,3 +139,18 @@ async def test_introspection_flood_of_unknown_tokens_does_not_lock_out_users(
         for each in (wire, *wires):
             await each.stream.aclose()
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_body_and_session_floods_of_full_size_do_not_lock_out_others() -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "hostile.py"
+    argv = [sys.executable, str(script), "--only", "bodies", "sessions"]
+    ran = subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=100)
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["bodies_growth"] <= 128  # MiB
+    assert found["sessions_growth"] <= 32
+    for attack in "bodies", "sessions":
+        assert found[f"{attack}_honest_served"] > 0
+        assert found[f"{attack}_honest_failed"] == 0

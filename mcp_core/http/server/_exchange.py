@@ -56,6 +56,10 @@ _EVENTS: Final = (
     (b"x-accel-buffering", b"no"),  # nginx: do not buffer this response
 )
 _NO_SCOPES: Final[frozenset[str]] = frozenset()
+# Bytes up to which a block of a body grows: short pieces would take many times their size as
+# objects of their own. One buffer for a whole body would take half as much again when there are
+# many: growing and freeing buffers of megabytes leaves holes in the heap.
+_BLOCK: Final = 32 * 1024
 _NO_LENGTH: Final[Headers] = [(b"content-length", b"0")]
 
 
@@ -82,6 +86,7 @@ class Exchange:
     - `auth_check`: the authorization check that is still undecided. No body is read until then.
     - `close_after`: True if the connection must be closed after this response.
     - `queued`: bytes of the response that wait to be sent.
+    - `buffered`: bytes of the body that have arrived, as long as it is not complete.
     - `socket`: the WebSocket that the connection becomes once the head of the response is sent.
     - `conversation`: what the request belongs to, once that is known.
     """
@@ -94,6 +99,7 @@ class Exchange:
         "auth_check",
         "begins_session",
         "body_limit",
+        "buffered",
         "client",
         "close_after",
         "conversation",
@@ -133,7 +139,8 @@ class Exchange:
         self.body_limit = 0  # bytes
         self.too_long = False  # more than that has arrived
         self._actions: list[Action] = []
-        self._body: bytes | bytearray = b""
+        self._body: list[bytes | bytearray] = []
+        self.buffered = 0
         self.client: str | None = None  # that an unfinished body counts for, see `client_key`
         self._streamed = False  # some part of a stream was sent
         # What the endpoint has found out about the request.
@@ -172,29 +179,29 @@ class Exchange:
         """
         if not self.reading:
             return None
-        body = self._body
         if data:
-            if len(body) + len(data) > self.body_limit:
+            self.buffered += len(data)
+            if self.buffered > self.body_limit:
                 self.too_long = True
                 return None
-            if not body:
-                body = data
-            else:
-                # One buffer, since a list of short pieces would take many times their bytes.
-                if type(body) is not bytearray:
-                    body = bytearray(body)
-                body += data
             if not end:
-                self._body = body
+                self._add_to_body(data)
                 return None
         self.reading = False
-        self._body = b""
-        return bytes(body)
+        body = b"".join((*self._body, data)) if self._body else bytes(data)
+        self._body.clear()
+        self.buffered = 0
+        return body
 
-    @property
-    def buffered(self) -> int:
-        """Bytes of the body that have arrived, as long as it is not complete."""
-        return len(self._body)
+    def _add_to_body(self, data: bytes) -> None:
+        blocks = self._body
+        if not blocks or len(blocks[-1]) >= _BLOCK:
+            blocks.append(data)
+            return
+        last = blocks[-1]
+        if type(last) is not bytearray:
+            last = blocks[-1] = bytearray(last)
+        last += data
 
     def disconnected(self) -> bool:
         """Drop all output. Return False if there was nothing left to lose."""
@@ -204,7 +211,8 @@ class Exchange:
         self.reading = False
         self.auth_check = None
         self._actions.clear()
-        self._body = b""
+        self._body.clear()
+        self.buffered = 0
         return True
 
     # -- The response ------------------------------------------------------------------------------
@@ -237,7 +245,8 @@ class Exchange:
         self._actions.append(End())
         self.mode = DONE
         self.reading = False
-        self._body = b""
+        self._body.clear()
+        self.buffered = 0
 
     def switch_to_websocket(self, headers: Headers) -> None:
         """Queue the head that turns the connection into a WebSocket."""

@@ -83,9 +83,9 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     event_age: float = 5 * 60.0
     session_bytes: int = 4 * 1024 * 1024
     all_bytes: int = 256 * 1024 * 1024
-    # Bytes of request bodies that have begun and are not complete, of all clients. With what their
-    # buffers have in reserve, an eighth, it is below 128 MiB. A body that arrives in one piece does
-    # not count.
+    # Bytes of request bodies that have begun and are not complete, of all clients. With the holes
+    # that they leave in the heap, they take less than 128 MiB. A body that arrives in one piece
+    # does not count.
     bodies: int = 96 * 1024 * 1024
     # How long one body may take. Node.js allows as much for a whole request: a body of 4 MiB needs
     # 14 KiB a second.

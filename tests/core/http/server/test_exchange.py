@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -77,8 +78,28 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     harness.router.receive_data(reply.exchange, b"", 0)
     harness.pump()
     assert (reply.status, reply.exchange.close_after, reply.ended) == (413, True, True)
-    assert reply.exchange._body == b""
+    assert reply.exchange.buffered == 0
     assert left_over(harness) == {}
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 30_000, 65_536])
+def test_body_in_pieces_is_held_in_small_blocks(size: int) -> None:
+    """One buffer of megabytes for each body would leave holes in the heap."""
+    exchange = Exchange(None, "token")
+    exchange.reading, exchange.body_limit = True, 1_000_000
+    count = 1_000_000 // size
+    tracemalloc.start()
+    try:
+        for _ in range(count):
+            exchange.receive_data(bytes(bytearray(size)))  # an object of its own
+        blocks = [trace.size for trace in tracemalloc.take_snapshot().traces]
+    finally:
+        tracemalloc.stop()
+    assert exchange.buffered == count * size
+    assert max(blocks) < 100_000
+    assert sum(blocks) < 1.2 * exchange.buffered
+    assert exchange.receive_data(b"") == bytes(count * size)
+    assert exchange.buffered == 0
 
 
 # -- The response ----------------------------------------------------------------------------------
