@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import trustme
 
-__all__ = ["haproxy", "nginx", "serve_nginx"]
+__all__ = ["haproxy", "nginx", "serve_nginx", "wait_for"]
 
 PATIENCE: Final = 20.0
 
@@ -147,20 +147,25 @@ def _running(
     with (place / "log.txt").open("wb") as log:
         process = subprocess.Popen([program, *words[1:]], stdout=log, stderr=log)
         try:
-            _wait_for(port, process, place / "log.txt")
+            wait_for(port, process, place / "log.txt")
             yield f"https://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(PATIENCE)
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes], log: Path | None = None) -> None:
+    """Wait until a process listens on a port of this machine.
+
+    Raises:
+        AssertionError: it ended, or did not listen in time.
+    """
     until = time.monotonic() + PATIENCE
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
-            assert process.poll() is None, log.read_text()
+            assert process.poll() is None, log and log.read_text()
             assert time.monotonic() < until
             time.sleep(0.02)
         else:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 import ssl
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +18,11 @@ import trustme
 
 import mcp_trio
 from mcp_core import ALL
-from tests.examples.pages import code, run
-from tests.interop.proxies import serve_nginx
+from tests.examples.pages import ROOT, code, run
+from tests.interop.proxies import serve_nginx, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 PAGE = "docs/howto/deploy.md"
@@ -97,6 +102,39 @@ async def test_nginx_of_page_overwrites_address_of_client(
         assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
         await trio.aclose_forcefully(stream)
     assert seen == ["127.0.0.1"]
+
+
+@contextmanager
+def program_of_page(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run the program of the page, and yield it with its port as soon as it listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    [program] = code(PAGE, "python")
+    program = program.replace("8000", str(port)).replace("mcp.example.com", "127.0.0.1")
+    (place / "serve.py").write_text(program)
+    argv = [sys.executable, str(place / "serve.py")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE) as process:
+        try:
+            wait_for(port, process)
+            yield process, port
+        finally:
+            process.kill()
+
+
+async def test_sigterm_lets_running_call_of_page_finish(tmp_path: Path) -> None:
+    with program_of_page(tmp_path) as (process, port):
+
+        def terminate(done: float, *_: object) -> None:
+            if done == 0:
+                process.terminate()
+
+        async with mcp_trio.connect(f"http://127.0.0.1:{port}/mcp") as client:
+            await client.call_tool("add_note", {"text": "milk"})
+            assert (await client.call_tool("export", progress=terminate)).text == "milk"
+        _, log = await trio.to_thread.run_sync(partial(process.communicate, timeout=20))
+    assert process.returncode == 0
+    assert re.search(rb"^access POST /mcp 200 0\.\d+ s \d+ B tools/call$", log, re.MULTILINE)
 
 
 async def test_nginx_of_page_rejects_long_messages(tmp_path: Path, authority: trustme.CA) -> None:
