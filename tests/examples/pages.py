@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import io
 import re
+import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -54,6 +55,32 @@ def blocks(page: str) -> list[Block]:
 def code(page: str, language: str) -> list[str]:
     """Return the texts of the code blocks in one language."""
     return [block.text for block in blocks(page) if block.language == language]
+
+
+def commands(block: str, *prompts: str) -> list[tuple[str, str]]:
+    """Return each command of a transcript, which may have several lines, and its output.
+
+    A command begins with its prompt, one of `prompts`.
+    """
+    found: list[tuple[str, str]] = []
+    for line in block.splitlines(keepends=True):
+        if line.startswith(prompts):
+            found.append((line, ""))
+            continue
+        words, shown = found.pop()
+        found.append((words + line, "") if is_incomplete(words) else (words, shown + line))
+    return found
+
+
+def is_incomplete(words: str) -> bool:
+    """Return True if the command goes on: it ends with a backslash, or inside quotes."""
+    if words.endswith("\\\n"):
+        return True
+    try:
+        shlex.split(words)
+    except ValueError:
+        return True
+    return False
 
 
 def run(page: str) -> dict[str, Any]:

@@ -15,14 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from tests.examples.pages import EXAMPLES, PAGES, ROOT, code, read, run
+from tests.examples.pages import EXAMPLES, PAGES, ROOT, code, commands, read, run
 from tests.layering.rules import PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOWTO = "docs/howto/"
-WITH_CODE = [page for page in PAGES if page != "README.md" and code(page, "python")]
+TUTORIAL = "docs/tutorial/"  # played by test_tutorial.py
+WITH_CODE = [
+    page
+    for page in PAGES
+    if page != "README.md" and not page.startswith(TUTORIAL) and code(page, "python")
+]
 TRANSCRIPTS = [
     (words, shown)
     for page in ("README.md", HOWTO + "command-line.md")
@@ -117,34 +122,11 @@ DATE = re.compile(r"^date: .*$", re.MULTILINE)
 SESSION = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
 
 
-def commands(block: str) -> list[tuple[str, str]]:
-    """Return each command of a transcript, which may have several lines, and its output."""
-    found: list[tuple[str, str]] = []
-    for line in block.splitlines(keepends=True):
-        if line.startswith("$ "):
-            found.append((line[2:], ""))
-            continue
-        words, shown = found.pop()
-        found.append((words + line, "") if is_incomplete(words) else (words, shown + line))
-    return found
-
-
-def is_incomplete(words: str) -> bool:
-    """True if the command goes on: it ends with a backslash, or inside quotes."""
-    if words.endswith("\\\n"):
-        return True
-    try:
-        shlex.split(words)
-    except ValueError:
-        return True
-    return False
-
-
 @pytest.fixture
 def server_over_http() -> Iterator[tuple[str, str]]:
     """The server that the page starts: its port, and the line that it prints."""
-    [(words, _)] = commands(OVER_HTTP[0])
-    program, *argv = shlex.split(words)
+    [(words, _)] = commands(OVER_HTTP[0], "$ ")
+    _, program, *argv = shlex.split(words)
     assert (program, argv[-1]) == ("mcp-trio", PORT)
     argv = [sys.executable, "-m", "mcp_trio", *argv[:-1], "0"]
     with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
@@ -169,11 +151,12 @@ def curl() -> None:
 def test_curl_prints_what_page_shows(curl: None, server_over_http: tuple[str, str]) -> None:
     port, line = server_over_http
     serving, *transcripts = OVER_HTTP
-    assert [shown for _, shown in commands(serving)] == [line.replace(port, PORT)]
-    played = [command for block in transcripts for command in commands(block)]
+    assert [shown for _, shown in commands(serving, "$ ")] == [line.replace(port, PORT)]
+    played = [command for block in transcripts for command in commands(block, "$ ")]
     assert len(played) > 5
     actual = {PORT: port}
     for words, shown in played:
+        words = words.removeprefix("$ ")
         assert words.startswith("curl ")
         for on_page, here in actual.items():
             words = words.replace(on_page, here)

@@ -7,6 +7,7 @@ They are Debian's. A test that needs one is skipped where it is not installed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     import trustme
 
-__all__ = ["haproxy", "nginx"]
+__all__ = ["haproxy", "nginx", "serve_nginx", "wait_for"]
 
 PATIENCE: Final = 20.0
 
@@ -58,6 +59,22 @@ http {{
   }}
 }}
 """
+# Around a part of a configuration, which has `map`, `upstream` and `server` blocks.
+NGINX_AROUND: Final = """
+daemon off;
+pid {place}/nginx.pid;
+error_log {place}/nginx.log;
+events {{ worker_connections 512; }}
+http {{
+  access_log off;
+  client_body_temp_path {place}/body;
+  proxy_temp_path {place}/proxy;
+  fastcgi_temp_path {place}/fastcgi;
+  uwsgi_temp_path {place}/uwsgi;
+  scgi_temp_path {place}/scgi;
+  PART
+}}
+"""
 HAPROXY: Final = """
 global
   maxconn 512
@@ -82,6 +99,22 @@ def nginx(
     words = ["nginx", "-p", str(place), "-e", f"{place}/nginx.log", "-c", f"{place}/nginx.conf"]
     settings = NGINX.replace("{requests}", str(requests))
     with _running(words, place, place / "nginx.conf", settings, authority, behind) as url:
+        yield url
+
+
+@contextmanager
+def serve_nginx(place: Path, authority: trustme.CA, part: str) -> Iterator[str]:
+    """Run nginx with a part of a configuration, which listens on port 443, and yield its URL.
+
+    The port and the files of the certificate are replaced.
+    """
+    words = ["nginx", "-p", str(place), "-e", f"{place}/nginx.log", "-c", f"{place}/nginx.conf"]
+    part = part.replace("{", "{{").replace("}", "}}")
+    part = re.sub(r"\blisten 443\b", "listen 127.0.0.1:{port}", part)
+    part, replaced = re.subn(r"(ssl_certificate(?:_key)?\s+)\S+;", r"\1{pem};", part)
+    assert replaced == 2
+    settings = NGINX_AROUND.replace("PART", part)
+    with _running(words, place, place / "nginx.conf", settings, authority, 0) as url:
         yield url
 
 
@@ -114,20 +147,25 @@ def _running(
     with (place / "log.txt").open("wb") as log:
         process = subprocess.Popen([program, *words[1:]], stdout=log, stderr=log)
         try:
-            _wait_for(port, process, place / "log.txt")
+            wait_for(port, process, place / "log.txt")
             yield f"https://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(PATIENCE)
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes], log: Path | None = None) -> None:
+    """Wait until a process listens on a port of this machine.
+
+    Raises:
+        AssertionError: it ended, or did not listen in time.
+    """
     until = time.monotonic() + PATIENCE
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
-            assert process.poll() is None, log.read_text()
+            assert process.poll() is None, log and log.read_text()
             assert time.monotonic() < until
             time.sleep(0.02)
         else:

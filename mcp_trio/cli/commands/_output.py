@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.types import ContentBlock, ResourceContents
-
-    from ._screen import Screen
+    from mcp_trio.cli._screen import Screen
 
 __all__ = [
     "STDOUT",

@@ -1,0 +1,145 @@
+"""The pages of the tutorial, played as a reader plays them: see `walkthrough.py`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.examples.pages import PAGES, read
+from tests.examples.walkthrough import Output, play, write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TUTORIAL = [page for page in PAGES if page.startswith("docs/tutorial/")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("page", TUTORIAL)
+def test_tutorial_page_prints_what_it_shows(page: str, folder: Path) -> None:
+    for earlier in TUTORIAL[: TUTORIAL.index(page)]:
+        write_files(earlier, folder)
+    outputs = list(play(page, folder))
+    for output in outputs:
+        output.check()
+    assert len(outputs) >= 3
+
+
+@pytest.mark.parametrize("page", TUTORIAL)
+def test_tutorial_page_ends_with_summary_and_next_page(page: str) -> None:
+    text = read(page)
+    assert 100 <= text.count("\n") <= 235
+    _, summary, rest = text.partition("\n## What you have learned\n")
+    assert summary
+    *_, last = rest.rstrip().split("\n\n")
+    following = TUTORIAL[TUTORIAL.index(page) + 1 :]
+    if following:
+        assert following[0].removeprefix("docs/tutorial/") in last
+    assert re.match(r"# \d\. ", text)
+
+
+def played(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Output]:
+    monkeypatch.setattr("tests.examples.pages.read", lambda page: text)
+    return list(play("page.md", folder))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```console\n$ echo one\ntwo\n```\n",
+        "```console\n$ echo one >&2\n```\n",
+        "```python\nprint(1)\n```\n",
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+        "```console\n(server)$ echo one\ntwo\n```\n",
+    ],
+    ids=["stdout", "stderr", "program", "text", "server"],
+)
+def test_walkthrough_with_another_output_fails(
+    text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [output] = played(text, folder, monkeypatch)
+    with pytest.raises(AssertionError):
+        output.check()
+
+
+def test_walkthrough_changes_files_as_page_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+```python
+# a.py
+x = 1
+
+@str
+def f():
+    pass
+y = 3
+```
+
+```python
+# a.py, instead of f
+def f():
+    return x
+```
+
+```python
+# a.py, at the top
+import os
+```
+
+```python
+# a.py, at the end
+print(f())
+```
+
+```console
+$ python a.py
+1
+$ false
+$ echo $?
+1
+```
+"""
+    outputs = played(text, folder, monkeypatch)
+    for output in outputs:
+        output.check()
+    assert len(outputs) == 3
+    assert (folder / "a.py").read_text() == (
+        "import os\n# a.py\nx = 1\n\ndef f():\n    return x\ny = 3\n\n\nprint(f())\n"
+    )
+
+
+def test_walkthrough_server_is_stopped_by_interrupt(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+```python
+# a.py
+import time
+print("one", flush=True)
+try:
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("two")
+```
+
+```console
+(server)$ python a.py
+one
+```
+
+```console
+^C
+two
+```
+"""
+    for output in played(text, folder, monkeypatch):
+        output.check()
