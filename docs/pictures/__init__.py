@@ -1,4 +1,4 @@
-"""The pictures of the documentation, drawn from tables.
+"""The pictures of the documentation, drawn from tables and recorded conversations.
 
 `python -m docs.pictures` writes them to `docs/images/`. A test compares the files with what is
 drawn.
@@ -6,8 +6,12 @@ drawn.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ._conversations import USER, record
+from ._recorder import CLIENT, SERVER
+from ._sequence import draw_sequence
 from ._states import draw_lifecycle, draw_request
 
 if TYPE_CHECKING:
@@ -15,8 +19,25 @@ if TYPE_CHECKING:
 
 __all__ = ["PICTURES"]
 
+_SEQUENCES: Final = {
+    "asking-in-call": "Elicitation in 2025-11-25",
+    "asking-by-retry": "Elicitation in 2026-07-28",
+}
+
+
+def _draw_conversation(name: str, title: str) -> str:
+    steps = record(name)
+    ends = {step.source for step in steps}
+    lanes = [lane for lane in (USER, CLIENT, SERVER) if lane in ends]
+    return draw_sequence(title, lanes, steps)
+
+
 # The name of each file in `docs/images/`, and the function that returns its text.
 PICTURES: Final[dict[str, Callable[[], str]]] = {
     "connection-states.svg": draw_lifecycle,
     "request-phases.svg": draw_request,
+    **{
+        f"{name}.svg": partial(_draw_conversation, name, title)
+        for name, title in _SEQUENCES.items()
+    },
 }

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from docs.pictures import PICTURES, _states
+from docs.pictures._recorder import CLIENT, SERVER, Recorder, Step, describe
 from docs.pictures._svg import PANEL, TINT, WIDTH, text_width
 from mcp_core import Connection, Role, State
 from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestAction, RequestPhase
@@ -119,3 +120,50 @@ def test_shutdown_of_a_server_leads_to_closing() -> None:
     connection = Connection(Role.SERVER, Server("forecast").config())
     connection.shutdown()
     assert connection.state is State.CLOSING
+
+
+# -- Conversations --------------------------------------------------------------------------------
+
+GET: Final = Step("request", CLIENT, SERVER, "GET")
+OK: Final = Step("response", SERVER, CLIENT, "200 OK")
+EVENT: Final = Step("event", SERVER, CLIENT, "result", stream=1)
+
+
+def test_event_of_stream_during_a_request_is_recorded_after_it() -> None:
+    recorder = Recorder()
+    recorder.request_begins()
+    recorder.stream_event(EVENT)
+    recorder.request_ends(GET, OK)
+    recorder.stream_event(EVENT)
+    assert recorder.steps == [GET, OK, EVENT, EVENT]
+
+
+def test_end_of_stream_after_leaving_is_not_recorded() -> None:
+    recorder = Recorder()
+    recorder.leave()
+    recorder.stream_event(EVENT._replace(kind="end"))
+    assert recorder.steps == []
+
+
+async def test_step_that_does_not_come_is_an_error(autojump_clock: object) -> None:
+    with pytest.raises(TimeoutError, match="no step 'GET'"):
+        await Recorder().until("GET")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b'{"method":"ping","id":1}', ("ping", "")),
+        (b'{"id":1,"result":{}}', ("result", "")),
+        (b'{"id":1,"result":{"action":"accept"}}', ("result: accept", "")),
+        (b'{"id":1,"error":{"code":-32601}}', ("error -32601", "")),
+        (
+            b'{"id":1,"result":{"resultType":"input_required","requestState":"x"}}',
+            ("result: input_required", "requestState"),
+        ),
+    ],
+)
+def test_message_is_described_by_method_or_outcome(
+    message: bytes, expected: tuple[str, str]
+) -> None:
+    assert describe(message) == expected
