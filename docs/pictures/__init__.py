@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["PICTURES"]
 
 _SEQUENCES: Final = {
+    "stdio": "stdio, 2025-11-25",
+    "streamable-http": "Streamable HTTP, 2025-11-25",
+    "stateless-http": "Streamable HTTP, 2026-07-28",
+    "http-sse": "HTTP+SSE, 2024-11-05",
+    "websocket": "WebSocket, 2025-11-25",
     "asking-in-call": "Elicitation in 2025-11-25",
     "asking-by-retry": "Elicitation in 2026-07-28",
 }
