@@ -139,7 +139,7 @@ def _draw(
     places: Mapping[_S, Point],
     routes: Mapping[tuple[_S, _S], Route],
 ) -> None:
-    steps = defaultdict(list)
+    steps: dict[tuple[_S, _S], list[str]] = defaultdict(list)
     for source, row in table.items():
         for step, target in row.items():
             steps[source, target].append(step.value)
