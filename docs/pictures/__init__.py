@@ -1,4 +1,4 @@
-"""The pictures of the documentation, drawn from tables and recorded conversations.
+"""The pictures of the documentation, drawn from tables, figures and recorded conversations.
 
 `python -m docs.pictures` writes them to `docs/images/`. A test compares the files with what is
 drawn.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ._chart import draw_benchmarks
 from ._conversations import USER, record
 from ._recorder import CLIENT, SERVER
 from ._sequence import draw_sequence
@@ -41,6 +42,7 @@ def _draw_conversation(name: str, title: str) -> str:
 PICTURES: Final[dict[str, Callable[[], str]]] = {
     "connection-states.svg": draw_lifecycle,
     "request-phases.svg": draw_request,
+    "benchmarks.svg": draw_benchmarks,
     **{
         f"{name}.svg": partial(_draw_conversation, name, title)
         for name, title in _SEQUENCES.items()

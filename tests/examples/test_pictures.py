@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from docs.pictures import PICTURES, _states
+from docs.pictures import PICTURES, _chart, _states
 from docs.pictures._recorder import CLIENT, SERVER, Recorder, Step, describe
 from docs.pictures._svg import PANEL, TINT, WIDTH, text_width
 from mcp_core import Connection, Role, State
@@ -167,3 +167,22 @@ def test_message_is_described_by_method_or_outcome(
     message: bytes, expected: tuple[str, str]
 ) -> None:
     assert describe(message) == expected
+
+
+# -- Benchmarks -----------------------------------------------------------------------------------
+
+
+def test_rows_of_tables_are_found_by_head_and_first_cell() -> None:
+    text = (
+        "| clients | ours | SDK |\n|---|--:|--:|\n| one \\| two | 1,2 | 3 |\n\n| other |\n|---|\n"
+    )
+    assert _chart.read_rows(text)["clients", "one \\| two"] == {"ours": "1,2", "SDK": "3"}
+
+
+def test_chart_has_the_figures_of_the_tables() -> None:
+    texts = {
+        element.text for element in ET.fromstring(file_text("benchmarks.svg")).iter(f"{SVG}text")
+    }
+    rows = _chart.read_rows(read("benchmarks/README.md"))
+    row = rows["16 clients, calls/s", "sessions, SSE"]
+    assert {row[column] for column in ("`def`", "`async def`", "SDK", "MCPServer")} <= texts
