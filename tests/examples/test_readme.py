@@ -50,14 +50,15 @@ def test_set_up_of_readme_is_two_lines(command: str) -> None:
     assert f"$ {command}\n" in SET_UP
 
 
-def test_figures_of_readme_are_in_the_benchmarks() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/explanation/performance.md"])
+def test_figures_of_page_are_in_the_benchmarks(page: str) -> None:
     """Each row of the table has its numbers in one row of `benchmarks/README.md`."""
     rows = [
         set(cells(line))
         for line in read("benchmarks/README.md").splitlines()
         if line.startswith("|")
     ]
-    section = README.partition("\n## Figures\n")[2].partition("\n## ")[0]
+    section = read(page).partition("\n## Figures\n")[2].partition("\n## ")[0]
     figures = [cells(line)[1:] for line in section.splitlines() if re.match(r"\| .*\d", line)]
     assert len(figures) > 3
     for row in figures:

@@ -210,6 +210,42 @@ def test_pages_in_browser_fit_and_report_no_error(site: Path, device: str, tmp_p
         assert tab.errors == []
 
 
+# The texts of a picture that leave it, or touch another text, a line, or the edge of a box.
+FAULTS_OF_PICTURE: Final = """(() => {
+  const svg = document.documentElement, faults = [];
+  const texts = [...svg.querySelectorAll("text")].map(each => [each.textContent, each.getBBox()]);
+  const boxes = [...svg.querySelectorAll("rect")].slice(1).map(each => each.getBBox());
+  const meets = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width
+    && a.y < b.y + b.height && b.y < a.y + a.height;
+  const holds = (a, b) => a.x <= b.x && a.y <= b.y
+    && a.x + a.width >= b.x + b.width && a.y + a.height >= b.y + b.height;
+  const points = [...svg.querySelectorAll("path")].flatMap(path => Array.from(
+    {length: path.getTotalLength() / 2}, (_, n) => path.getPointAtLength(n * 2)));
+  texts.forEach(([text, box], number) => {
+    const inside = {x: box.x, y: box.y + 3, width: box.width, height: box.height - 6};
+    if (!holds(svg.viewBox.baseVal, box)) faults.push(`${text} leaves the picture`);
+    for (const [other, place] of texts.slice(number + 1))
+      if (meets(inside, place)) faults.push(`${text} touches ${other}`);
+    if (boxes.some(each => holds(each, box))) return;
+    if (boxes.some(each => meets(each, inside))) faults.push(`${text} touches a box`);
+    if (points.some(({x, y}) => meets(inside, {x, y, width: 0, height: 0})))
+      faults.push(`${text} touches a line`);
+  });
+  return faults.join(", ") + (texts.length ? "" : "no text");
+})()"""
+
+
+def test_texts_of_pictures_in_browser_touch_nothing(tmp_path: Path) -> None:
+    images = ROOT / "docs" / "images"
+    with served(images) as url, browser(tmp_path) as tab:
+        faults = {}
+        for path in sorted(images.glob("*.svg")):
+            tab.open(url + path.name)
+            faults[path.name] = tab.evaluate(FAULTS_OF_PICTURE)
+        assert faults.pop("favicon.svg") == "no text"
+        assert set(faults.values()) == {""}, faults
+
+
 def test_search_in_browser_finds_a_public_name(site: Path, tmp_path: Path) -> None:
     with served(site) as url, browser(tmp_path) as tab:
         tab.open(f"{url}search.html?q=serve_http")

@@ -1,0 +1,1 @@
+"""The documentation: pages, the code that draws their pictures, and the site built from them."""

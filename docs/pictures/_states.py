@@ -1,0 +1,165 @@
+"""Diagrams of the state machines, from their tables.
+
+1. The tables give the states, the transitions and their names. This file gives places only.
+2. A state or a transition without a place is an error, and so is a place without one in the table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
+
+from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestPhase, State
+
+from ._svg import BLUE, INK, MUTED, TINT, Canvas, Point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["draw_lifecycle", "draw_request"]
+
+_S = TypeVar("_S", State, RequestPhase)
+
+_BOX: Final = (120.0, 36.0)
+_LINE_HEIGHT: Final = 16
+
+
+class Route(NamedTuple):
+    """The place of a transition.
+
+    Attributes:
+        points: the points of its line; the last one is the arrow's tip.
+        label: where the names of its steps begin, one below the other.
+        anchor: `start` or `end`.
+        remark: what the table does not say.
+        call: a method of this end in place of a message: a dashed line.
+    """
+
+    points: Sequence[Point]
+    label: Point
+    anchor: Literal["start", "end"] = "start"
+    remark: str = ""
+    call: str = ""
+
+
+# -- The connection -------------------------------------------------------------------------------
+
+_COLUMN: Final = 200.0
+_BUS: Final = 380.0  # closing, from all states
+_STATES: Final[Mapping[State, Point]] = {
+    State.NEW: (_COLUMN, 50),
+    State.OPENING: (_COLUMN, 145),
+    State.READY: (_COLUMN, 240),
+    State.CLOSING: (_COLUMN, 335),
+    State.CLOSED: (_COLUMN, 420),
+}
+
+
+def _down(source: State, target: State) -> Sequence[Point]:
+    (x, top), (_, bottom) = _STATES[source], _STATES[target]
+    return [(x, top + _BOX[1] / 2), (x, bottom - _BOX[1] / 2)]
+
+
+def _close(source: State) -> Route:
+    x, y = _STATES[source]
+    edge, end = x + _BOX[0] / 2, _STATES[State.CLOSED][1]
+    return Route([(edge, y), (_BUS, y), (_BUS, end), (edge, end)], (edge + 14, y - 7))
+
+
+def _stay(state: State) -> Route:
+    x, y = _STATES[state]
+    edge = x - _BOX[0] / 2
+    loop = [(edge, y - 9), (edge - 26, y - 9), (edge - 26, y + 9), (edge, y + 9)]
+    return Route(loop, (edge - 34, y), "end")
+
+
+_LIFECYCLE_ROUTES: Final[Mapping[tuple[State, State], Route]] = {
+    (State.NEW, State.OPENING): Route(_down(State.NEW, State.OPENING), (_COLUMN + 10, 102)),
+    (State.OPENING, State.READY): Route(_down(State.OPENING, State.READY), (_COLUMN + 10, 197)),
+    **{(state, state): _stay(state) for state in State if state is not State.CLOSED},
+    **{(state, State.CLOSED): _close(state) for state in State if state is not State.CLOSED},
+}
+_SHUTDOWN: Final = Route(
+    _down(State.READY, State.CLOSING), (_COLUMN + 10, 292), call="shutdown() of a server"
+)
+
+
+def draw_lifecycle() -> str:
+    """Return the picture of the life of a connection."""
+    canvas = Canvas("The states of a connection", 450)
+    _draw(canvas, LIFECYCLE, _STATES, _LIFECYCLE_ROUTES)
+    _draw_route(canvas, _SHUTDOWN, [_SHUTDOWN.call])
+    return canvas.svg()
+
+
+# -- The request ----------------------------------------------------------------------------------
+
+_PHASES: Final[Mapping[RequestPhase, Point]] = {
+    RequestPhase.OPEN: (140, 60),
+    RequestPhase.STREAMING: (140, 170),
+    RequestPhase.CANCELLED: (368, 170),
+    RequestPhase.DONE: (140, 300),
+}
+_REQUEST_ROUTES: Final[Mapping[tuple[RequestPhase, RequestPhase], Route]] = {
+    (RequestPhase.OPEN, RequestPhase.OPEN): Route(
+        [(120, 42), (120, 20), (160, 20), (160, 42)], (170, 26)
+    ),
+    (RequestPhase.OPEN, RequestPhase.STREAMING): Route([(140, 78), (140, 152)], (150, 119)),
+    (RequestPhase.OPEN, RequestPhase.DONE): Route(
+        [(80, 60), (18, 60), (18, 300), (80, 300)], (28, 266)
+    ),
+    (RequestPhase.OPEN, RequestPhase.CANCELLED): Route(
+        [(200, 60), (368, 60), (368, 152)], (214, 53)
+    ),
+    (RequestPhase.STREAMING, RequestPhase.STREAMING): Route(
+        [(92, 188), (92, 210), (118, 210), (118, 188)], (80, 228)
+    ),
+    (RequestPhase.STREAMING, RequestPhase.DONE): Route([(140, 188), (140, 282)], (150, 240)),
+    (RequestPhase.STREAMING, RequestPhase.CANCELLED): Route([(200, 170), (308, 170)], (206, 163)),
+    (RequestPhase.CANCELLED, RequestPhase.CANCELLED): Route(
+        [(348, 188), (348, 212), (388, 212), (388, 188)], (308, 232), remark="(dropped)"
+    ),
+}
+
+
+def draw_request() -> str:
+    """Return the picture of the life of a request."""
+    canvas = Canvas("The phases of a request", 335)
+    _draw(canvas, REQUEST, _PHASES, _REQUEST_ROUTES)
+    return canvas.svg()
+
+
+# -- Both -----------------------------------------------------------------------------------------
+
+
+def _draw(
+    canvas: Canvas,
+    table: Mapping[_S, Mapping[Any, _S]],
+    places: Mapping[_S, Point],
+    routes: Mapping[tuple[_S, _S], Route],
+) -> None:
+    steps: dict[tuple[_S, _S], list[str]] = defaultdict(list)
+    for source, row in table.items():
+        for step, target in row.items():
+            steps[source, target].append(step.value)
+    differing = [*(set(places) ^ set(table)), *(set(routes) ^ set(steps))]
+    if differing:
+        raise ValueError(f"in the table or in {Path(__file__).name}, but not in both: {differing}")
+    for transition, route in routes.items():
+        _draw_route(canvas, route, steps[transition])
+    for state, (x, y) in places.items():
+        corner = (x - _BOX[0] / 2, y - _BOX[1] / 2)
+        canvas.box(corner, _BOX, fill=TINT, stroke=BLUE, radius=18)
+        canvas.text((x, y + 5), state.name, bold=True)
+
+
+def _draw_route(canvas: Canvas, route: Route, names: Sequence[str]) -> None:
+    is_call = bool(route.call)
+    canvas.line(route.points, color=MUTED if is_call else INK, dashed=is_call)
+    x, y = route.label
+    lines = [*names, route.remark] if route.remark else names
+    if route.anchor == "end":  # beside the middle of a loop
+        y += 4 - (len(lines) - 1) * _LINE_HEIGHT / 2
+    for number, line in enumerate(lines):
+        canvas.text((x, y + number * _LINE_HEIGHT), line, anchor=route.anchor, color=MUTED)
