@@ -280,6 +280,7 @@ def test_greeter_example_on_trio_answers_asyncio_client() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_trio_server_on_stdio_answers_asyncio_client(version: str) -> None:
     argv = [sys.executable, everything_server.__file__, "--stdio"]
 
@@ -344,6 +345,7 @@ def test_server_exiting_at_probe_is_restarted_without_probe(
     assert capfd.readouterr().err == "what is that?\n"  # a child's stderr is ours
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_child_exiting_ends_pending_calls() -> None:
     program = SERVER + (
         "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), "
@@ -440,6 +442,7 @@ def test_child_is_ended_with_all_that_it_started(
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_child_group_gets_each_signal_once(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -492,6 +495,7 @@ def test_child_environment_is_short_unless_inherited(
     run(main())
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_connect_cancelled_ends_silent_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_stdio, "_GRACE", 0.1)
 
