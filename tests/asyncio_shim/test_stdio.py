@@ -531,3 +531,26 @@ def test_child_stderr_on_terminal_is_escaped() -> None:
         shown = os.read(ours, 10_000)
     assert done.returncode == 0, shown
     assert shown == b"\\u001b[2J\\u202e\xef\xbf\xbd\r\nend\r\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["{dir}/it.cmd", "100%"], "cannot start .*it.cmd: .* is a batch file"),
+        (["cat"], "cannot start cat: no program of that name on PATH"),
+    ],
+)
+def test_child_that_cannot_start_on_windows_raises(
+    argv: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stdio, "_WINDOWS", True)
+    monkeypatch.setattr(_stdio, "_HAS_POLLABLE_PIPES", False)
+    (tmp_path / "it.cmd").touch()
+
+    async def main() -> None:
+        words = [word.format(dir=tmp_path) for word in argv]
+        async with connect(words, env={"Path": "C:\\none"}):
+            raise AssertionError
+
+    with pytest.raises(ConnectFailed, match=text):
+        run(main())

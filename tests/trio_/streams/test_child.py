@@ -606,3 +606,21 @@ async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
     os.kill(pid, signal.SIGKILL)
     assert child.returncode == 0
     assert child.stderr_tail == b"bye"
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["{dir}/it.cmd", "100%"], "cannot start .*it.cmd: .* is a batch file"),
+        (["cat"], "no program of that name on PATH"),
+        (["{dir}/nowhere"], "there is no such file"),
+    ],
+)
+async def test_child_start_failure_on_windows_names_the_cause(
+    argv: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_child, "_WINDOWS", True)
+    (tmp_path / "it.cmd").touch()
+    with pytest.raises(ConnectFailed, match=text):
+        async with spawn([word.format(dir=tmp_path) for word in argv], env={"Path": "C:\\none"}):
+            raise AssertionError
