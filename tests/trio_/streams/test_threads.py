@@ -95,13 +95,16 @@ def test_thread_that_outlives_its_run_closes_the_descriptor(pipe: tuple[int, int
 
 async def test_thread_write_waits_for_the_reader(pipe: tuple[int, int]) -> None:
     received = bytearray()
-    async with ThreadReceiveStream(pipe[0]) as source, ThreadSendStream(pipe[1]) as sink:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(sink.send_all, MUCH)
-            await trio.testing.wait_all_tasks_blocked(0.05)
-            assert sink.busy
-            while len(received) < len(MUCH):
-                received += await source.receive_some()
+    async with (
+        ThreadReceiveStream(pipe[0]) as source,
+        ThreadSendStream(pipe[1]) as sink,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(sink.send_all, MUCH)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert sink.busy
+        while len(received) < len(MUCH):
+            received += await source.receive_some()
     assert received == MUCH
 
 
