@@ -71,7 +71,8 @@ async def connect(
             on the way can use them, so this is for trusted networks only.
         env: for a command: variables that it gets beside the few that are inherited, which are
             `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`,
-            `TMPDIR` and `TZ`.
+            `TMPDIR` and `TZ`; on Windows also those that name the directories of the system and the
+            user.
         inherit_env: for a command: whether it inherits the whole environment instead, with any
             secrets in it.
         cwd: for a command: its working directory.
@@ -79,7 +80,7 @@ async def connect(
 
     *Resource handling*: at the end of the block a session is ended, and all connections are closed.
     A process gets the end of its stdin, after 2 s SIGTERM to its group, after 2 s more SIGKILL; on
-    Linux, so do all processes that it has started.
+    Linux, so do all processes that it has started. On Windows it alone is ended, after 2 s.
     *Error handling*: an exception of the block passes through unchanged, in no group.
 
     Raises:

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "serve_connection", "serve_stdio", "serve_streams"]
 
-_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+# Windows has a third one, Ctrl+Break. A program can also send it to another one.
+_STOP_SIGNALS: Final = [
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGBREAK")
+    if name in signal.Signals.__members__
+]
 
 
 async def serve_streams(

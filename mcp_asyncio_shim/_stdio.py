@@ -1,4 +1,4 @@
-"""The pipes of stdio: this process's own stdin and stdout, and those of a child. POSIX only.
+"""The pipes of stdio: this process's own stdin and stdout, and those of a child.
 
 1. While a server serves, its fd 1 is a second name for fd 2, and fd 0 for the null device. Nothing
    else in the process can then read or write the pipes.
@@ -9,7 +9,8 @@
 4. A child shares our stderr, unless that is a terminal: then its output is copied, with control
    characters escaped. They could move the cursor or imitate output of this program.
 
-Files that asyncio cannot wait for, such as regular files, are refused.
+Files that asyncio cannot wait for, such as regular files, are refused. On Windows it cannot wait
+for any: threads read and write (`_threads.py`), and of a child that is stopped the others survive.
 """
 
 from __future__ import annotations
@@ -17,14 +18,24 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 import stat
+import subprocess
 import sys
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, suppress
-from signal import SIGKILL, SIGTERM
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import ConnectFailed
-from mcp_core.runtime import READ_SIZE, ByteEscaper, ProcessTree, child_environment
+from mcp_core.runtime import (
+    READ_SIZE,
+    ByteEscaper,
+    ProcessTree,
+    UnsafeArgument,
+    child_environment,
+    windows_command,
+)
+
+from ._threads import open_thread_streams
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -33,6 +44,15 @@ if TYPE_CHECKING:
 
 __all__ = ["child_streams", "standard_streams", "unread_bytes"]
 
+# Windows has another kind of loop, which cannot wait for inherited pipes. Tests set this elsewhere.
+_HAS_POLLABLE_PIPES = not hasattr(asyncio, "ProactorEventLoop")
+_HAS_GROUPS = hasattr(os, "killpg")
+# The rules of Windows for environments and names of programs. A test sets it.
+_WINDOWS = os.name == "nt"
+# No window for a server of a program without a console, and no Ctrl+C at ours for the server.
+_CREATION_FLAGS: Final[int] = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+_SIGTERM: Final = signal.SIGTERM
+_SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 # Seconds that a child gets after the end of its stdin, and again after SIGTERM.
 _GRACE: Final = 2.0
 # Seconds to read the rest of its stderr after its end.
@@ -44,6 +64,10 @@ _SCAN_INTERVAL: Final = 0.05
 @asynccontextmanager
 async def _open_pipes(source: int, sink: int) -> AsyncIterator[Streams]:
     """Yield streams over two descriptors, which are closed at the end."""
+    if not _HAS_POLLABLE_PIPES:
+        with open_thread_streams(source, sink) as streams:
+            yield streams
+        return
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     source_file = os.fdopen(source, "rb", 0)
@@ -75,12 +99,14 @@ async def standard_streams() -> AsyncIterator[Streams]:
             socket.
     """
     for fd, file in enumerate((sys.__stdin__, sys.__stdout__)):
+        if not _HAS_POLLABLE_PIPES and file is not None:
+            continue  # a thread reads or writes any file
         mode = os.fstat(fd).st_mode if file is not None else 0
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
             raise ConnectFailed(
                 f"fd {fd} is no pipe, socket or terminal: asyncio cannot wait for it"
             )
-    if stat.S_ISSOCK(os.fstat(0).st_mode) and os.fstat(0).st_ino == os.fstat(1).st_ino:
+    if _HAS_POLLABLE_PIPES and _is_one_socket():
         raise ConnectFailed("stdin and stdout are one socket: that is for serve_streams")
     with ExitStack() as undo:
         null = os.open(os.devnull, os.O_RDWR)
@@ -95,14 +121,20 @@ async def standard_streams() -> AsyncIterator[Streams]:
             yield streams
 
 
+def _is_one_socket() -> bool:
+    return stat.S_ISSOCK(os.fstat(0).st_mode) and os.fstat(0).st_ino == os.fstat(1).st_ino
+
+
 def _divert(fd: int, mode: int, target: int, undo: ExitStack) -> int:
     """Make `fd` a second name for `target`, until `undo`. Return a descriptor of what it was."""
     kept = os.dup(fd)
     undo.callback(os.close, kept)
-    undo.callback(os.set_blocking, kept, os.get_blocking(fd))
-    try:
-        own = os.open(f"/dev/fd/{fd}", mode | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:  # a socket, or a pipe whose other end is closed
+    own = -1
+    if _HAS_POLLABLE_PIPES:
+        undo.callback(os.set_blocking, kept, os.get_blocking(fd))
+        with suppress(OSError):  # a socket, or a pipe whose other end is closed
+            own = os.open(f"/dev/fd/{fd}", mode | os.O_NONBLOCK | os.O_NOCTTY)
+    if own < 0:
         own = os.dup(fd)
     os.dup2(target, fd)
     undo.callback(os.dup2, kept, fd)
@@ -135,7 +167,13 @@ async def child_streams(
         ConnectFailed: the program cannot be started.
     """
     mark = secrets.token_hex(8)
-    environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
+    environ = child_environment(
+        os.environ, env, inherit_env=inherit_env, mark=mark, windows=_WINDOWS
+    )
+    if not _HAS_POLLABLE_PIPES:
+        async with _piped_child(argv, environ, cwd, mark) as streams:
+            yield streams
+        return
     child_stdin, sink = os.pipe()
     source, child_stdout = os.pipe()
     duplicate = os.fdopen(os.dup(sink), "wb", 0)
@@ -164,24 +202,63 @@ async def child_streams(
             yield reader, writer
         finally:
             duplicate.close()
-            child.find()  # to remember those that are found only while their parent runs
-            writer.close()
-            discarding = asyncio.create_task(_discard_output(reader))
-            ended = False
-            try:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_GRACE):  # the end of its stdin should be enough
-                        await process.wait()
-                for number in (SIGTERM, SIGKILL):
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_GRACE):
-                            await child.end(number)
-                            ended = True
-                            break
-            finally:
-                if not ended:  # cancelled, or out of time
-                    child.signal(SIGKILL)
-                discarding.cancel()
+            await child.stop(reader, writer)
+
+
+@asynccontextmanager
+async def _piped_child(
+    argv: Sequence[str | os.PathLike[str]],
+    environ: dict[str, str],
+    cwd: str | os.PathLike[str] | None,
+    mark: str,
+) -> AsyncIterator[Streams]:
+    """Yield the stdout and stdin of a new process, as asyncio makes them. See `child_streams`."""
+    command: str | list[str] = [os.fspath(word) for word in argv]
+    pipe = asyncio.subprocess.PIPE
+    stderr = asyncio.subprocess.DEVNULL if sys.__stderr__ is None else None
+    if stderr is None and os.isatty(2):
+        stderr = pipe
+    try:
+        if _WINDOWS:
+            command = windows_command([*command], environ, is_file=os.path.isfile)
+        # A batch file is run by the shell of the system in any case.
+        start: Any = asyncio.create_subprocess_exec
+        if isinstance(command, str):
+            start = asyncio.create_subprocess_shell
+            command = [command]
+        process: asyncio.subprocess.Process = await start(
+            *command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=stderr,
+            cwd=cwd,
+            env=environ,
+            start_new_session=True,  # not known on Windows, and ignored there
+            creationflags=_CREATION_FLAGS,
+        )
+    except OSError as exc:
+        raise ConnectFailed(f"cannot start {argv[0]!s}: {exc.strerror}") from exc
+    except UnsafeArgument as exc:
+        raise ConnectFailed(f"cannot start {argv[0]!s}: {exc}") from exc
+    except NotImplementedError as exc:
+        raise ConnectFailed(
+            f"cannot start {argv[0]!s}: this event loop has no child processes; use the default"
+            " loop of the system, on Windows asyncio.ProactorEventLoop"
+        ) from exc
+    assert process.stdin is not None
+    assert process.stdout is not None
+    child = _Child(process, mark)
+    copying = process.stderr and asyncio.create_task(_copy_escaped(process.stderr))
+    try:
+        yield process.stdout, process.stdin
+    finally:
+        await child.stop(process.stdout, process.stdin)
+        if copying:
+            await asyncio.wait([copying], timeout=_STDERR_TIMEOUT)
+            copying.cancel()
+        # A process that the child left behind may hold the pipes open.
+        process._transport.close()  # type: ignore[attr-defined]
+        await asyncio.sleep(0)  # the transports are closed in the loop's next round
 
 
 def unread_bytes(pipe: int) -> int:
@@ -242,6 +319,27 @@ class _Child:
         self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
         self._signals: dict[int, int] = {}  # the last signal that each process got
 
+    async def stop(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """End the child: close its stdin, and signal it if it does not exit."""
+        self.find()  # to remember those that are found only while their parent runs
+        writer.close()
+        discarding = asyncio.create_task(_discard_output(reader))
+        ended = False
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE):  # the end of its stdin should be enough
+                    await self._process.wait()
+            for number in (_SIGTERM, _SIGKILL):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_GRACE):
+                        await self.end(number)
+                        ended = True
+                        break
+        finally:
+            if not ended:  # cancelled, or out of time
+                self.signal(_SIGKILL)
+            discarding.cancel()
+
     async def end(self, number: int) -> None:
         """Signal all processes, and wait until none is left. Signal those that appear."""
         while self.signal(number):
@@ -264,7 +362,10 @@ class _Child:
             elsewhere = self._tree.find(leader_exists=True, in_group=False)
             self._signals |= dict.fromkeys({leader, *running}.difference(elsewhere), number)
             with suppress(OSError):
-                os.killpg(leader, number)
+                if _HAS_GROUPS:
+                    os.killpg(leader, number)
+                else:
+                    self._process.terminate()
         for pid in running:
             try:
                 if self._signals.get(pid) != number:

@@ -171,7 +171,8 @@ async def connect_stdio(
     Args:
         argv: program and arguments; no shell is involved.
         env: variables that it gets beside the few that are inherited: `HOME`, `LOGNAME`, `PATH`,
-            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`.
+            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`; on Windows
+            also those that name the directories of the system and the user.
         inherit_env: whether it inherits the whole environment instead, with any secrets in it.
         cwd: its working directory.
         stderr: `"forward"` to ours, `"discard"`, or a callable that gets each line.
@@ -180,7 +181,7 @@ async def connect_stdio(
 
     *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit,
     its process group gets SIGTERM and then SIGKILL. On Linux, so do other processes that it has
-    started and that still run.
+    started and that still run. On Windows the child alone is ended, by `TerminateProcess`.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
     exits, every pending call raises `ConnectionLost`. Its text, and that of `RemoteProtocolError`,
     has the last five lines of the child's stderr, and the exit status.

@@ -76,7 +76,7 @@ async def serve_stdio(
     *Error handling*: as `serve_stream`. A client that is gone (EPIPE) ends the conversation.
 
     Raises:
-        ConnectFailed: stdin or stdout is not open, or this is not a POSIX system.
+        ConnectFailed: stdin or stdout is not open.
         ConnectionLost: stdout cannot be written, although the client may be there: it is a file on
             a full disk, for example.
     """
@@ -195,7 +195,7 @@ def run(server: Server, *, grace: float = SHUTDOWN_GRACE) -> None:
 
     It is the `main` of a server file. The first signal shuts down in order: running handlers get
     `grace` seconds, then they are cancelled, so that their `finally` blocks run. The second signal
-    kills the process.
+    kills the process. On Windows, Ctrl+C and Ctrl+Break are these signals.
 
     Raises:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1

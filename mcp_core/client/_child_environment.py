@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["INHERITED_VARIABLES", "MARK_VARIABLE", "child_environment"]
+__all__ = ["INHERITED_VARIABLES", "MARK_VARIABLE", "WINDOWS_VARIABLES", "child_environment"]
 
-# POSIX; children need it. The first six are what the official SDKs pass on. The others have no
+# The first six are what the official SDKs pass on. The others have no
 # secrets either: without them a server would read text files in the wrong encoding, show times in
 # the wrong zone, or put its temporary files where other users can see their names.
 INHERITED_VARIABLES: Final[tuple[str, ...]] = (
@@ -31,6 +31,28 @@ INHERITED_VARIABLES: Final[tuple[str, ...]] = (
     "TMPDIR",
     "TZ",
 )
+# On Windows these as well. The first twelve are what the official SDKs pass on. The others name
+# directories of the system too: programs start the shell by `COMSPEC`, and look for others and for
+# shared files in the rest.
+WINDOWS_VARIABLES: Final[tuple[str, ...]] = (
+    "APPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+    "COMSPEC",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "TMP",
+    "WINDIR",
+)
 MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
 
 
@@ -40,6 +62,7 @@ def child_environment(
     *,
     inherit_env: bool,
     mark: str,
+    windows: bool = False,
 ) -> dict[str, str]:
     """Return the environment of a child.
 
@@ -49,7 +72,14 @@ def child_environment(
         inherit_env: whether it gets all of `environ`, in place of `INHERITED_VARIABLES`.
         mark: random text without a colon, for `MARK_VARIABLE`. If this process is itself such a
             child, its own marks precede it.
+        windows: whether the rules of Windows hold: `WINDOWS_VARIABLES` are inherited too, and names
+            that differ only in case are equal. All are returned in capitals.
     """
+    inherited = INHERITED_VARIABLES
+    if windows:
+        inherited += WINDOWS_VARIABLES
+        environ = {name.upper(): value for name, value in environ.items()}
+        env = {name.upper(): value for name, value in (env or {}).items()}
     if inherit_env:
         found = dict(environ)
     else:
@@ -57,7 +87,7 @@ def child_environment(
         # it would define, and old ones would run, what it says.
         found = {
             name: environ[name]
-            for name in INHERITED_VARIABLES
+            for name in inherited
             if not environ.get(name, "()").startswith("()")
         }
     found |= env or {}

@@ -29,6 +29,8 @@ from mcp_core.client._options import client_config as client_config
 from mcp_core.client._process_tree import ProcessTree as ProcessTree
 from mcp_core.client._reload import ReloadRelay as ReloadRelay
 from mcp_core.client._status import ConnectionStatus as ConnectionStatus
+from mcp_core.client._windows_command import UnsafeArgument as UnsafeArgument
+from mcp_core.client._windows_command import windows_command as windows_command
 from mcp_core.messages._pending import PendingRequest as PendingRequest
 from mcp_core.messages._pending import deliver as deliver
 
@@ -101,6 +103,7 @@ __all__ = [
     "Subscription",
     "TypedToolResult",
     "UnexpectedResult",
+    "UnsafeArgument",
     "answer_form",
     "check_keywords",
     "check_keywords_of",
@@ -112,6 +115,7 @@ __all__ = [
     "server_key",
     "shorten_text",
     "shows_keywords",
+    "windows_command",
 ]
 
 show_public_path(__name__, globals())

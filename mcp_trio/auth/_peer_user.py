@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -50,7 +49,7 @@ def is_same_user(connection: SocketType) -> bool:
     It is also True if the peer cannot be found: then it is not in this network namespace, or this
     is another system than Linux.
     """
-    if sys.platform == "win32":
+    if not hasattr(os, "geteuid"):
         return True
     try:
         ours = _address_text(connection.family, connection.getsockname())

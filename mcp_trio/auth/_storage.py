@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-import sys
 import tempfile
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -26,12 +25,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # Windows has none
+    _HAS_LOCKS = False
+else:
+    _HAS_LOCKS = True
 
 __all__ = ["FileStorage", "LockableStorage", "MemoryStorage", "TokenStorage"]
 
 _MAX_SIZE: Final = 1_048_576  # bytes; a token of a few KiB is a long one
+_HAS_OWNERS: Final = hasattr(os, "geteuid")  # files have an owner and permission bits
 _GROUP_AND_OTHERS: Final = 0o077  # permission bits
 _WRITABLE_BY_OTHERS: Final = 0o022
 
@@ -130,9 +134,7 @@ class FileStorage(LockableStorage):
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):
                 raise PermissionError(f"{path} is no file; remove it and log in again")
-            if os.name == "posix" and (
-                state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()
-            ):
+            if _HAS_OWNERS and (state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()):
                 raise PermissionError(f"{path} is open to other users; remove it and log in again")
             return file.read(_MAX_SIZE)
 
@@ -160,7 +162,7 @@ class FileStorage(LockableStorage):
 
         On Windows nothing is locked.
         """
-        if sys.platform == "win32":  # pragma: no cover
+        if not _HAS_LOCKS:
             return lambda: None
         self._create_directory()
         descriptor = os.open(
@@ -191,7 +193,7 @@ class FileStorage(LockableStorage):
             FileNotFoundError: it does not exist.
             PermissionError: others may, or it belongs to another user.
         """
-        if os.name != "posix":
+        if not _HAS_OWNERS:
             return
         state = self.directory.stat()
         if state.st_uid != os.geteuid():

@@ -1,8 +1,9 @@
-"""Start, read and stop a server as a child process, with all processes that it started. POSIX only.
+"""Start, read and stop a server as a child process, with all processes that it started.
 
 1. **A child is its process group**, which is also signalled after its leader has exited. One task
    reaps the leader and signals the group in the same step: later the number may be another
-   process's. On Linux, processes that left the group are signalled, too (`ProcessTree`).
+   process's. On Linux, processes that left the group are signalled, too (`ProcessTree`). Windows
+   has no groups and no SIGTERM: there only the child itself is ended, without notice.
 2. **A child is stopped by one shielded task**, with a timeout on every wait. Other tasks only
    request the stop and wait for it.
 3. **stderr is always read**, even if its bytes are discarded: a child must not block on writing it.
@@ -22,18 +23,28 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import trio
 from trio.abc import ReceiveStream
 
 from mcp_core import ConnectFailed, escape_text
-from mcp_core.runtime import ByteEscaper, ProcessTree, child_environment
+from mcp_core.runtime import (
+    ByteEscaper,
+    ProcessTree,
+    UnsafeArgument,
+    child_environment,
+    windows_command,
+)
 
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
 
-from ._stdio import Streams, is_open, require_posix
+    from ._child_pipes import ReceivePipe, SendPipe
+
+from . import _threads
+from ._child_pipes import ThreadStderrForwarder, UnpolledStdoutStream
+from ._stdio import Streams, is_open
 
 __all__ = ["ChildProcess", "Grace", "Stderr", "spawn"]
 
@@ -50,6 +61,13 @@ _STDERR_TIMEOUT = 0.2
 _END_TIMEOUT = 0.05
 _POLL_INTERVAL = 0.02  # seconds between two checks of a state that has no event
 _SCAN_INTERVAL = 0.05  # the same between two searches of all processes, which take milliseconds
+
+_HAS_GROUPS = hasattr(os, "killpg")
+# The rules of Windows for environments and names of programs. A test sets it.
+_WINDOWS = os.name == "nt"
+# No window for a server of a program without a console, and no Ctrl+C at ours for the server.
+_CREATION_FLAGS: Final[int] = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+_SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # for a group, so on POSIX only
 
 _log = logging.getLogger("mcp_trio")
 
@@ -84,7 +102,8 @@ async def spawn(
     Args:
         argv: the program and its arguments.
         env: variables that it gets beside the few that are inherited: `HOME`, `LOGNAME`, `PATH`,
-            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`.
+            `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`; on Windows
+            also those that name the directories of the system and the user.
         inherit_env: whether it inherits the whole environment instead, with any secrets in it.
         cwd: its working directory; a relative program path starts there.
         stderr: `"forward"` copies its bytes to our stderr, `"discard"` drops them, and a callable
@@ -106,17 +125,24 @@ async def spawn(
 
     Source: basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).
     """
-    require_posix()
     if isinstance(argv, str | bytes) or not argv:
         raise TypeError(
             f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}"
         )
     pipe = subprocess.PIPE
     mark = secrets.token_hex(8)
-    environ = child_environment(os.environ, env, inherit_env=inherit_env, mark=mark)
+    environ = child_environment(
+        os.environ, env, inherit_env=inherit_env, mark=mark, windows=_WINDOWS
+    )
+    command: str | Sequence[str | os.PathLike[str]] = argv
     try:
-        process = await trio.lowlevel.open_process(
-            argv,
+        if _WINDOWS:
+            words = [os.fspath(word) for word in argv]
+            command = windows_command(words, environ, is_file=os.path.isfile)
+        # Typed for the system of the type checker only.
+        open_process: Any = trio.lowlevel.open_process
+        process: trio.Process = await open_process(
+            command,
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
@@ -124,11 +150,14 @@ async def spawn(
             env=environ,
             start_new_session=True,
             pass_fds=pass_fds,
+            creationflags=_CREATION_FLAGS,
         )
     except OSError as error:
         raise ConnectFailed(
             f"cannot start {argv[0]!s}: {_cause(error, argv[0], cwd, environ)}"
         ) from error
+    except UnsafeArgument as error:
+        raise ConnectFailed(f"cannot start {argv[0]!s}: {error}") from error
     child = ChildProcess(process, mark, stderr, grace or Grace())
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
@@ -155,14 +184,17 @@ def _cause(
         return f"its working directory {cwd!s} cannot be entered ({error.strerror})"
     if isinstance(error, PermissionError):
         return "it may not be executed; allow it (chmod +x), or start it through its interpreter"
+    if _WINDOWS and not isinstance(error, FileNotFoundError):
+        return f"{error.strerror} (a script is started through its interpreter, such as python)"
     if not isinstance(error, FileNotFoundError):
         return f"{error.strerror} (a script needs a first line such as #!/usr/bin/env python3)"
-    if "/" in name and not Path(cwd or ".", name).exists():
+    in_directory = "/" in name or os.sep in name
+    if in_directory and not Path(cwd or ".", name).exists():
         return (
             "there is no such file; check the path (a relative one counts from the working"
             " directory)"
         )
-    if "/" not in name and shutil.which(name, path=environ.get("PATH")) is None:
+    if not in_directory and (_WINDOWS or shutil.which(name, path=environ.get("PATH")) is None):
         return "no program of that name on PATH; install it, or give its full path"
     return "the file is there, but the interpreter named in its first line is not"
 
@@ -181,18 +213,25 @@ class ChildProcess:
         self.returncode: int | None = None
         self._process = process
         self._grace = grace
-        assert isinstance(process.stdin, trio.lowlevel.FdStream)
-        assert isinstance(process.stdout, trio.lowlevel.FdStream)
-        assert isinstance(process.stderr, trio.lowlevel.FdStream)
-        self._stdin = process.stdin
-        self._stdout = _StdoutStream(process.stdout, self._wait_for_end)
-        self._stderr = process.stderr
-        # stdout must still be read after the owner of `stream` has closed it.
-        self._stdout_duplicate = trio.lowlevel.FdStream(os.dup(process.stdout.fileno()))
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._stdin = cast("SendPipe", process.stdin)
+        self._stderr = cast("ReceivePipe", process.stderr)
+        self._stdout: _StdoutStream | UnpolledStdoutStream
+        if _threads.HAS_POLLABLE_PIPES:
+            assert isinstance(process.stdout, trio.lowlevel.FdStream)
+            self._stdout = _StdoutStream(process.stdout, self._wait_for_end)
+        else:
+            self._stdout = UnpolledStdoutStream(
+                cast("ReceivePipe", process.stdout), self._wait_for_end
+            )
         self.stream: Streams = trio.StapledStream(self._stdin, self._stdout)
-        self._stderr_sink: _StderrForwarder | _StderrLines
-        if stderr == "forward":
-            self._stderr_sink = _StderrForwarder()
+        self._stderr_sink: _StderrForwarder | ThreadStderrForwarder | _StderrLines
+        if stderr == "forward" and _threads.HAS_POLLABLE_PIPES:
+            self._stderr_sink = _StderrForwarder(_duplicate_stderr())
+        elif stderr == "forward":
+            self._stderr_sink = ThreadStderrForwarder(_duplicate_stderr())
         else:
             self._stderr_sink = _StderrLines(None if stderr == "discard" else stderr)
         self._stderr_tail = bytearray()
@@ -241,8 +280,9 @@ class ChildProcess:
     async def aclose(self) -> None:
         """Stop it: close stdin, wait, SIGTERM to the group, wait, SIGKILL to the group.
 
-        On Linux, other processes that it has started get the signals, too. Any task may call this,
-        any number of times. Meanwhile the child's stdout is read and discarded, so that the child
+        On Linux, other processes that it has started get the signals, too. On Windows the program
+        alone is ended, by `TerminateProcess` in place of SIGTERM. Any task may call this, any
+        number of times. Meanwhile the child's stdout is read and discarded, so that the child
         cannot block on a full pipe. Cancelling this call only ends the waiting. If the program has
         exited on its own, its group was already sent SIGTERM.
         """
@@ -258,9 +298,9 @@ class ChildProcess:
                 nursery.start_soon(self._reap)
                 await self._stopping.wait()
                 if self._exited.is_set():
-                    nursery.start_soon(self._end_stdout)
+                    nursery.start_soon(self._stdout.end_when_empty)
                 else:
-                    nursery.start_soon(self._discard_stdout)
+                    nursery.start_soon(self._stdout.discard)
                     # Those that no mark connects to the tree are found only while their parent
                     # runs, and remembered.
                     self._tree.find(leader_exists=self.returncode is None)
@@ -273,17 +313,16 @@ class ChildProcess:
                 with trio.move_on_after(self._grace.terminate) as terminate_timeout:
                     await self._all_gone(signal.SIGTERM)
                 if terminate_timeout.cancelled_caught:
-                    self._signal(signal.SIGKILL)
+                    self._signal(_SIGKILL)
                     with trio.move_on_after(_KILL_TIMEOUT):
-                        await self._all_gone(signal.SIGKILL)
+                        await self._all_gone(_SIGKILL)
                 await self._close_requested.wait()
                 with trio.move_on_after(_STDERR_TIMEOUT):
                     await self._stderr_ended.wait()
                 nursery.cancel_scope.cancel()
         self._stdin.close()
-        self._stdout.end()
+        self._stdout.close_pipe()
         self._stderr.close()
-        self._stdout_duplicate.close()
         self._stderr_sink.close()
         self._closed.set()
 
@@ -301,7 +340,15 @@ class ChildProcess:
             self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> bool:
-        """Signal the group. Return False if it has no member left that may be signalled."""
+        """Signal the group. Return False if it has no member left that may be signalled.
+
+        Where there are no groups, end the child at once, and return False.
+        """
+        if not _HAS_GROUPS:
+            if number:
+                with suppress(OSError):  # it has exited meanwhile
+                    self._process.terminate()
+            return False
         try:
             os.killpg(self.pid, number)
         except OSError:
@@ -358,23 +405,6 @@ class ChildProcess:
             await trio.sleep(_POLL_INTERVAL)
         return found
 
-    async def _discard_stdout(self) -> None:
-        self._stdout.end()
-        # Closing the other descriptor has restored the blocking flag, which both share.
-        os.set_blocking(self._stdout_duplicate.fileno(), False)
-        while await self._stdout_duplicate.receive_some():
-            pass
-
-    async def _end_stdout(self) -> None:
-        """End stdout once its buffered bytes are read, even if a process still holds it open."""
-        pipe = select.poll()
-        pipe.register(self._stdout_duplicate.fileno(), select.POLLIN)
-        while events := pipe.poll(0):
-            if events[0][1] & select.POLLHUP:
-                return  # no process holds the other end, so the reader gets a real end of file
-            await trio.sleep(_POLL_INTERVAL)
-        self._stdout.end()
-
     async def _wait_for_end(self) -> None:
         """Wait for the exit and the rest of stderr, which explain why stdout has ended."""
         with trio.move_on_after(_END_TIMEOUT):
@@ -396,9 +426,11 @@ class ChildProcess:
         """Read what is in the pipe of stderr now, because its reader may not have run yet."""
         if self._stderr_ended.is_set() or self._closed.is_set():
             return
+        if not _threads.HAS_POLLABLE_PIPES:
+            return  # only the reader can read it
         with suppress(BlockingIOError):
             # A pipe has 64 KiB at most, unless the child is writing to it at this moment.
-            if chunk := os.read(self._stderr.fileno(), _STDERR_TAIL):
+            if chunk := os.read(cast("FdStream", self._stderr).fileno(), _STDERR_TAIL):
                 self._keep_stderr(chunk)
                 self._stderr_wait.cancel()  # the reader writes it to the sink
 
@@ -447,6 +479,8 @@ class _StdoutStream(ReceiveStream):
         self._pipe = pipe
         self._wait_for_end = wait_for_end
         self._ended = False
+        # It must still be read after the owner of this stream has closed it.
+        self._duplicate = trio.lowlevel.FdStream(os.dup(pipe.fileno()))
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         try:
@@ -459,12 +493,44 @@ class _StdoutStream(ReceiveStream):
             await self._wait_for_end()
         return bytes(data)
 
+    async def end_when_empty(self) -> None:
+        """End it once its buffered bytes are read, even if a process still holds it open."""
+        pipe = select.poll()
+        pipe.register(self._duplicate.fileno(), select.POLLIN)
+        while events := pipe.poll(0):
+            if events[0][1] & select.POLLHUP:
+                return  # no process holds the other end, so the reader gets a real end of file
+            await trio.sleep(_POLL_INTERVAL)
+        self.end()
+
+    async def discard(self) -> None:
+        """End it, and read the pipe to its end."""
+        self.end()
+        # Closing the other descriptor has restored the blocking flag, which both share.
+        os.set_blocking(self._duplicate.fileno(), False)
+        while await self._duplicate.receive_some():
+            pass
+
     def end(self) -> None:
         self._ended = True
         self._pipe.close()
 
+    def close_pipe(self) -> None:
+        """End it, and close the pipe."""
+        self.end()
+        self._duplicate.close()
+
     async def aclose(self) -> None:
         await self._pipe.aclose()
+
+
+def _duplicate_stderr() -> int:
+    """Return a duplicate of the descriptor of `sys.stderr`, or of the null device."""
+    try:
+        fd = sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):  # None, replaced or closed
+        fd = 2
+    return os.dup(fd) if is_open(fd) else os.open(os.devnull, os.O_WRONLY)
 
 
 class _StderrForwarder:
@@ -474,15 +540,11 @@ class _StderrForwarder:
     stderr does not accept within a second are dropped. From then on, bytes that it does not accept
     at once are dropped, until it accepts some again.
 
-    A terminal gets escapes in place of control characters.
+    A terminal gets escapes in place of control characters. It owns the descriptor `fd`.
     """
 
-    def __init__(self) -> None:
-        try:
-            fd = sys.stderr.fileno()
-        except (AttributeError, OSError, ValueError):  # None, replaced or closed
-            fd = 2
-        self._fd = os.dup(fd) if is_open(fd) else os.open(os.devnull, os.O_WRONLY)
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
         self._escaper = ByteEscaper() if os.isatty(self._fd) else None
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLOUT)

@@ -1,11 +1,12 @@
-"""The standard streams of a stdio server, and the signals that stop it. POSIX only.
+"""The standard streams of a stdio server, and the signals that stop it.
 
 1. **Only the protocol uses the pipes.** While a server runs, fd 1 is a duplicate of fd 2, and fd 0
    of the null device: `print()`, C libraries and child processes write to stderr, and none of them
    can consume a request.
-2. **Descriptors, never reader threads**: a thread inside `read()` can be neither cancelled nor
-   interrupted. Regular files and the null device need no second path, although epoll rejects them:
-   an `FdStream` polls only after EAGAIN, which they never return.
+2. **Descriptors, not reader threads**, where the system can wait for them: a thread inside `read()`
+   can be neither cancelled nor interrupted. Regular files and the null device need no second path,
+   although epoll rejects them: an `FdStream` polls only after EAGAIN, which they never return.
+   Windows has only blocking pipes here, so there `_threads.py` is used.
 3. **O_NONBLOCK must not leak.** The flag belongs to the open file description, which a terminal
    shares with the shell and with our own stderr. Where the system can, the pipe or terminal is
    opened again, so that even after `kill -9` the shell's flag is unchanged. Otherwise (sockets,
@@ -24,26 +25,29 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from trio.abc import ReceiveStream, SendStream
 
 from mcp_core import ConnectFailed
 
+from . import _threads
+from ._threads import ThreadReceiveStream, ThreadSendStream
+
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
 
-__all__ = [
-    "StopSignal",
-    "Streams",
-    "is_open",
-    "require_posix",
-    "standard_streams",
-    "stop_on_signals",
-]
+__all__ = ["StopSignal", "Streams", "is_open", "standard_streams", "stop_on_signals"]
 
 Streams = trio.StapledStream[SendStream, ReceiveStream]
+
+# Windows has a third signal of the terminal, Ctrl+Break. A program can also send it to another one.
+_STOP_SIGNALS: Final = [
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGBREAK")
+    if name in signal.Signals.__members__
+]
 
 
 @contextmanager
@@ -56,17 +60,19 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
     may be closed earlier. Use one block at a time, inside `trio.run`. If the client has closed its
     end, sending raises `trio.BrokenResourceError`.
 
+    On Windows threads read and write. A thread that still waits for input at the end of the block
+    takes one more chunk of it.
+
     Args:
         stdin: the descriptor to read from.
         stdout: the descriptor to write to.
         stderr: the descriptor that gets the output of other code.
 
     Raises:
-        ConnectFailed: a descriptor is not open, or this is not a POSIX system.
+        ConnectFailed: a descriptor is not open.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
-    require_posix()
     for name, fd in ("standard input", stdin), ("standard output", stdout):
         if not is_open(fd):
             raise ConnectFailed(
@@ -76,8 +82,17 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
     with ExitStack() as undo:
         null = os.open(os.devnull, os.O_RDWR)
         undo.callback(os.close, null)
-        source = _divert(stdin, os.O_RDONLY, null, undo)
-        sink = _divert(stdout, os.O_WRONLY, stderr if is_open(stderr) else null, undo)
+        for_prints = stderr if is_open(stderr) else null
+        source: ReceiveStream
+        sink: SendStream
+        if _threads.HAS_POLLABLE_PIPES:
+            source = _divert(stdin, os.O_RDONLY, null, undo)
+            sink = _divert(stdout, os.O_WRONLY, for_prints, undo)
+        else:
+            source = ThreadReceiveStream(_divert_blocking(stdin, null, undo))
+            undo.callback(source.close)
+            sink = ThreadSendStream(_divert_blocking(stdout, for_prints, undo))
+            undo.callback(sink.close)
         # Undone in reverse order. Text that handlers left in buffers goes to stderr, which fd 1
         # still is. What stderr does not accept goes to the null device: at the exit of the process
         # it would otherwise reach the client.
@@ -89,12 +104,6 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
         undo.callback(os.dup2, null, stdout)
         undo.callback(_flush, stdout)
         yield trio.StapledStream(sink, source)
-
-
-def require_posix() -> None:
-    """Raise `ConnectFailed` on systems other than POSIX."""
-    if os.name != "posix":
-        raise ConnectFailed("stdio works on POSIX systems only; on this one use Streamable HTTP")
 
 
 def is_open(fd: int) -> bool:
@@ -128,6 +137,17 @@ def _divert(fd: int, mode: int, target: int, undo: ExitStack) -> FdStream:
     return stream
 
 
+def _divert_blocking(fd: int, target: int, undo: ExitStack) -> int:
+    """Make `fd` a duplicate of `target` until `undo` runs. Return another one of its file."""
+    inheritable = os.get_inheritable(fd)
+    original = os.dup(fd)
+    undo.callback(os.close, original)
+    private = os.dup(fd)
+    os.dup2(target, fd)
+    undo.callback(os.dup2, original, fd, inheritable)
+    return private
+
+
 def _reopen(fd: int, mode: int) -> int:
     """Return a new descriptor for the file behind `fd`, if possible with its own flags."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):  # a regular file would start at its first byte
@@ -151,10 +171,13 @@ def _flush(fd: int) -> None:
     for text in _text_files_on(fd):
         with suppress(OSError):
             text.flush()
-    with suppress(ImportError, OSError, AttributeError):  # no ctypes, or no libc to look up in
+    # No ctypes, or no C library to look up in.
+    with suppress(ImportError, OSError, AttributeError, TypeError):
         import ctypes
 
-        ctypes.CDLL(None).fflush(None)
+        # The buffers belong to the library that C extensions are linked with.
+        library = "ucrtbase" if hasattr(ctypes, "WinDLL") else None
+        ctypes.CDLL(library).fflush(None)
 
 
 class StopSignal:
@@ -172,7 +195,9 @@ class StopSignal:
 def stop_on_signals(act: Callable[[], object]) -> Iterator[StopSignal]:
     """Call `act` inside trio at the first SIGINT or SIGTERM, for an orderly stop. The second kills.
 
-    The first signal restores the kernel's default for both. So the second works even while the
+    On Windows, SIGBREAK (Ctrl+Break) does the same, and other programs cannot send SIGTERM.
+
+    The first signal restores the kernel's default for all. So the second works even while the
     event loop is stuck in blocking code, or where code would catch `KeyboardInterrupt`. A signal
     that was ignored stays ignored. At the end of the block the former dispositions are restored.
     Outside the main thread, where Python delivers no signals, this does nothing. Enter it inside
@@ -190,7 +215,7 @@ def stop_on_signals(act: Callable[[], object]) -> Iterator[StopSignal]:
 
     try:
         if threading.current_thread() is threading.main_thread():
-            for each in (signal.SIGINT, signal.SIGTERM):
+            for each in _STOP_SIGNALS:
                 disposition = signal.getsignal(each)
                 if disposition not in (signal.SIG_IGN, None):  # None: set by C code, not restorable
                     former[each] = disposition

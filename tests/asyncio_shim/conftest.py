@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcp_asyncio_shim import _stdio
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,3 +23,9 @@ def _asyncio_has_nothing_to_complain_of(caplog: pytest.LogCaptureFixture) -> Ite
         record.getMessage() for record in caplog.get_records("call") if record.name == "asyncio"
     ]
     assert complaints == []
+
+
+@pytest.fixture(params=["descriptors", "threads"])
+def each_kind_of_pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the test twice: as on POSIX, and as on Windows."""
+    monkeypatch.setattr(_stdio, "_HAS_POLLABLE_PIPES", request.param == "descriptors")

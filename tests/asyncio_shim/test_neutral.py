@@ -129,10 +129,13 @@ def recorded(version: str) -> Iterator[tuple[bytes, Any]]:
         yield numbered("tools/list", {})
 
 
-def transcript(runtime: str, version: str) -> tuple[bytes, str]:
-    """Return what the server writes to stdout and to stderr for the recorded stream."""
+def transcript(runtime: str, version: str, *wrapper: str) -> tuple[bytes, str]:
+    """Return what the server writes to stdout and to stderr for the recorded stream.
+
+    `wrapper` is a program that runs the server.
+    """
     process = subprocess.Popen(
-        [sys.executable, everything_server.__file__, "--stdio", "--runtime", runtime],
+        [sys.executable, *wrapper, everything_server.__file__, "--stdio", "--runtime", runtime],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -172,3 +175,12 @@ def test_stdio_transcripts_of_both_drivers_are_equal(version: str) -> None:
     assert "a secret of the server" not in trio.decode()
     assert "a secret of the server" in noise
     assert "a secret of the server" in other_noise
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_stdio_transcripts_without_posix_are_equal(version: str) -> None:
+    expected, noise = transcript("trio", version)
+    for runtime in ("trio", "asyncio"):
+        output, other_noise = transcript(runtime, version, str(ROOT / "tests/other_system.py"))
+        assert output == expected
+        assert noise.count("this must not reach") == other_noise.count("this must not reach") == 1

@@ -280,6 +280,7 @@ def test_greeter_example_on_trio_answers_asyncio_client() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_trio_server_on_stdio_answers_asyncio_client(version: str) -> None:
     argv = [sys.executable, everything_server.__file__, "--stdio"]
 
@@ -354,6 +355,7 @@ def test_server_exiting_before_probe_is_not_restarted(capfd: pytest.CaptureFixtu
     assert capfd.readouterr().err == "no disk\n"
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_child_exiting_ends_pending_calls() -> None:
     program = SERVER + (
         "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), "
@@ -450,6 +452,7 @@ def test_child_is_ended_with_all_that_it_started(
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_child_group_gets_each_signal_once(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -502,6 +505,7 @@ def test_child_environment_is_short_unless_inherited(
     run(main())
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 def test_connect_cancelled_ends_silent_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_stdio, "_GRACE", 0.1)
 
@@ -537,3 +541,26 @@ def test_child_stderr_on_terminal_is_escaped() -> None:
         shown = os.read(ours, 10_000)
     assert done.returncode == 0, shown
     assert shown == b"\\u001b[2J\\u202e\xef\xbf\xbd\r\nend\r\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["{dir}/it.cmd", "100%"], "cannot start .*it.cmd: .* is a batch file"),
+        (["cat"], "cannot start cat: no program of that name on PATH"),
+    ],
+)
+def test_child_that_cannot_start_on_windows_raises(
+    argv: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stdio, "_WINDOWS", True)
+    monkeypatch.setattr(_stdio, "_HAS_POLLABLE_PIPES", False)
+    (tmp_path / "it.cmd").touch()
+
+    async def main() -> None:
+        words = [word.format(dir=tmp_path) for word in argv]
+        async with connect(words, env={"Path": "C:\\none"}):
+            raise AssertionError
+
+    with pytest.raises(ConnectFailed, match=text):
+        run(main())

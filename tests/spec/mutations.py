@@ -1448,8 +1448,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AG-7",),
         "mcp_trio/auth/_storage.py",
-        "                state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()",
-        "                state.st_uid != os.geteuid()",
+        "(state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid())",
+        "(state.st_uid != os.geteuid())",
     ),
     Mutation(
         ("AG-7",),

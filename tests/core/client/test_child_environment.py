@@ -44,3 +44,22 @@ def test_child_environment_list_has_no_variable_for_secrets_or_code() -> None:
     risky = ("KEY", "TOKEN", "SECRET", "PASS", "AUTH", "PROXY", "LD_", "PYTHON", "NODE")
     for name in _child_environment.INHERITED_VARIABLES[:11]:  # the tests add some of their own
         assert not any(word in name for word in risky)
+
+
+def test_child_environment_on_windows_has_its_variables_in_capitals() -> None:
+    ours = {"Path": "a", "SystemRoot": "b", "userprofile": "c", "SECRET": "d", "HOME": "e"}
+    assert child_environment(ours, {"path": "x"}, inherit_env=False, mark="m", windows=True) == {
+        "PATH": "x",
+        "SYSTEMROOT": "b",
+        "USERPROFILE": "c",
+        "HOME": "e",
+        MARK_VARIABLE: "m",
+    }
+    assert child_environment(ours, None, inherit_env=True, mark="m", windows=True) == {
+        "PATH": "a",
+        "SYSTEMROOT": "b",
+        "USERPROFILE": "c",
+        "SECRET": "d",
+        "HOME": "e",
+        MARK_VARIABLE: "m",
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +104,7 @@ async def test_other_systems_have_no_table(tmp_path: Path, monkeypatch: pytest.M
     assert not can_find_users(listener)
     close(client)
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "platform", "win32")
+        patch.delattr(os, "geteuid")
         assert is_same_user(server)
     close(listener, server)
     assert not is_same_user(server)

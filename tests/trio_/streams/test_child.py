@@ -43,6 +43,7 @@ def without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("STDIO-5", "STDIO-13")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_conversation_over_its_pipes() -> None:
     with trio.fail_after(20):
         async with spawn(
@@ -128,6 +129,7 @@ async def test_child_is_stopped_by_stdin_then_sigterm_then_sigkill(
 
 
 @pytest.mark.parametrize("closed_before", [False, True])
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_large_last_output_does_not_block_its_exit(closed_before: bool) -> None:
     flood = "say('up'); sys.stdin.read(); say('x' * 1_000_000); sys.exit(5)"
     async with spawn(python(flood), grace=PATIENT) as child:
@@ -138,6 +140,7 @@ async def test_child_large_last_output_does_not_block_its_exit(closed_before: bo
 
 
 @pytest.mark.requirement("LIFE-19")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_that_closes_stdout_keeps_running() -> None:
     async with spawn(
         python("say('bye'); os.close(1); sys.stdin.read(); os._exit(4)"), grace=PATIENT
@@ -180,6 +183,7 @@ async def test_child_group_is_killed_with_it(parent: str) -> None:
 @pytest.mark.parametrize("source", ["time.sleep(60)", STUBBORN])
 @pytest.mark.parametrize("escaped", [False, True])
 @pytest.mark.usefixtures("without_proc")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: bool) -> None:
     """A surviving process holds the pipe, but the reader gets an end of file quickly."""
     leader = GRANDCHILD + f"grandchild({source!r}, start_new_session={escaped}); time.sleep(60)"
@@ -201,6 +205,7 @@ async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: 
 
 
 @pytest.mark.usefixtures("without_proc")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_output_is_read_after_its_exit() -> None:
     words = (
         GRANDCHILD
@@ -240,6 +245,7 @@ async def test_child_group_gets_sigterm_once() -> None:
     assert child.stderr_tail == b"1\n"
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_aclose_from_another_task_ends_it() -> None:
     ended = []
     async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
@@ -261,6 +267,7 @@ async def test_child_aclose_from_another_task_ends_it() -> None:
             await child.stream.send_all(b"x")
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stream_closed_by_the_user_stays_closed() -> None:
     async with spawn(python("sys.stdin.read()"), grace=PATIENT) as child:
         await child.stream.aclose()
@@ -292,6 +299,7 @@ async def test_child_group_is_killed_on_cancellation() -> None:
     assert not alive(pid)
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_cancelled_while_starting_or_stopping_exits() -> None:
     for delay in (0.0, 0.0005, 0.002, 0.01, 0.05, 0.2):
         started: list[ChildProcess] = []
@@ -422,6 +430,7 @@ async def test_child_argv_must_be_a_sequence(argv: Any) -> None:
 
 
 @pytest.mark.requirement("STDIO-4")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_of_ten_megabytes_does_not_block() -> None:
     source = (
         "sys.stderr.write(('x' * 99 + '\\n') * 100_000 + 'the end'); sys.stderr.flush(); say('up')"
@@ -433,6 +442,7 @@ async def test_child_stderr_of_ten_megabytes_does_not_block() -> None:
 
 
 @pytest.mark.requirement("STDIO-4")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_callback_gets_lines() -> None:
     source = r"""
         for part in (
@@ -483,6 +493,7 @@ def our_stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield ours.fileno()
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_is_forwarded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with our_stderr(monkeypatch) as seen:
         async with spawn(
@@ -494,6 +505,7 @@ async def test_child_stderr_is_forwarded_at_once(monkeypatch: pytest.MonkeyPatch
     assert child.stderr_tail == b"no newline"
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     got = 0
     with our_stderr(monkeypatch) as seen:
@@ -509,6 +521,7 @@ async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPa
     assert got == 3_000_000
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_forwarded_to_terminal_is_escaped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -527,6 +540,7 @@ async def test_child_stderr_forwarded_to_terminal_is_escaped(
     assert child.stderr_tail.startswith(b"\x1b]0;title")
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -546,6 +560,7 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
         assert os.read(seen, 10) == b"end"  # it accepts bytes again
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_forwarding_survives_a_broken_pipe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -579,6 +594,7 @@ def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
 
 
 @pytest.mark.usefixtures("without_proc")
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
     leader = GRANDCHILD + (
         "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye');"
@@ -590,3 +606,21 @@ async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
     os.kill(pid, signal.SIGKILL)
     assert child.returncode == 0
     assert child.stderr_tail == b"bye"
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["{dir}/it.cmd", "100%"], "cannot start .*it.cmd: .* is a batch file"),
+        (["cat"], "no program of that name on PATH"),
+        (["{dir}/nowhere"], "there is no such file"),
+    ],
+)
+async def test_child_start_failure_on_windows_names_the_cause(
+    argv: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_child, "_WINDOWS", True)
+    (tmp_path / "it.cmd").touch()
+    with pytest.raises(ConnectFailed, match=text):
+        async with spawn([word.format(dir=tmp_path) for word in argv], env={"Path": "C:\\none"}):
+            raise AssertionError

@@ -1,0 +1,149 @@
+"""Streams over descriptors that block, read and written by threads."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from mcp_trio.streams import _threads
+from mcp_trio.streams._threads import ThreadReceiveStream, ThreadSendStream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MUCH = b"x" * 300_000  # more than a pipe holds
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """A pipe. A test gives one end to a stream, which closes it."""
+    source, sink = os.pipe()
+    yield source, sink
+    for fd in source, sink:
+        with suppress(OSError):
+            os.close(fd)
+
+
+async def test_thread_read_cancelled_loses_nothing(pipe: tuple[int, int]) -> None:
+    async with ThreadReceiveStream(pipe[0]) as stream:
+        with trio.move_on_after(0.02) as scope:
+            await stream.receive_some()
+        assert scope.cancelled_caught
+        os.write(pipe[1], b"abc")
+        assert await stream.receive_some(2) == b"ab"
+        assert await stream.receive_some(2) == b"c"
+        with pytest.raises(ValueError, match="at least 1"):
+            await stream.receive_some(0)
+        os.close(pipe[1])
+        assert await stream.receive_some() == b""
+        assert await stream.receive_some() == b""
+
+
+async def test_thread_reads_only_what_was_asked_for(pipe: tuple[int, int]) -> None:
+    os.set_blocking(pipe[1], False)
+    async with ThreadReceiveStream(pipe[0]) as stream:
+        os.write(pipe[1], b"12345678")
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        assert await stream.receive_some(4) == b"1234"
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        assert os.read(pipe[0], 100) == b"5678"
+
+
+async def test_thread_read_ends_when_another_task_closes(pipe: tuple[int, int]) -> None:
+    stream = ThreadReceiveStream(pipe[0])
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def _() -> None:
+            with pytest.raises(trio.ClosedResourceError):
+                await stream.receive_some()
+
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        await stream.aclose()
+    os.fstat(pipe[0])  # the thread is still in it
+    os.close(pipe[1])
+    with trio.fail_after(5):
+        while is_open(pipe[0]):  # noqa: ASYNC110  the system has no event for it
+            await trio.sleep(0.01)
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def test_thread_that_outlives_its_run_closes_the_descriptor(pipe: tuple[int, int]) -> None:
+    async def main() -> None:
+        async with ThreadReceiveStream(pipe[0]) as stream:
+            with trio.move_on_after(0.02):
+                await stream.receive_some()
+
+    trio.run(main)
+    assert is_open(pipe[0])
+    os.write(pipe[1], b"too late")
+    trio.run(trio.sleep, 0.1)
+    assert not is_open(pipe[0])
+
+
+async def test_thread_write_waits_for_the_reader(pipe: tuple[int, int]) -> None:
+    received = bytearray()
+    async with (
+        ThreadReceiveStream(pipe[0]) as source,
+        ThreadSendStream(pipe[1]) as sink,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(sink.send_all, MUCH)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert sink.busy
+        while len(received) < len(MUCH):
+            received += await source.receive_some()
+    assert received == MUCH
+
+
+async def test_thread_write_cancelled_sends_no_further_chunk(pipe: tuple[int, int]) -> None:
+    async with ThreadReceiveStream(pipe[0]) as source:
+        async with ThreadSendStream(pipe[1]) as sink:
+            with trio.move_on_after(0.05) as scope:
+                await sink.send_all(MUCH)
+            assert scope.cancelled_caught
+            assert sink.busy
+            received = bytearray()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(sink.send_all, b"next")
+                while not received.endswith(b"next"):
+                    received += await source.receive_some()
+        assert received == b"x" * 131_072 + b"next"
+        assert await source.receive_some() == b""
+
+
+@pytest.mark.parametrize("windows", [False, True])
+async def test_thread_write_without_reader_is_a_broken_pipe(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, windows: bool
+) -> None:
+    def write(fd: int, data: bytes) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")  # what Windows reports
+
+    os.close(pipe[0])
+    if windows:
+        monkeypatch.setattr(_threads, "_write", write)
+    async with ThreadSendStream(pipe[1]) as sink:
+        with pytest.raises(trio.BrokenResourceError) as error:
+            await sink.send_all(b"anyone?")
+    assert isinstance(error.value.__cause__, BrokenPipeError)
+    with pytest.raises(trio.ClosedResourceError):
+        await sink.send_all(b"closed")
+
+
+async def test_thread_read_that_fails_is_a_broken_resource(tmp_path: os.PathLike[str]) -> None:
+    async with ThreadReceiveStream(os.open(tmp_path, os.O_RDONLY)) as stream:
+        with pytest.raises(trio.BrokenResourceError) as error:
+            await stream.receive_some()
+    assert isinstance(error.value.__cause__, IsADirectoryError)
