@@ -70,6 +70,7 @@ from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
     from mcp_core.auth import (
+        ApiKeys,
         AuthorizationFailed,
         ClientProfile,
         JwtVerifier,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcceptedElicitation",
+    "ApiKeys",
     "AsgiApp",
     "Audio",
     "AuthRequired",
@@ -162,6 +164,7 @@ __all__ = [
 
 # HTTP and authorization are imported on first use: a stdio server starts faster without them.
 _ON_FIRST_USE = {
+    "ApiKeys": "mcp_core.auth",
     "AsgiApp": ".http_server._asgi",
     "AuthorizationFailed": "mcp_core.auth",
     "ClientProfile": "mcp_core.auth",

@@ -267,9 +267,9 @@ class ChildProcess:
             import fcntl  # neither of the two is there on Windows
             import termios
 
-            self._unread = int.from_bytes(
-                fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, b"\0\0\0\0"), sys.byteorder
-            )
+            pipe = cast("trio.lowlevel.FdStream", self._stdin).fileno()  # where fcntl is
+            size = fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0")
+            self._unread = int.from_bytes(size, sys.byteorder)
         return self._unread
 
     @property

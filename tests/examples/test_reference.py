@@ -147,9 +147,9 @@ def test_options_page_names_limits_that_clients_change() -> None:
         for field in msgspec.structs.fields(Limits)
         if getattr(CLIENT_LIMITS, field.name) != field.default
     }
-    assert changed == {"message", "waiting"}
+    assert changed == {"message", "decoded", "waiting"}
     text = section(OPTIONS, "Limits of a connection")
-    assert "differ in `message` (32 MiB) and `waiting` (0)" in " ".join(text.split())
+    assert "`message` (32 MiB) and `waiting` (0), and so in `decoded` (320 MiB)" in " ".join(text.split())
 
 
 def test_options_page_lists_options_of_asgi() -> None:

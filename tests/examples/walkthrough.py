@@ -58,7 +58,9 @@ class Output(NamedTuple):
 
     def check(self) -> None:
         """Raise an AssertionError that names the place if the two differ."""
-        assert _VARIABLE.sub("-", self.printed) == _VARIABLE.sub("-", self.shown), self.place
+        assert _VARIABLE.sub("-", self.printed) == _VARIABLE.sub("-", self.shown), (
+            f"{self.place} prints:\n{self.printed}"
+        )
 
 
 def write_files(page: str, folder: Path) -> None:
