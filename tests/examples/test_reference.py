@@ -149,7 +149,9 @@ def test_options_page_names_limits_that_clients_change() -> None:
     }
     assert changed == {"message", "decoded", "waiting"}
     text = section(OPTIONS, "Limits of a connection")
-    assert "`message` (32 MiB) and `waiting` (0), and so in `decoded` (320 MiB)" in " ".join(text.split())
+    assert "`message` (32 MiB) and `waiting` (0), and so in `decoded` (320 MiB)" in " ".join(
+        text.split()
+    )
 
 
 def test_options_page_lists_options_of_asgi() -> None:

@@ -271,8 +271,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("LIFE-2",),
         "mcp_core/connection/_negotiation.py",
-        "return (yield from _initialize(config, config.stateful[0]))\n    outcome",
-        "return (yield from _initialize(config, config.stateful[-1]))\n    outcome",
+        "return (yield from _initialize(config, config.stateful[0], []))\n    tried",
+        "return (yield from _initialize(config, config.stateful[-1], []))\n    tried",
     ),
     Mutation(
         ("LIFE-3",),
