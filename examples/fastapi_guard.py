@@ -6,8 +6,8 @@ Try it with the small authorization server of the tests, which logs in every use
 
     python tests/fakes/authorization_server.py 9000 &
     hypercorn -k trio examples/fastapi_guard.py:app &
-    mcp-trio login --scope notes:write http://127.0.0.1:8000/mcp
-    mcp-trio call add_note text=milk http://127.0.0.1:8000/mcp
+    mcp-trio login --scope notes:write http://127.0.0.1:8000/notes/mcp
+    mcp-trio call add_note text=milk http://127.0.0.1:8000/notes/mcp
     curl http://127.0.0.1:8000/health
 
 `-k trio` is needed because `mcp_trio` runs on trio. For uvicorn there is `mcp_asyncio_shim.asgi`.
@@ -16,10 +16,11 @@ Try it with the small authorization server of the tests, which logs in every use
 import os
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 import mcp_trio
 
-URL = os.environ.get("NOTES_URL", "http://127.0.0.1:8000/mcp")  # as clients know it
+URL = os.environ.get("NOTES_URL", "http://127.0.0.1:8000/notes/mcp")  # as clients know it
 ISSUER = os.environ.get("NOTES_ISSUER", "http://127.0.0.1:9000")
 
 server = mcp_trio.Server("notes")
@@ -56,5 +57,7 @@ def health() -> dict[str, int]:
     return {"users": len(notes)}
 
 
-# At the root, because the metadata has paths from there. It comes last: it answers all other paths.
-app.mount("/", mcp_trio.asgi(server, auth=resource_server))
+protected = mcp_trio.asgi(server, auth=resource_server)
+app.mount("/notes", protected)
+for path in protected.metadata_paths:  # clients look for it at the root of the host
+    app.router.routes.append(Route(path, protected.metadata))

@@ -40,7 +40,7 @@ async def issuer(nursery: trio.Nursery) -> AuthorizationServer:
 async def url(nursery: trio.Nursery, issuer: AuthorizationServer) -> str:
     """Serve the example on a free port. Return the URL of its MCP server."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/notes/mcp"
         env = {"NOTES_URL": url, "NOTES_ISSUER": issuer.issuer, "PYTHONPATH": str(ROOT)}
         argv = [sys.executable, "-m", "hypercorn", "-k", "trio", f"{EXAMPLES / NAME}:app"]
         bound = ["--bind", f"fd://{listener.fileno()}", "--graceful-timeout", "0"]
@@ -65,7 +65,7 @@ async def users(url: str) -> int:
     """Return what the application's own route says, to which everyone has access."""
 
     def read() -> bytes:
-        content: bytes = urlopen(url.replace("/mcp", "/health"), timeout=10).read()
+        content: bytes = urlopen(url.replace("/notes/mcp", "/health"), timeout=10).read()
         return content
 
     number: int = json.loads(await trio.to_thread.run_sync(read))["users"]

@@ -78,6 +78,7 @@ ON_FIRST_USE: Final = {
 BY_ONE_FILE: Final = {
     "fastapi": "examples/fastapi_guard.py",
     "pytest": "mcp_trio/testing/pytest_plugin.py",
+    "starlette": "examples/fastapi_guard.py",
 }
 
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
