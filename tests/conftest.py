@@ -30,6 +30,18 @@ pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 ROOT = Path(__file__).parents[1]
 INTEROP = ROOT / "tests" / "interop"
 CONFORMANCE = ROOT / "tests" / "conformance"
+# Nearly every test of these files starts two programs, which takes half a second. The default run
+# has those of `mcp-trio` with inspect, call, read and run, and all that need no process.
+STARTS_PROGRAMS = [
+    ROOT / "tests" / "trio_" / "cli" / f"{name}.py"
+    for name in (
+        *("commands/test_complete", "commands/test_completion", "commands/test_demo"),
+        *("commands/test_install", "commands/test_listen", "commands/test_login"),
+        *("commands/test_prompt", "commands/test_reload"),
+        *("test_handshakes", "test_hostile_server", "test_progress", "test_screen"),
+        *("test_session", "test_target", "test_user"),
+    )
+] + [ROOT / "tests" / "examples" / "test_tutorial.py", ROOT / "tests" / "test_other_system.py"]
 
 # Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -45,8 +57,12 @@ settings.register_profile("thorough", parent=settings.get_profile("mcp-trio"), m
 settings.load_profile("mcp-trio")
 
 # What the default run leaves out (`addopts` in pyproject.toml), and how to run it.
-LEFT_OUT = "not slow and not interop and not conformance and not node"
-THE_REST = ["pytest -m slow", 'pytest -m "interop or node"', "pytest -m conformance"]
+LEFT_OUT = "not slow and not process and not interop and not conformance and not node"
+THE_REST = [
+    "pytest -m slow",
+    'pytest -m "process or interop or node"',
+    "pytest -m conformance",
+]
 
 # A job that a shell starts in the background inherits `SIG_IGN` for SIGINT. Python then installs no
 # handler, and every program that a test starts ignores SIGINT too, so tests that interrupt a
@@ -67,13 +83,16 @@ _TIMED_OUT = pytest.StashKey[float]()
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests below tests/interop `interop`, those of the official suite `conformance`.
+    """Mark the tests below tests/interop `interop`, those of the official suite `conformance`, and
+    those of `STARTS_PROGRAMS` `process`.
 
     They wait for programs that take long to start, and the suite plays all scenarios in one run.
     """
     for item in items:
         if item.path.is_relative_to(INTEROP):
             item.add_marker("interop")
+        if item.path in STARTS_PROGRAMS:
+            item.add_marker("process")
         if "suite" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(CONFORMANCE):
             item.add_marker("conformance")
         for name, seconds in LONGEST.items():

@@ -164,6 +164,8 @@ def _run_files(root: Path, files: Sequence[str], rows: Sequence[str]) -> tuple[s
             "tests.spec.mutation_runner",
             "-o",
             "timeout=20",
+            "-m",
+            "not slow and not conformance and not node",
             "--tb=line",
             "-rN",
         ),
