@@ -30,18 +30,23 @@ pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 ROOT = Path(__file__).parents[1]
 INTEROP = ROOT / "tests" / "interop"
 CONFORMANCE = ROOT / "tests" / "conformance"
-# Nearly every test of these files starts two programs, which takes half a second. The default run
-# has those of `mcp-trio` with inspect, call, read and run, and all that need no process.
+# Nearly every test of these files starts programs, which takes up to a second. The default run has
+# the examples, `mcp-trio` with inspect, call, read and run, and all that needs no process.
 STARTS_PROGRAMS = [
-    ROOT / "tests" / "trio_" / "cli" / f"{name}.py"
+    ROOT / "tests" / f"{name}.py"
     for name in (
-        *("commands/test_complete", "commands/test_completion", "commands/test_demo"),
-        *("commands/test_install", "commands/test_listen", "commands/test_login"),
-        *("commands/test_prompt", "commands/test_reload"),
-        *("test_handshakes", "test_hostile_server", "test_progress", "test_screen"),
-        *("test_session", "test_target", "test_user"),
+        *("asyncio_shim/test_neutral", "asyncio_shim/test_stdio"),
+        *("examples/test_tutorial", "test_other_system"),
+        *("trio_/cli/commands/test_complete", "trio_/cli/commands/test_completion"),
+        *("trio_/cli/commands/test_demo", "trio_/cli/commands/test_install"),
+        *("trio_/cli/commands/test_listen", "trio_/cli/commands/test_login"),
+        *("trio_/cli/commands/test_prompt", "trio_/cli/commands/test_reload"),
+        *("trio_/cli/test_handshakes", "trio_/cli/test_hostile_server"),
+        *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
+        *("trio_/cli/test_target", "trio_/cli/test_user"),
+        *("trio_/streams/test_child_tree", "trio_/test_processes"),
     )
-] + [ROOT / "tests" / "examples" / "test_tutorial.py", ROOT / "tests" / "test_other_system.py"]
+]
 
 # Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

@@ -7,6 +7,7 @@ receive the cancellation.
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import asynccontextmanager
 from functools import partial
@@ -34,6 +35,7 @@ from tests.trio_.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
 
     from mcp_trio import Client
     from tests.trio_.cancelling import End, Scenario
@@ -327,3 +329,15 @@ def test_client_of_a_child_process_cancelled_at_every_step(
 ) -> None:
     scenario = partial(a_child, of_the_probe=of_the_probe)
     play_at_every_step(scenario, seed, stride=stride, alone=False)
+
+
+@pytest.mark.requirement("STDIO-3")
+async def test_client_of_a_child_process_writes_only_messages_to_its_stdin(tmp_path: Path) -> None:
+    record = tmp_path / "stdin"
+    words = [sys.executable, "-I", "-S", "-c", CHILD, "lives"]
+    command = ["sh", "-c", 'tee "$0" | "$@"', str(record), *words]
+    async with connect_stdio(command, stderr="discard", grace=Grace(5, 5)) as client:
+        print("our own output", flush=True)
+        await client.call_tool("hello", {"text": "a\nb\u2028"})
+    messages = [json.loads(line) for line in record.read_bytes().decode().split("\n")[:-1]]
+    assert [message["method"] for message in messages] == ["server/discover", "tools/call"]
