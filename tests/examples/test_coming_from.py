@@ -29,7 +29,7 @@ PAGES = {
 @pytest.mark.parametrize("package", PAGES)
 def test_other_side_of_page_runs(package: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(package) is None:
-        pytest.skip(f"needs {package}")
+        pytest.skip(f"{package} is not installed")
     found = blocks(PAGES[package])
     program = "\n".join(block.text for block in found if block.language == "py")
     shown = "".join(
