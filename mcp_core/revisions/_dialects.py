@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 import typing
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -144,6 +144,8 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         structured: which JSON `structuredContent` may be: "none", "object" or "any".
         tool_argument_errors_are_results: invalid arguments of a tool cause a result with `isError`,
             which the model reads, not a JSON-RPC error, which the program reads.
+        tasks: "requested" if the sender of a request asks for a task, "extension" if the server
+            decides (the extension `io.modelcontextprotocol/tasks`), "none" if there are no tasks.
         result_type: the `resultType` of an ordinary result, "" for none.
         ping: the method that every server of the revision answers at once.
         log_level: the least severe level of log messages for a peer that did not set one. None
@@ -162,6 +164,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
     null_error_id: bool = False
     structured: str = "none"
     tool_argument_errors_are_results: bool = False
+    tasks: Literal["none", "requested", "extension"] = "none"
     result_type: str = ""
     ping: str = "ping"
     log_level: t.LoggingLevel | None = "info"
@@ -324,6 +327,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             R_2025_11_25,
             structured="object",
             tool_argument_errors_are_results=True,
+            tasks="requested",
             http=HttpRules(version_header=True, priming_event=True),
         ),
         Dialect(
@@ -331,6 +335,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             stateful=False,
             structured="any",
             tool_argument_errors_are_results=True,
+            tasks="extension",
             result_type="complete",
             ping="server/discover",
             log_level=None,

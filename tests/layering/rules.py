@@ -55,6 +55,8 @@ PUBLIC: Final = frozenset(
         "mcp_core.http",
         "mcp_core.registry",
         "mcp_core.runtime",
+        "mcp_core.runtime.tasks",
+        "mcp_core.tasks",
         "mcp_core.types",
         "mcp_core.urls",
     }
@@ -89,6 +91,7 @@ LAYERS: Final = (
     ("revisions",),
     ("messages",),
     ("schema", "subscriptions", "input_requests"),
+    ("tasks",),
     ("connection",),
     ("client", "http", "auth", "registry", "host"),
     ("runtime",),

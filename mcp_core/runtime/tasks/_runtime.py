@@ -1,0 +1,40 @@
+"""The methods that a driver adds to run tasks: jobs that outlive their connection, and waits."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+from mcp_core.runtime._runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from mcp_core.runtime._job import Job
+    from mcp_core.runtime._runtime import EventLike
+
+__all__ = ["TaskRuntime"]
+
+
+class TaskRuntime(Runtime):
+    """The runtime of all tasks of one served `Server`.
+
+    It lives as long as the server's lifespan. All methods but `call_soon` belong to the thread of
+    the event loop.
+    """
+
+    @abc.abstractmethod
+    def new_event(self) -> EventLike:
+        """Return a new one-shot event."""
+
+    @abc.abstractmethod
+    def wait(self, event: EventLike, seconds: float | None = None) -> Coroutine[Any, Any, bool]:
+        """Wait until `event` is set, or for `seconds` at most. Return True if it is set."""
+
+    @abc.abstractmethod
+    def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
+        """Run `function` in a background task, until it returns or the server's lifespan ends."""
+
+    @abc.abstractmethod
+    def start_job(self, job: Job, on_ended: Callable[[], object]) -> None:
+        """Run `job` in a task of its own that outlives all connections, then call `on_ended`."""

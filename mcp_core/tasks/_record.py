@@ -1,0 +1,204 @@
+"""The record of one task, and the limits on tasks.
+
+1. A record is never changed: `_states.transition` returns the next one, with a higher serial
+   number.
+2. The owner is a part of the key. The task of another owner is not found, as one that never was.
+3. A record has no access token, no header and no session id. The results and responses in it are
+   data of the user: keep a store as private as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from mcp_core.jsonrpc._codec import encode, reader
+from mcp_core.types import ClientCapabilities, ErrorData, Implementation, InputRequest, TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "FINAL_STATUSES",
+    "TaskCall",
+    "TaskKey",
+    "TaskLimits",
+    "TaskRecord",
+    "decode_record",
+    "encode_record",
+    "new_task_id",
+]
+
+# The statuses of a task that has ended.
+FINAL_STATUSES: Final = frozenset({"completed", "failed", "cancelled"})
+
+# Without authorization the id is the only secret that protects a task (2025-11-25,
+# basic/utilities/tasks, Task Isolation and Access Control): 128 bits, as of a session id.
+_ID_SIZE: Final = 16
+
+
+class TaskLimits(Struct, frozen=True, kw_only=True):
+    """Upper bounds on tasks. Sizes are in bytes, times in seconds.
+
+    Raises:
+        ValueError: a limit is not positive, or `ttl` is longer than `max_ttl`.
+    """
+
+    # Tasks of one owner, ended ones included. More than one user starts by hand.
+    per_owner: int = 100
+    # Tasks of one server. 10,000 records are some 20 MB; an open task in memory takes 12 KiB.
+    total: int = 10_000
+    # How long a task is kept after it was created, if its client does not say. Long enough to
+    # fetch the result after a meal.
+    ttl: float = 3600.0
+    # The longest time that a client may ask for: a day, so that a result can be fetched tomorrow.
+    max_ttl: float = 24 * 3600.0
+    # Input requests of a task without a response. More are a loop that went wrong.
+    open_requests: int = 16
+    # Input requests in the life of a task.
+    requests: int = 100
+    # The result, encoded: as long as a message.
+    result: int = 4 * 1024 * 1024
+    # Characters of the status message.
+    message: int = 1_000
+    # Seconds between two status messages that are stored, so that the progress of a tight loop
+    # does not write to a database all the time.
+    message_interval: float = 1.0
+    # `tasks/result` requests of one connection that wait (2025-11-25). Each holds a place among
+    # the requests in flight, which others need too.
+    waiting: int = 16
+    # How long a worker that has stopped renewing its lease is believed to be alive.
+    lease: float = 30.0
+    # The interval at which clients are asked to poll: this at first, because a young task often
+    # ends soon; then a tenth of the task's age; and never more than the longest.
+    poll_interval: float = 0.5
+    max_poll_interval: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if not getattr(self, name) > 0:
+                raise ValueError(f"TaskLimits.{name} has to be positive")
+        if self.ttl > self.max_ttl:
+            raise ValueError("TaskLimits.ttl has to be at most max_ttl")
+
+    def kept_for(self, wish: int | UnsetType | None) -> float:
+        """Return for how many seconds a task is kept whose client wishes `wish` milliseconds.
+
+        UNSET is no wish, None is "without a limit". The client gets the actual time with the task.
+        """
+        if wish is UNSET:
+            return self.ttl
+        if wish is None:
+            return self.max_ttl
+        return min(max(wish / 1000, self.poll_interval), self.max_ttl)
+
+
+class TaskKey(NamedTuple):
+    """The key of a task: `owner`, "" if there is only one, and `id`."""
+
+    owner: str
+    id: str
+
+
+class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The call of a task, stored if another worker may have to run it again.
+
+    Attributes:
+        params: the params of the request, as JSON.
+        capabilities: those that the client declared.
+        client: the name and version of the client, None if it did not say.
+        principal: the authenticated user, "" without authorization.
+    """
+
+    params: Raw
+    capabilities: ClientCapabilities
+    client: Implementation | None = None
+    principal: str = ""
+
+
+class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The state of one task. All times are in seconds; `created` and the like are since 1970.
+
+    Attributes:
+        id: the task id.
+        owner: the owner, who alone may see the task.
+        serial: 1 at first; each change adds 1.
+        status: as in the specification, but "completed" also for a tool result with `isError`.
+        message: the status message, for people; None without one.
+        created: when the task was created.
+        updated: when it was changed last.
+        ttl: how long the task is kept after it was created.
+        tool: the name of the tool.
+        revision: the revision of the request that created the task.
+        open_requests: the input requests that have no response, by key. Empty unless `status` is
+            "input_required".
+        responses: the responses to earlier input requests, by key. A key is used once.
+        result: the result of the call, as JSON of `revision`; UNSET unless `status` is "completed".
+        is_error: True if the result is a tool result with `isError`.
+        error: the error of the call, if `status` is "failed".
+        worker: the worker that runs the handler, "" if none does.
+        lease_until: until when `worker` is believed to be alive.
+        call: the call to run again after the worker was lost; None not to run it again.
+    """
+
+    id: str
+    owner: str = ""
+    serial: int = 1
+    status: TaskStatus = "working"
+    message: str | None = None
+    created: float
+    updated: float
+    ttl: float
+    tool: str
+    revision: str
+    open_requests: dict[str, InputRequest] = {}
+    responses: dict[str, Raw] = {}
+    result: Raw | UnsetType = UNSET
+    is_error: bool = False
+    error: ErrorData | None = None
+    worker: str = ""
+    lease_until: float = 0.0
+    call: TaskCall | None = None
+
+    def __repr__(self) -> str:
+        # Neither the id, which may be the only secret, nor data of the user.
+        return f"<TaskRecord of {self.tool!r} {self.status} serial {self.serial}>"
+
+    @property
+    def key(self) -> TaskKey:
+        """The key under which the record is stored."""
+        return TaskKey(self.owner, self.id)
+
+    @property
+    def expires(self) -> float:
+        """When the task is forgotten, in seconds since 1970."""
+        return self.created + self.ttl
+
+    @property
+    def ended(self) -> bool:
+        """True if the status is final."""
+        return self.status in FINAL_STATUSES
+
+
+_read: Final[Callable[[Raw | bytes], Any]] = reader(TaskRecord)
+
+
+def encode_record(record: TaskRecord) -> bytes:
+    """Encode a record as JSON."""
+    return encode(record)
+
+
+def decode_record(data: bytes) -> TaskRecord:
+    """Decode what `encode_record` returned.
+
+    Raises:
+        InvalidPayload: the data is no record.
+    """
+    record: TaskRecord = _read(data)
+    return record
+
+
+def new_task_id(entropy: Callable[[int], bytes]) -> str:
+    """Return an id that cannot be guessed. `entropy` returns that many random bytes."""
+    return entropy(_ID_SIZE).hex()

@@ -1,0 +1,155 @@
+"""The state of a task as a peer sees it, in the two forms that MCP has.
+
+1. The form follows from the revision of the request. 2025-11-25 has the state nested in the
+   response to the call, and `tasks/result` for the outcome. The extension of 2026-07-28 has the
+   state flat, and the outcome inside the state.
+2. A tool result with `isError` is "failed" in 2025-11-25 and "completed" in the extension. In both
+   it is the result that the client gets.
+
+The values have the fields of both forms. `Dialect.fit` removes those that a revision lacks.
+Pages: basic/utilities/tasks (2025-11-25); the extension `io.modelcontextprotocol/tasks`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+
+from mcp_core import types as t
+from mcp_core.jsonrpc._codec import reader
+from mcp_core.types import TaskStatus
+
+from ._states import INTERNAL_ERROR
+
+if TYPE_CHECKING:
+    from mcp_core.revisions._dialects import Dialect
+
+    from ._record import TaskLimits, TaskRecord
+
+__all__ = [
+    "cancel_task_result",
+    "create_task_result",
+    "get_task_result",
+    "listed_task",
+    "poll_interval",
+    "task_outcome",
+    "task_status_params",
+]
+
+_TASK: Final = "task"
+_read_members: Final = reader(dict[str, Any])
+
+
+def poll_interval(record: TaskRecord, now: float, limits: TaskLimits) -> float:
+    """Return the interval, in seconds, at which the client is asked to poll."""
+    age = max(now - record.created, 0.0)
+    return min(max(age / 10, limits.poll_interval), limits.max_poll_interval)
+
+
+def shown_status(record: TaskRecord, dialect: Dialect) -> TaskStatus:
+    """Return the status as the revision defines it: rule 2."""
+    if record.is_error and dialect.tasks == "requested":
+        return "failed"
+    return record.status
+
+
+def create_task_result(
+    record: TaskRecord,
+    dialect: Dialect,
+    now: float,
+    limits: TaskLimits,
+    immediate_response: str | None = None,
+) -> t.CreateTaskResult:
+    """Return the response to the request that created the task.
+
+    `immediate_response` is a text for the model, which it reads while the task runs.
+    """
+    state = _state(record, dialect, now, limits)
+    meta = None if immediate_response is None else {t.META_IMMEDIATE_RESPONSE: immediate_response}
+    return t.CreateTaskResult(
+        result_type=_TASK,
+        meta=meta,
+        task=t.Task(**state),
+        task_id=state["task_id"],
+        status=state["status"],
+        status_message=state["status_message"],
+        created_at=state["created_at"],
+        last_updated_at=state["last_updated_at"],
+        ttl_ms=state["ttl_ms"],
+        poll_interval_ms=state["poll_interval_ms"],
+    )
+
+
+def get_task_result(
+    record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
+) -> t.GetTaskResult:
+    """Return the response to `tasks/get`."""
+    return t.GetTaskResult(**_state(record, dialect, now, limits), **_outcome(record))
+
+
+def task_status_params(
+    record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
+) -> t.TaskStatusParams:
+    """Return the params of a notification that the task has changed."""
+    return t.TaskStatusParams(**_state(record, dialect, now, limits), **_outcome(record))
+
+
+def listed_task(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits) -> t.Task:
+    """Return the entry of `tasks/list`."""
+    return t.Task(**_state(record, dialect, now, limits))
+
+
+def cancel_task_result(
+    record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
+) -> t.CancelTaskResult:
+    """Return the response to `tasks/cancel`: in the extension without any member."""
+    state = _state(record, dialect, now, limits)
+    del state["ttl_ms"], state["poll_interval_ms"]
+    return t.CancelTaskResult(**state)
+
+
+def task_outcome(record: TaskRecord) -> dict[str, Any] | t.ErrorData:
+    """Return the response to `tasks/result` of an ended task: that of the original request.
+
+    A result names its task in `_meta`. A cancelled task has the error -32603.
+    """
+    if record.error is not None:
+        return record.error
+    if not isinstance(record.result, Raw):
+        text = "The task was cancelled"
+        return t.ErrorData(INTERNAL_ERROR, f"{text}: {record.message}" if record.message else text)
+    members: dict[str, Any] = _read_members(record.result)
+    related = {t.META_RELATED_TASK: {"taskId": record.id}}
+    return {**members, "_meta": {**(members.get("_meta") or {}), **related}}
+
+
+def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits) -> dict[str, Any]:
+    ttl = round(record.ttl * 1000)
+    interval = round(poll_interval(record, now, limits) * 1000)
+    return {
+        "task_id": record.id,
+        "status": shown_status(record, dialect),
+        "status_message": record.message,
+        "created_at": _iso(record.created),
+        "last_updated_at": _iso(record.updated),
+        "ttl": ttl,
+        "ttl_ms": ttl,
+        "poll_interval": interval,
+        "poll_interval_ms": interval,
+    }
+
+
+def _outcome(record: TaskRecord) -> dict[str, Any]:
+    return {
+        "input_requests": record.open_requests or None,
+        "result": record.result,
+        "error": record.error,
+    }
+
+
+def _iso(seconds: float) -> str:
+    """Return a time as in RFC 3339, in milliseconds."""
+    time = datetime.fromtimestamp(seconds, UTC)
+    return time.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
