@@ -23,6 +23,7 @@ from ._states import TaskAction as TaskAction
 from ._states import TaskExpired as TaskExpired
 from ._states import TaskLease as TaskLease
 from ._states import transition as transition
+from ._store import TaskLimitName as TaskLimitName
 from ._store import TaskStore as TaskStore
 from ._store import TaskStoreError as TaskStoreError
 
@@ -40,6 +41,7 @@ __all__ = [
     "TaskExpired",
     "TaskKey",
     "TaskLease",
+    "TaskLimitName",
     "TaskLimits",
     "TaskRecord",
     "TaskStore",

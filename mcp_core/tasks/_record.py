@@ -180,6 +180,15 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """True if the status is final."""
         return self.status in FINAL_STATUSES
 
+    @property
+    def stale_at(self) -> float:
+        """When `TaskStore.stale` finds the record.
+
+        A task that has not ended is stale without a worker that is believed to be alive, also if
+        its last worker has given it back.
+        """
+        return self.expires if self.ended else min(self.expires, self.lease_until)
+
 
 _read: Final[Callable[[Raw | bytes], Any]] = reader(TaskRecord)
 

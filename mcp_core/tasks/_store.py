@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
     from ._record import TaskKey, TaskRecord
 
-__all__ = ["TaskStore", "TaskStoreError"]
+__all__ = ["TaskLimitName", "TaskStore", "TaskStoreError"]
+
+# The fields of `TaskLimits` that a store checks.
+TaskLimitName: TypeAlias = Literal["per_owner", "total"]
 
 
 class TaskStore(Protocol):
     """A place that keeps the records of tasks.
 
     Every method raises `TaskStoreError` if the store cannot be reached or does not respond, and
-    `RuntimeError` if the store is not open. A method that raised may have had its effect.
+    `RuntimeError` if the store is not open. A method that raised, or whose caller was cancelled,
+    may have had its effect.
     """
 
     @property
@@ -32,13 +36,20 @@ class TaskStore(Protocol):
         """True if records outlive the process."""
 
     def opened(self, runtime: Any, /) -> AbstractAsyncContextManager[object]:
-        """Return the context in which the store may be used. `runtime` is a `Runtime`."""
+        """Return the context in which the store may be used. `runtime` is a `TaskRuntime`.
 
-    def create(self, record: TaskRecord, /, *, per_owner: int, total: int) -> Awaitable[str | None]:
+        It may be entered several times at once in one event loop, by several servers. The store is
+        open until all of them have left it.
+        """
+
+    def create(
+        self, record: TaskRecord, /, *, per_owner: int, total: int
+    ) -> Awaitable[TaskLimitName | None]:
         """Store a new record, as durably as the store can, before this returns.
 
         Return None, or which limit there is in the way: `per_owner` tasks of this owner, or
-        `total` tasks of the server. The limits are checked in one step with storing.
+        `total` tasks of the server. The limits are checked in one step with storing. Raise
+        `TaskStoreError` if there is a record of that key already.
         """
 
     def get(self, key: TaskKey, /) -> Awaitable[TaskRecord | None]:
@@ -47,9 +58,9 @@ class TaskStore(Protocol):
     def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> Awaitable[bool]:
         """Replace the record with that serial number, or remove it if `record` is None.
 
-        Return False, without any effect, if the stored record has another number, or there is
-        none. A final status is stored as durably as `create` stores; a status message may be lost
-        with the machine.
+        `record` has the same key and the same time of creation. Return False, without any effect,
+        if the stored record has another number, or there is none. A final status is stored as
+        durably as `create` stores; a status message may be lost with the machine.
         """
 
     def page(self, owner: str, after: str, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
@@ -60,16 +71,17 @@ class TaskStore(Protocol):
         """
 
     def stale(self, now: float, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
-        """Return up to `size` records that are expired at `now`, or whose worker's lease is over.
+        """Return up to `size` records that are expired at `now`, or without a living worker.
 
-        `result` is UNSET in all of them.
+        Those are the records with `stale_at <= now`. `result` is UNSET in all of them. A store with
+        a clock of its own uses that clock for leases, so believe it rather than compare times.
         """
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[TaskKey | None]]:
-        """Return an iterator of the keys that this or another process has changed.
+        """Return an iterator of the keys that this or another process has changed or removed.
 
-        Changes after entering are not missed. A key may come again without a change. None means
-        that there was a gap, so that every record may have changed.
+        Changes after entering are not missed. A key may come again, or come without a change. None
+        means that there was a gap, so that every record may have changed.
         """
 
 

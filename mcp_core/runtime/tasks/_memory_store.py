@@ -1,0 +1,160 @@
+"""The task store of one process: records in dicts, which end with the process.
+
+1. A method that has nothing to wait for does not let other tasks run, so that creating a task
+   costs little more than a call. Each takes effect in one step, because all tasks share a thread.
+2. Records are never copied: they do not change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from contextlib import asynccontextmanager
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from mcp_core.tasks import TaskKey, TaskStoreError
+
+from ._watch import TaskWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_core.tasks import TaskLimitName, TaskRecord
+
+    from ._runtime import TaskRuntime
+
+__all__ = ["NOT_OPEN", "MemoryTaskStore"]
+
+NOT_OPEN: Final = (
+    "the task store is not open; pass it to a server, which opens it while it is served,"
+    " or use it inside `async with store.opened(runtime)`"
+)
+# Superfluous entries of the queue below which rebuilding it is not worthwhile.
+_MIN_SUPERFLUOUS: Final = 64
+
+
+class MemoryTaskStore:
+    """A `TaskStore` in the memory of the process: the default.
+
+    Tasks are lost with the process. They stay while no server is served, if it is served again.
+    """
+
+    durable = False
+
+    def __init__(self) -> None:
+        self._records: dict[TaskKey, TaskRecord] = {}
+        # By owner: creation time and id of each record, sorted.
+        self._created: dict[str, list[tuple[float, str]]] = {}
+        # A heap with at least one entry for each record, at the record's `stale_at` or earlier. An
+        # entry that is too early is moved when its time has come: renewing a lease costs nothing.
+        self._stale_queue: list[tuple[float, TaskKey]] = []
+        self._watches: list[TaskWatch] = []
+        self._runtimes: list[TaskRuntime] = []
+
+    def __repr__(self) -> str:
+        return f"<MemoryTaskStore of {len(self._records)}>"
+
+    @asynccontextmanager
+    async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[MemoryTaskStore]:
+        self._runtimes.append(runtime)
+        try:
+            yield self
+        finally:
+            self._runtimes.remove(runtime)
+
+    async def create(
+        self, record: TaskRecord, /, *, per_owner: int, total: int
+    ) -> TaskLimitName | None:
+        self._check_open()
+        key = record.key
+        if key in self._records:
+            raise TaskStoreError("there is a task with this id already; create it with another id")
+        created = self._created.get(key.owner)
+        if created is None:
+            created = []
+        if len(created) >= per_owner:
+            return "per_owner"
+        if len(self._records) >= total:
+            return "total"
+        self._records[key] = record
+        self._created[key.owner] = created
+        insort(created, (record.created, record.id))
+        heappush(self._stale_queue, (record.stale_at, key))
+        return None
+
+    async def get(self, key: TaskKey, /) -> TaskRecord | None:
+        self._check_open()
+        return self._records.get(key)
+
+    async def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> bool:
+        self._check_open()
+        old = self._records.get(key)
+        if old is None or old.serial != serial:
+            return False
+        if record is None:
+            self._remove(old)
+        else:
+            self._records[old.key] = record
+            if record.stale_at < old.stale_at:
+                heappush(self._stale_queue, (record.stale_at, key))
+        if len(self._stale_queue) > 2 * len(self._records) + _MIN_SUPERFLUOUS:
+            self._stale_queue = [(kept.stale_at, key) for key, kept in self._records.items()]
+            heapify(self._stale_queue)
+        for watch in self._watches:
+            watch.add(key)
+        return True
+
+    async def page(self, owner: str, after: str, size: int, /) -> list[TaskRecord]:
+        self._check_open()
+        created = self._created.get(owner, [])
+        start = 0
+        if after:
+            last = self._records[TaskKey(owner, after)]
+            start = bisect_right(created, (last.created, last.id))
+        page = created[start : start + size]
+        return [_without_result(self._records[TaskKey(owner, id)]) for _, id in page]
+
+    async def stale(self, now: float, size: int, /) -> list[TaskRecord]:
+        self._check_open()
+        queue = self._stale_queue
+        found: dict[TaskKey, TaskRecord] = {}
+        while queue and queue[0][0] <= now and len(found) < size:
+            key = heappop(queue)[1]
+            record = self._records.get(key)
+            if record is None:
+                continue  # removed
+            if record.stale_at <= now:
+                found[key] = record
+            else:
+                heappush(queue, (record.stale_at, key))
+        for key, record in found.items():  # they are stale until they are changed
+            heappush(queue, (record.stale_at, key))
+        return [_without_result(record) for record in found.values()]
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[AsyncIterator[TaskKey | None]]:
+        self._check_open()
+        watch = TaskWatch(self._runtimes[-1])
+        self._watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._watches.remove(watch)
+
+    def _check_open(self) -> None:
+        if not self._runtimes:
+            raise RuntimeError(NOT_OPEN)
+
+    def _remove(self, record: TaskRecord) -> None:
+        del self._records[record.key]
+        created = self._created[record.owner]
+        del created[bisect_left(created, (record.created, record.id))]
+        if not created:
+            del self._created[record.owner]
+
+
+def _without_result(record: TaskRecord) -> TaskRecord:
+    return record if record.result is UNSET else replace(record, result=UNSET)
