@@ -51,7 +51,7 @@ from ._middleware import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event, Peer
@@ -71,28 +71,32 @@ _MAX_PAGES: Final = 1_000
 _OWNER_SIZE: Final = 16  # bytes, as of a session id
 
 
-class CancellableJob(Protocol):
-    """A job that serves a request: it ends with the request."""
+class ConversationJob(Job):
+    """A job that serves a request of the client, and is cancelled with it.
 
-    stop: Callable[[], object]
+    `input_collector` collects what the handler asks of the client.
+    """
+
+    __slots__ = ("input_collector",)
+
     input_collector: InputCollector
 
 
 class TaskServiceLike(Protocol):
     """The part of `mcp_core.runtime.tasks.TaskService` that a `Service` needs."""
 
-    def job_for(self, service: Service, collector: InputCollector, /) -> CancellableJob | None:
+    def job_for(self, service: Service, collector: InputCollector, /) -> ConversationJob | None:
         """Return the job for a request that is about tasks, or may become one; else None."""
 
     def cancel_owner(self, owner: str, /) -> None:
         """Cancel the tasks of an owner that does not exist any more."""
 
 
-class RequestJob(Job):
+class RequestJob(ConversationJob):
     """The handler of one request, for a task of its own. `failed` never raises.
 
     Args:
-        service: where the request arrived.
+        service: where the request arrived, None if its response was sent.
         input_collector: collects what the handler asks of its client.
         invocation: the call to make, or None to look it up inside of the middleware.
         returned: what a plain `def` has returned already, if that needs nested requests.
@@ -104,25 +108,24 @@ class RequestJob(Job):
         "_middlewares",
         "_returned",
         "_service",
-        "input_collector",
         "request",
     )
 
     def __init__(
         self,
-        service: Service,
+        service: Service | None,
         input_collector: InputCollector,
         invocation: Invocation | None,
         returned: InputRequiredResult | None = None,
     ) -> None:
         super().__init__()
-        self._service: Service | None = service
-        self._middlewares = service.server.middlewares
+        self._service = service
+        self._middlewares = input_collector.host.server.middlewares
         self.input_collector = input_collector
         self._returned = returned
         self.request = input_collector.request
         self._call = self._new_call(invocation)
-        self._finished = False
+        self._finished = service is None
 
     def __repr__(self) -> str:
         return f"<RequestJob {self.request.method.name} id={self.request.id!r}>"
@@ -266,7 +269,7 @@ class Service:
         self.tasks = tasks
         self.waiting_results = 0  # `tasks/result` requests that wait
         self._session_owner = ""  # of the tasks of this session, if it is no user's
-        self._jobs: dict[RequestId, CancellableJob] = {}
+        self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
         self._pages: dict[str, None] = {}  # pages that the client was asked to visit, oldest first

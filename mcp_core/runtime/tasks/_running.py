@@ -24,9 +24,8 @@ from mcp_core.registry._errors import UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import Role
-from mcp_core.runtime._job import Job
 from mcp_core.runtime._middleware import HandlerCall
-from mcp_core.runtime._service import RequestJob
+from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
 from mcp_core.tasks._states import Complete, Fail, ReceiveResponse, RequestInput, SetMessage
 from mcp_core.tasks._views import create_task_result
@@ -214,7 +213,7 @@ class TaskJob(RequestJob):
     """The handler of a call that may become a task. It runs where tasks run.
 
     Args:
-        service: where the request arrived.
+        service: where the request arrived, None if its response was sent.
         tasks: the tasks of the server.
         input_collector: collects what the handler asks of its client.
 
@@ -225,7 +224,7 @@ class TaskJob(RequestJob):
 
     def __init__(
         self,
-        service: Service | TaskHost,
+        service: Service | None,
         tasks: TaskService,
         input_collector: InputCollector,
     ) -> None:
@@ -259,9 +258,7 @@ class TaskJob(RequestJob):
         host = TaskHost(tasks.server, tasks.runtime, tasks.lifespan, call.principal)
         collector = InputCollector(host, request)
         collector.round_trips.responses.update(record.responses)
-        job = cls(host, tasks, collector)
-        job._service = None
-        job._finished = True
+        job = cls(None, tasks, collector)
         job.task = RunningTask(tasks, job, record)
         tasks.add(job.task)
         job.attach(host)
@@ -316,7 +313,7 @@ class TaskJob(RequestJob):
         try:
             record = self._new_record()
             await self._tasks.create(record, self.request.peer)
-            if self._finished:  # the client has cancelled the request meanwhile
+            if self._is_answered():  # the client has cancelled the request meanwhile
                 runtime.start_soon(partial(self._tasks.records.remove, record))
                 return False
             self._become_task(record)
@@ -324,6 +321,9 @@ class TaskJob(RequestJob):
             self._detaching.set()
             self._detaching = None
         return True
+
+    def _is_answered(self) -> bool:
+        return self._finished
 
     def _new_record(self) -> TaskRecord:
         tasks = self._tasks
@@ -453,10 +453,10 @@ class TaskJob(RequestJob):
         self.answered.set()
 
 
-class TaskCallJob(Job):
+class TaskCallJob(ConversationJob):
     """The place of a call in its conversation, while a `TaskJob` runs its handler elsewhere."""
 
-    __slots__ = ("_inner", "_tasks", "input_collector")
+    __slots__ = ("_inner", "_tasks")
 
     def __init__(self, inner: TaskJob, tasks: TaskService) -> None:
         super().__init__()

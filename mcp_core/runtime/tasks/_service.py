@@ -1,7 +1,7 @@
 """The tasks of one served `Server`: their creation, upkeep and end.
 
-1. A worker renews the lease of the tasks whose handlers it runs. A task whose lease is over has lost
-   its worker: it is run again if its tool wants that, and fails otherwise.
+1. A worker renews the lease of the tasks whose handlers it runs. A task whose lease is over has
+   lost its worker: it is run again if its tool wants that, and fails otherwise.
 2. Nothing here decides what a task may do next: `mcp_core.tasks` does.
 """
 
@@ -25,7 +25,7 @@ from ._requests import TASK_METHODS, TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from mcp_core.messages._events import Peer
     from mcp_core.registry._input_requests import InputCollector
@@ -66,6 +66,7 @@ class TaskService:
         self._closing = runtime.new_event()
         self._closed = False
         self._keeps_up = False
+        self._on_idle: Callable[[], object] | None = None
 
     def __repr__(self) -> str:
         return f"<TaskService of {self.server!r}, {len(self._running)} running>"
@@ -105,8 +106,6 @@ class TaskService:
             except Exception as exc:  # noqa: BLE001 - a store may raise anything; stop the others
                 self.runtime.report_hook("the store of tasks", exc)
             task.stop()
-
-    _on_idle: Any = None
 
     # -- Requests ----------------------------------------------------------------------------------
 
