@@ -47,7 +47,8 @@ class TaskStore(Protocol):
     def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> Awaitable[bool]:
         """Replace the record with that serial number, or remove it if `record` is None.
 
-        Return False, without any effect, if the stored record has another number, or there is
+        The serial number of `record` may be higher by more than one, after several actions. Return
+        False, without any effect, if the stored record has another number, or there is
         none. A final status is stored as durably as `create` stores; a status message may be lost
         with the machine.
         """
@@ -60,9 +61,10 @@ class TaskStore(Protocol):
         """
 
     def stale(self, now: float, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
-        """Return up to `size` records that are expired at `now`, or whose worker's lease is over.
+        """Return up to `size` records that are expired at `now`, or have lost their worker.
 
-        `result` is UNSET in all of them.
+        Those have not ended, and their `lease_until` is `now` or earlier. `result` is UNSET in all
+        of them.
         """
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[TaskKey | None]]:
