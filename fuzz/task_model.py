@@ -209,24 +209,27 @@ class TaskModel:
             return "same"
         size = len(b"".join(self.received.values())) + len(data)
         if size > LIMITS.responses:
-            return self._too_large("input", size, LIMITS.responses)
-        self.received[key] = data
+            self._too_large("input", size, LIMITS.responses)
+        else:
+            self.received[key] = data
         return None
 
-    def _complete(self, data: bytes, is_error: bool, message: str | None) -> Effect | None:
+    def _complete(self, data: bytes, is_error: bool, message: str | None) -> None:
         if len(data) > LIMITS.result:
-            return self._too_large("result", len(data), LIMITS.result)
-        return self._finish(("completed", data, is_error), message)
+            self._too_large("result", len(data), LIMITS.result)
+        else:
+            self._finish(("completed", data, is_error), message)
 
-    def _fail(self, message: str, *data: Any) -> Effect | None:
+    def _fail(self, message: str, *data: Any) -> None:
         error = {"code": -32000, "message": message, **({"data": data[0]} if data else {})}
         size = len(encoded(error))
         if size > LIMITS.result:
-            return self._too_large("error", size, LIMITS.result)
-        return self._finish(("failed", message, data[0] if data else UNSET), message)
+            self._too_large("error", size, LIMITS.result)
+        else:
+            self._finish(("failed", message, data[0] if data else UNSET), message)
 
-    def _cancel(self, message: str | None) -> Effect | None:
-        return self._finish(("cancelled",), message)
+    def _cancel(self, message: str | None) -> None:
+        self._finish(("cancelled",), message)
 
     def _too_large(self, what: str, size: int, limit: int) -> None:
         text = f"the {what} of the task has {size} bytes, the limit is {limit}"

@@ -73,7 +73,10 @@ class ReceiveResponse(Struct, frozen=True):
 
 
 class Complete(Struct, frozen=True):
-    """End the task with the encoded result of its call, and a summary if there is one."""
+    """End the task with the result of its call, and a summary if there is one.
+
+    `result` is an encoded JSON object, valid because it was encoded or checked by the caller.
+    """
 
     result: Raw
     is_error: bool = False

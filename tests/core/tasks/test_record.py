@@ -29,7 +29,11 @@ from mcp_core.tasks._record import new_task_id
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
-_KINDS: tuple[type[Any], ...] = (t.ElicitRequest, t.CreateMessageRequest, t.ListRootsRequest)
+_KINDS: tuple[type[msgspec.Struct], ...] = (
+    t.ElicitRequest,
+    t.CreateMessageRequest,
+    t.ListRootsRequest,
+)
 _TIMES = st.floats(0, 253_402_300_799, allow_nan=False)
 
 
@@ -84,7 +88,9 @@ def test_record_round_trips(record: TaskRecord) -> None:
 
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("full", [False, True])
-def test_record_with_input_request_of_each_kind_round_trips(kind: type[Any], full: bool) -> None:
+def test_record_with_input_request_of_each_kind_round_trips(
+    kind: type[msgspec.Struct], full: bool
+) -> None:
     request = example(kind, full=full)
     record = new_record(status="input_required", open_requests={"k": request})
     data = encode_record(record)
@@ -161,6 +167,7 @@ _VALID = new_record(
         # The decoder skips members that stay encoded, so that nothing looks at their text.
         (b"xyz", b"x\xffz", "not UTF-8 at byte"),
         (b"accept", b"\xed\xa0\x80", "not UTF-8 at byte"),
+        (b"accept", b"\\ud800", "unexpected end of hex escape"),
         (b'{"a":1}', b'{"\xc0":1}', "not UTF-8 at byte"),
         (b'"completed"', b'"working"', "a task that is working has a result"),
         (b'"completed"', b'"failed"', "a task that is failed has a result"),
@@ -256,7 +263,7 @@ def test_new_task_id_is_128_bits_of_entropy() -> None:
 
 @pytest.mark.parametrize("name", TaskLimits.__struct_fields__)
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
-def test_limit_not_positive_or_infinite_is_refused(name: str, value: float) -> None:
+def test_limit_not_positive_or_infinite_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"TaskLimits.{name} has to be positive and finite"):
         TaskLimits(**{name: value})
 
