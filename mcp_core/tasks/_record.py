@@ -235,8 +235,10 @@ def _find_error(record: TaskRecord) -> str:
         return f"a task that is {record.status} has {len(record.open_requests)} open requests"
     if not record.open_requests.keys().isdisjoint(record.responses):
         return "an open request has a response"
-    if record.result is not UNSET and record.status != "completed":
+    if (record.result is not UNSET or record.is_error) and record.status != "completed":
         return f"a task that is {record.status} has a result"
+    if record.result is not UNSET and bytes(memoryview(record.result)[:1]) != b"{":
+        return "the result is no object"
     if (record.error is not None) != (record.status == "failed"):
         return f"a task that is {record.status} has {'an' if record.error else 'no'} error"
     return ""

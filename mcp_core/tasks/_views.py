@@ -131,6 +131,7 @@ def task_outcome(record: TaskRecord) -> dict[str, Any] | t.ErrorData:
 
     Raises:
         LocalProtocolError: the task has not ended, or the record is without its result.
+        InvalidPayload: `_meta` of the result is no object.
     """
     if record.error is not None:
         return record.error

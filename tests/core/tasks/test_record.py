@@ -169,6 +169,7 @@ _VALID = new_record(
         (b"accept", b"\xed\xa0\x80", "not UTF-8 at byte"),
         (b"accept", b"\\ud800", "unexpected end of hex escape"),
         (b'{"a":1}', b'{"\xc0":1}', "not UTF-8 at byte"),
+        (b'"result":{"a":"xyz"}', b'"result": [{}]', "the result is no object"),
         (b'"completed"', b'"working"', "a task that is working has a result"),
         (b'"completed"', b'"failed"', "a task that is failed has a result"),
         (b'"completed"', b'"input_required"', "input_required has 0 open requests"),
@@ -186,6 +187,13 @@ def test_record_damaged_is_refused(old: bytes, new: bytes, reason: str) -> None:
     assert data.count(old) == 1
     with pytest.raises(InvalidPayload, match=reason):
         decode_record(data.replace(old, new))
+
+
+def test_record_with_tool_error_that_has_not_ended_is_refused() -> None:
+    """2025-11-25 would show it as failed, and the extension as working."""
+    data = encode_record(new_record(is_error=True))
+    with pytest.raises(InvalidPayload, match="a task that is working has a result"):
+        decode_record(data)
 
 
 def test_record_failed_without_error_is_refused() -> None:

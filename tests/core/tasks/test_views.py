@@ -14,7 +14,7 @@ from msgspec import Raw
 from fuzz.task_model import CREATED, LIMITS, REQUESTS, new_record, play, steps
 from mcp_core import ALL, DIALECTS, LocalProtocolError, Role
 from mcp_core import types as t
-from mcp_core.jsonrpc._codec import encode_notification, encode_result
+from mcp_core.jsonrpc._codec import InvalidPayload, encode_notification, encode_result
 from mcp_core.revisions._encoding import encode_params, encode_result_parts
 from mcp_core.tasks import FINAL_STATUSES, TaskLimits, TaskRecord
 from mcp_core.tasks._views import (
@@ -289,6 +289,12 @@ def test_outcome_without_result_raises(status: Any) -> None:
     """A record from a list is without its result. It was not cancelled."""
     with pytest.raises(LocalProtocolError, match=f"a task that is {status} has no result here"):
         task_outcome(new_record(status=status))
+
+
+def test_outcome_with_meta_that_is_no_object_raises() -> None:
+    record = new_record(status="completed", result=Raw(b'{"content":[],"_meta":5}'))
+    with pytest.raises(InvalidPayload, match=r"Expected `object \| null`, got `int`"):
+        task_outcome(record)
 
 
 # -- Times -----------------------------------------------------------------------------------------
