@@ -13,7 +13,7 @@ from mcp_core.registry.entries._resources import ResourceOptions
 from mcp_core.registry.entries._tools import ToolOptions
 from mcp_core.registry.functions._content import Audio, File, Image
 from mcp_core.registry.tasks._options import TaskOptions
-from mcp_core.registry.tasks._tasks import HandlerTask, Tasks
+from mcp_core.registry.tasks._tasks import CurrentTask, Tasks
 from mcp_core.revisions._config import CacheHint
 
 from ._context import Context
@@ -37,12 +37,12 @@ __all__ = [
     "CacheHint",
     "CancelledElicitation",
     "Context",
+    "CurrentTask",
     "DeclarationError",
     "DeclinedElicitation",
     "ElicitationResult",
     "File",
     "Form",
-    "HandlerTask",
     "Image",
     "InvalidPageVisit",
     "Invocation",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ._input_requests import InputCollector, RequestHost
     from ._server import Server
-    from .tasks._tasks import DetachableJob, HandlerTask
+    from .tasks._tasks import CurrentTask, DetachableJob
 
     # A plain `Context` is a `Context[Any]`.
     L = TypeVar("L", default=Any)
@@ -173,7 +173,7 @@ class Context(Injected, Generic[L]):
     # -- Tasks -----------------------------------------------------------------------------------
 
     @property
-    def task(self) -> HandlerTask | None:
+    def task(self) -> CurrentTask | None:
         """The task as which this handler runs, None while it serves an ordinary call."""
         return self._collector.task
 

@@ -623,13 +623,13 @@ def add_returned_input_tools(server: Server) -> None:
 
 
 class Confirmation(Struct):
-    """What `confirm_delete` asks for."""
+    """The form of `confirm_delete`."""
 
     confirm: bool
 
 
 class NamedConfirmation(Struct):
-    """What `multi_input` asks for, twice."""
+    """The form of `multi_input`, which asks twice."""
 
     name: str
     confirm: bool

@@ -30,20 +30,20 @@ def make_server(**options: Any) -> Server:
 
     @server.tool(task="optional")
     async def research(topic: str, context: Context) -> str:
-        "Read everything about a topic."
+        """Read everything about a topic."""
         await context.progress(1, 2, f"Reading about {topic}")
         await trio.sleep(10)
         return f"All about {topic}"
 
     @server.tool(task="required")
     async def ask(context: Context) -> str:
-        "Ask for a name."
+        """Ask for a name."""
         answer = await context.elicit("Who?", FORM)
         return f"{answer.action} {getattr(answer, 'data', None)}"
 
     @server.tool(task="optional")
     async def fail(how: str) -> str:
-        "Fail."
+        """Fail."""
         if how == "tool":
             raise ToolError("The oven is cold.")
         if how == "bug":
@@ -52,13 +52,13 @@ def make_server(**options: Any) -> Server:
 
     @server.tool(task=TaskOptions(detach=1.0))
     async def sometimes(seconds: float, context: Context) -> str:
-        "Take some time."
+        """Take some time."""
         await trio.sleep(seconds)
         return "task" if context.task is not None else "call"
 
     @server.tool(task=TaskOptions(detach=None))
     async def by_hand(context: Context) -> str:
-        "Ask first, then become a task."
+        """Ask first, then become a task."""
         answer = await context.elicit("Who?", FORM)
         assert answer.action == "accept"
         detached = await context.detach()
@@ -66,7 +66,7 @@ def make_server(**options: Any) -> Server:
 
     @server.tool
     def plain() -> str:
-        "Do nothing special."
+        """Do nothing special."""
         return "plain"
 
     return server
@@ -199,9 +199,7 @@ async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: obje
         again = await peer.request("tasks/cancel", {"taskId": task_id})
         if version == D:
             await peer.expect_error(again, -32602)
-            await peer.expect_error(
-                await peer.request("tasks/result", {"taskId": task_id}), -32603
-            )
+            await peer.expect_error(await peer.request("tasks/result", {"taskId": task_id}), -32603)
         else:
             await peer.expect_result(again)
 
@@ -345,7 +343,7 @@ async def test_task_ends_with_the_server(autojump_clock: object) -> None:
 
     @server.tool(task="optional")
     async def wait() -> None:
-        "Wait."
+        """Wait."""
         try:
             await trio.sleep_forever()
         finally:

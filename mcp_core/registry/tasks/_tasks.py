@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import RequestReceived
     from mcp_core.types import InputRequest, LoggingLevel
 
-__all__ = ["DetachableJob", "HandlerTask", "RunningTaskLike", "TaskOwner", "Tasks"]
+__all__ = ["CurrentTask", "DetachableJob", "RunningTaskLike", "TaskOwner", "Tasks"]
 
 # Returns the owner of the tasks of a request, given the default one.
 TaskOwner: TypeAlias = "Callable[[RequestReceived, str], str]"
@@ -39,7 +39,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     owner: TaskOwner | None = None
 
 
-class HandlerTask(Protocol):
+class CurrentTask(Protocol):
     """The task of a handler, as `Context.task`.
 
     `id` is the task id. `cancelled` is True if the task has ended already: its client has
@@ -59,7 +59,7 @@ class HandlerTask(Protocol):
         """
 
 
-class RunningTaskLike(HandlerTask, Protocol):
+class RunningTaskLike(CurrentTask, Protocol):
     """The part of `mcp_core.runtime.tasks.RunningTask` that a `Context` needs."""
 
     def progress(
@@ -83,8 +83,10 @@ class RunningTaskLike(HandlerTask, Protocol):
     ) -> Coroutine[Any, Any, dict[str, Raw]]:
         """Show input requests to the client, and return their responses by key.
 
+        If the task has ended, the handler is cancelled.
+
         Raises:
-            LocalProtocolError: there are too many input requests, or the task has ended.
+            LocalProtocolError: there are too many input requests.
         """
 
 

@@ -21,6 +21,7 @@ from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, McpError
 from mcp_core.input_requests._rounds import to_request
 from mcp_core.jsonrpc._codec import encode
 from mcp_core.registry._input_requests import NestedRequests
+from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.runtime._service import RequestJob
 from mcp_core.tasks._record import TaskKey
 from mcp_core.tasks._states import Cancel, ReceiveResponse
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from mcp_core.registry._input_requests import InputCollector
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskRecord
 
@@ -66,7 +68,7 @@ class TaskRequestJob(RequestJob):
         return TaskKey(self._service.task_owner(self.request), self.request.params.task_id)
 
     def _existing(self, record: TaskRecord | None) -> TaskRecord:
-        if record is None or record.revision != self.request.peer.dialect.version:
+        if record is None or not _is_of(record, self.request.peer.dialect):
             raise self._error(Fault.INVALID_PARAMS, "there is no such task")
         return record
 
@@ -121,7 +123,7 @@ class TaskRequestJob(RequestJob):
             tasks=[
                 listed_task(record, dialect, now, tasks.records.limits)
                 for record in shown
-                if record.revision == dialect.version and record.expires > now
+                if _is_of(record, dialect) and record.expires > now
             ],
             next_cursor=shown[-1].id if len(page) > len(shown) else None,
         )
@@ -179,6 +181,11 @@ class TaskRequestJob(RequestJob):
         finally:
             tasks.release_question(task, key)
         await tasks.records.apply(task, ReceiveResponse(key, response))
+
+
+def _is_of(record: TaskRecord, dialect: Dialect) -> bool:
+    """Return True if a task was created in a revision: its result is in the form of that one."""
+    return DIALECTS.get(record.revision) is dialect
 
 
 class _Question(NestedRequests[Any]):

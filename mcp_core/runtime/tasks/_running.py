@@ -76,7 +76,7 @@ class TaskHost:
 
 
 class RunningTask:
-    """A task whose handler runs in this process: the `HandlerTask` of its context.
+    """A task whose handler runs in this process: the `CurrentTask` of its context.
 
     Args:
         service: the tasks of the server.
@@ -162,8 +162,10 @@ class RunningTask:
     async def request_input(self, requests: Mapping[str, InputRequest]) -> dict[str, Raw]:
         """Show input requests to the client, and return their responses, all of them.
 
+        If the task has ended, the handler is cancelled.
+
         Raises:
-            LocalProtocolError: there are too many input requests, or the task has ended.
+            LocalProtocolError: there are too many input requests.
         """
         records = self._records
         runtime = self._service.runtime
@@ -183,8 +185,10 @@ class RunningTask:
             withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]
             runtime.start_soon(partial(records.apply, self.key, *withdrawn))
             raise
-        self.cancelled = True
-        raise LocalProtocolError("the task has ended, so no response to it can be awaited")
+        # Cancelled by its client, or over its time to live: so is the handler, in this wait.
+        self.stop()
+        await runtime.wait(runtime.new_event())
+        raise AssertionError("a cancelled handler waits for ever")  # pragma: no cover
 
     async def finish(self, outcome: Any, dialect_peer: Peer) -> None:
         """Store the outcome of the handler, unless the task has ended before."""

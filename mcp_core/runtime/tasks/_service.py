@@ -156,9 +156,10 @@ class TaskService:
         self._start_upkeep()
 
     def with_worker(self, record: TaskRecord, call: TaskCall | None) -> TaskRecord:
-        """Return a new record with its worker, if the store outlives this process."""
+        """Return a new record with the name of this worker, and its lease."""
         if not self._store.durable:
-            return record
+            # The record is lost together with this worker.
+            return replace(record, worker=self._worker, lease_until=record.expires)
         until = self.runtime.wall_time() + self.records.limits.lease
         return replace(record, worker=self._worker, lease_until=until, call=call)
 

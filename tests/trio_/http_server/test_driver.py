@@ -20,7 +20,8 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.registry import Context, Server
-from mcp_trio.http_server._driver import HttpServerDriver, ServedEndpoint, open_http_server_driver
+from mcp_core.runtime.tasks import ServedServer
+from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
 from tests.core.helpers import E, Message, encoded, stateless_request
 from tests.trio_.h11_wire import FakeRouter
 
@@ -132,7 +133,7 @@ async def running_driver(server: Server | None = None) -> AsyncIterator[HttpServ
         HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
-        token=ServedEndpoint(server, None),
+        token=ServedServer(server, None),
     )
     async with open_http_server_driver(Router({"/mcp": endpoint})) as driver:
         yield driver
