@@ -68,6 +68,7 @@ _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 # Pages that one connection remembers. For an older one the client gets no notification when its
 # user has visited it, and has to call again without that.
 _MAX_PAGES: Final = 1_000
+_TASKS: Final = "tasks/"  # begins the methods about tasks
 _OWNER_SIZE: Final = 16  # bytes, as of a session id
 
 
@@ -85,8 +86,13 @@ class ConversationJob(Job):
 class TaskServiceLike(Protocol):
     """The part of `mcp_core.runtime.tasks.TaskService` that a `Service` needs."""
 
-    def job_for(self, service: Service, collector: InputCollector, /) -> ConversationJob | None:
-        """Return the job for a request that is about tasks, or may become one; else None."""
+    def request_job(self, service: Service, collector: InputCollector, /) -> ConversationJob | None:
+        """Return the job for a request about tasks, None if it has its response already."""
+
+    def call_job(
+        self, service: Service, collector: InputCollector, invocation: Invocation | None, /
+    ) -> ConversationJob | None:
+        """Return the job for a call that may become a task, None if it is one already."""
 
     def cancel_owner(self, owner: str, /) -> None:
         """Cancel the tasks of an owner that does not exist any more."""
@@ -387,25 +393,18 @@ class Service:
 
     def _handle_request(self, request: RequestReceived) -> Job | None:
         collector = InputCollector(self, request)
-        if request.method.input_ok and request.params.request_state is not None:
-            try:
-                collector.verify_request_state()
-            except InvalidRequestState as exc:
-                self.runtime.warn(f"{request.method.name}: {exc}")
-                self.finish(
-                    request,
-                    ErrorData(
-                        request.peer.dialect.codes[exc.fault], InvalidRequestState.PUBLIC_MESSAGE
-                    ),
-                )
-                return None
+        if (
+            request.method.input_ok
+            and request.params.request_state is not None
+            and not self._is_state_valid(collector)
+        ):
+            return None
         tasks = self.tasks
-        if tasks is not None:
-            job = tasks.job_for(self, collector)
-            if job is not None:
-                self._jobs[request.id] = job
-                return job
+        if tasks is not None and request.method.name.startswith(_TASKS):
+            return self._start_job(tasks.request_job(self, collector))
         if self.server.middlewares:
+            if tasks is not None and self.server.may_be_task(request):
+                return self._start_job(tasks.call_job(self, collector, None))
             return self._new_job(collector, None)
         try:
             invocation = self.server.answer(request)
@@ -418,6 +417,8 @@ class Service:
         if not isinstance(invocation, Invocation):
             self.finish(request, invocation)
             return None
+        if invocation.task is not None and tasks is not None:
+            return self._start_job(tasks.call_job(self, collector, invocation))
         if invocation.is_async or invocation.thread:
             return self._new_job(collector, invocation)
         started = self.runtime.monotonic()
@@ -437,6 +438,18 @@ class Service:
             report_blocking(self.server, self.runtime, invocation, seconds)
         return None
 
+    def _is_state_valid(self, collector: InputCollector) -> bool:
+        """Verify the `requestState` of a request. Answer the request and return False if invalid."""
+        request = collector.request
+        try:
+            collector.verify_request_state()
+        except InvalidRequestState as exc:
+            self.runtime.warn(f"{request.method.name}: {exc}")
+            code = request.peer.dialect.codes[exc.fault]
+            self.finish(request, ErrorData(code, InvalidRequestState.PUBLIC_MESSAGE))
+            return False
+        return True
+
     def _new_job(
         self,
         collector: InputCollector,
@@ -445,6 +458,12 @@ class Service:
     ) -> RequestJob:
         job = RequestJob(self, collector, invocation, returned)
         self._jobs[collector.request.id] = job
+        return job
+
+    def _start_job(self, job: ConversationJob | None) -> ConversationJob | None:
+        """Remember a job, so that it is cancelled with its request. None if it has ended."""
+        if job is not None:
+            self._jobs[job.input_collector.request.id] = job
         return job
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:

@@ -114,7 +114,7 @@ class TaskKey(NamedTuple):
         return f"<TaskKey of {self.owner!r}>"
 
 
-class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The call of a task, stored if another worker may have to run it again.
 
     Attributes:
@@ -130,7 +130,7 @@ class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal: str = ""
 
 
-class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The state of one task. All times are in seconds; `created` and the like are since 1970.
 
     Attributes:

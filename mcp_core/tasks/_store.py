@@ -35,6 +35,10 @@ class TaskStore(Protocol):
     def durable(self) -> bool:
         """True if records outlive the process."""
 
+    @property
+    def immediate(self) -> bool:
+        """True if no method ever waits: each ends before it lets another task run."""
+
     def opened(self, runtime: Any, /) -> AbstractAsyncContextManager[object]:
         """Return the context in which the store may be used. `runtime` is a `TaskRuntime`.
 

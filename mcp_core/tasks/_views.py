@@ -78,21 +78,13 @@ def create_task_result(
     has no such text.
     """
     state = _state(record, dialect, now, limits)
-    meta = None
-    if immediate_response is not None and dialect.tasks == "requested":
-        meta = {t.META_IMMEDIATE_RESPONSE: immediate_response}
-    return t.CreateTaskResult(
-        result_type=_TASK,
-        meta=meta,
-        task=t.Task(**state),
-        task_id=state["task_id"],
-        status=state["status"],
-        status_message=state["status_message"],
-        created_at=state["created_at"],
-        last_updated_at=state["last_updated_at"],
-        ttl_ms=state["ttl_ms"],
-        poll_interval_ms=state["poll_interval_ms"],
-    )
+    if dialect.tasks == "requested":
+        meta = (
+            None if immediate_response is None else {t.META_IMMEDIATE_RESPONSE: immediate_response}
+        )
+        return t.CreateTaskResult(meta=meta, task=t.Task(**state))
+    del state["ttl"], state["poll_interval"]
+    return t.CreateTaskResult(result_type=_TASK, **state)
 
 
 def get_task_result(
@@ -148,12 +140,13 @@ def task_outcome(record: TaskRecord) -> dict[str, Any] | t.ErrorData:
 def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits) -> dict[str, Any]:
     ttl = _milliseconds(record.ttl)
     interval = _milliseconds(poll_interval(record, now, limits))
+    created = _iso(record.created)
     return {
         "task_id": record.id,
         "status": shown_status(record, dialect),
         "status_message": record.message,
-        "created_at": _iso(record.created),
-        "last_updated_at": _iso(record.updated),
+        "created_at": created,
+        "last_updated_at": created if record.updated == record.created else _iso(record.updated),
         "ttl": ttl,
         "ttl_ms": ttl,
         "poll_interval": interval,

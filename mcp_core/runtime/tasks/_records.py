@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core.tasks._states import TaskExpired, transition
 from mcp_core.tasks._store import TaskStoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from mcp_core.tasks._record import TaskKey, TaskLimits, TaskRecord
     from mcp_core.tasks._states import TaskAction
@@ -17,11 +17,29 @@ if TYPE_CHECKING:
 
     from ._runtime import TaskRuntime
 
-__all__ = ["TaskRecords"]
+__all__ = ["TaskRecords", "run_now"]
 
 # How often a change is tried again because another worker was faster. As many workers would have to
 # change one task at the same moment.
 _MAX_TRIES: Final = 10
+
+
+T = TypeVar("T")
+
+
+def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits, outside of any task, and return its value.
+
+    Raises:
+        RuntimeError: it waits: a store says that it is immediate, and is not.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    coroutine.close()
+    raise RuntimeError("a task store with immediate=True has to end without waiting")
 
 
 class TaskRecords:

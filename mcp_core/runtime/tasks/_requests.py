@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TASK_METHODS", "TaskRequestJob"]
 
+_RESULT: Final = "tasks/result"
 _PAGE_SIZE: Final = 100  # entries of a page of `tasks/list`: those of one owner, by default
 
 
@@ -54,6 +55,11 @@ class TaskRequestJob(RequestJob):
     def __init__(self, service: Service, tasks: TaskService, collector: InputCollector) -> None:
         super().__init__(service, collector, None)
         self._tasks = tasks
+
+    @property
+    def waits(self) -> bool:
+        """True if the response may have to wait for the task."""
+        return self.request.method.name == _RESULT
 
     async def run(self) -> Any:
         """Return the result, or raise the error to send."""
@@ -211,5 +217,5 @@ TASK_METHODS: Final[Mapping[str, Callable[[Any], Awaitable[Any]]]] = {
     "tasks/update": TaskRequestJob._update,
     "tasks/cancel": TaskRequestJob._cancel,
     "tasks/list": TaskRequestJob._list,
-    "tasks/result": TaskRequestJob._result,
+    _RESULT: TaskRequestJob._result,
 }

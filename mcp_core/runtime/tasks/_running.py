@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from mcp_core.registry._server import Server
     from mcp_core.registry.entries._invocation import Invocation
-    from mcp_core.registry.tasks._options import TaskOptions
     from mcp_core.runtime._runtime import EventLike
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskKey
@@ -220,8 +219,10 @@ class TaskJob(RequestJob):
         service: where the request arrived, None if its response was sent.
         tasks: the tasks of the server.
         input_collector: collects what the handler asks of its client.
+        invocation: the call to make, or None to look it up inside of the middleware.
 
-    `answered` is set when the request has its response: the result of the call, or the task.
+    `answered` is set when the request has its response: the result of the call, or the task. It is
+    None if the call is a task from the beginning.
     """
 
     __slots__ = ("_detaching", "_tasks", "answered", "options", "task")
@@ -231,13 +232,14 @@ class TaskJob(RequestJob):
         service: Service | None,
         tasks: TaskService,
         input_collector: InputCollector,
+        invocation: Invocation | None = None,
     ) -> None:
         self._tasks = tasks
-        self.answered: EventLike = tasks.runtime.new_event()
-        self.options: TaskOptions | None = None
+        self.answered: EventLike | None = None
+        self.options = None if invocation is None else invocation.task
         self.task: RunningTask | None = None
         self._detaching: EventLike | None = None
-        super().__init__(service, input_collector, None)
+        super().__init__(service, input_collector, invocation)
 
     @classmethod
     def for_lost(cls, tasks: TaskService, record: TaskRecord) -> TaskJob | None:
@@ -282,17 +284,26 @@ class TaskJob(RequestJob):
             before_handler=self._before_handler,
         )
 
+    @property
+    def detaches_at_once(self) -> bool:
+        """True if the call is a task before its handler runs."""
+        options = self.options
+        return options is not None and (
+            options.detach == 0 or self.request.peer.dialect.tasks == "requested"
+        )
+
     async def _before_handler(self, invocation: Invocation) -> None:
         """Become a task at once, or after some time, as the tool and the revision want it."""
         options = self.options = invocation.task
         if options is None or self.task is not None:
             return
-        if options.detach == 0 or self.request.peer.dialect.tasks == "requested":
+        if self.detaches_at_once:
             await self.detach()
         elif options.detach is not None:
             self._tasks.runtime.start_soon(partial(self._detach_after, options.detach))
 
     async def _detach_after(self, seconds: float) -> None:
+        assert self.answered is not None
         if not await self._tasks.runtime.wait(self.answered, seconds):
             try:
                 await self.detach()
@@ -313,7 +324,7 @@ class TaskJob(RequestJob):
         if self._detaching is not None:  # by another task of the handler
             await runtime.wait(self._detaching)
             return self.task is not None
-        self._detaching = runtime.new_event()
+        detaching = self._detaching = runtime.new_event()
         try:
             record = self._new_record()
             await self._tasks.create(record, self.request.peer)
@@ -322,7 +333,7 @@ class TaskJob(RequestJob):
                 return False
             self._become_task(record)
         finally:
-            self._detaching.set()
+            detaching.set()
             self._detaching = None
         return True
 
@@ -337,9 +348,10 @@ class TaskJob(RequestJob):
         assert options is not None
         assert service is not None
         wish = getattr(request.params, "task", None)
-        ttl = tasks.records.limits.ttl if options.ttl is None else options.ttl
+        limits = tasks.records.limits
+        ttl = limits.ttl if options.ttl is None else min(options.ttl, limits.max_ttl)
         if wish is not None and wish.ttl is not None:
-            ttl = tasks.records.limits.kept_for(wish.ttl)
+            ttl = limits.kept_for(wish.ttl)
         now = tasks.runtime.wall_time()
         record = TaskRecord(
             id=new_task_id(tasks.runtime.entropy),
@@ -379,8 +391,9 @@ class TaskJob(RequestJob):
         self._finished = True
         self._service = None
         service.finish(self.request, result)
-        service.runtime.pump()
-        self.answered.set()
+        if self.answered is not None:  # otherwise the conversation pumps when it goes on
+            service.runtime.pump()
+            self.answered.set()
 
     def attach(self, host: TaskHost) -> None:
         """Let what the handler asks and reports go to the task."""
@@ -454,17 +467,19 @@ class TaskJob(RequestJob):
         service, self._service = self._service, None
         if service is not None:
             service.runtime.pump()
-        self.answered.set()
+        if self.answered is not None:
+            self.answered.set()
 
 
 class TaskCallJob(ConversationJob):
     """The place of a call in its conversation, while a `TaskJob` runs its handler elsewhere."""
 
-    __slots__ = ("_inner", "_tasks")
+    __slots__ = ("_answered", "_inner", "_tasks")
 
     def __init__(self, inner: TaskJob, tasks: TaskService) -> None:
         super().__init__()
         self._inner = inner
+        self._answered = inner.answered = tasks.runtime.new_event()
         self._tasks = tasks
         self.input_collector = inner.input_collector
 
@@ -474,7 +489,7 @@ class TaskCallJob(ConversationJob):
     async def run(self) -> None:
         """Start the handler, and wait until the request has its response."""
         self._tasks.runtime.start_job(self._inner)
-        await self._tasks.runtime.wait(self._inner.answered)
+        await self._tasks.runtime.wait(self._answered)
 
     def done(self, result: Any) -> None:
         """Do nothing: the inner job has sent the response."""

@@ -20,8 +20,8 @@ from mcp_core.tasks._store import TaskStoreError
 from mcp_core.types import ErrorData
 
 from ._memory_store import MemoryTaskStore
-from ._records import TaskRecords
-from ._requests import TASK_METHODS, TaskRequestJob
+from ._records import TaskRecords, run_now
+from ._requests import TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import Peer
     from mcp_core.registry._input_requests import InputCollector
     from mcp_core.registry._server import Server
+    from mcp_core.registry.entries._invocation import Invocation
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskCall, TaskRecord
 
@@ -109,15 +110,33 @@ class TaskService:
 
     # -- Requests ----------------------------------------------------------------------------------
 
-    def job_for(
-        self, service: Service, collector: InputCollector
-    ) -> TaskRequestJob | TaskCallJob | None:
-        """Return the job for a request that is about tasks, or may become one; else None."""
-        request = collector.request
-        if request.method.name in TASK_METHODS:
-            return TaskRequestJob(service, self, collector)
-        if self.server.may_be_task(request):
-            return TaskCallJob(TaskJob(service, self, collector), self)
+    def request_job(self, service: Service, collector: InputCollector) -> TaskRequestJob | None:
+        """Return the job for a request about tasks, None if it has its response already."""
+        job = TaskRequestJob(service, self, collector)
+        if not self._store.immediate or job.waits:
+            return job
+        try:
+            job.done(run_now(job.run()))
+        except Exception as exc:  # noqa: BLE001 - the job decides what the client gets
+            job.failed(exc)
+        return None
+
+    def call_job(
+        self, service: Service, collector: InputCollector, invocation: Invocation | None
+    ) -> TaskCallJob | None:
+        """Return the job for a call that may become a task, None if it is one already.
+
+        `invocation` is the call to make, or None to look it up inside of the middleware.
+        """
+        job = TaskJob(service, self, collector, invocation)
+        if invocation is None or not self._store.immediate or not job.detaches_at_once:
+            return TaskCallJob(job, self)
+        try:
+            run_now(job.detach())
+        except Exception as exc:  # noqa: BLE001 - the job decides what the client gets
+            job.failed(exc)
+        else:
+            self.runtime.start_job(job)
         return None
 
     def claim_question(self, task: TaskKey, key: str) -> bool:

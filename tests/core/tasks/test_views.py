@@ -1,4 +1,4 @@
-"""The states of a task that peers are sent: valid by the official schemas, and the same in both forms."""
+"""The states of a task as peers get them: valid by the official schemas, the same in both forms."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
 
     async with running_driver() as driver:
         with monkeypatch.context() as patch:
-            patch.setattr("mcp_trio.http_server._driver.Service.handle_event", fail)
+            patch.setattr("mcp_core.runtime.tasks._served.Service.handle_event", fail)
             harness = DriverHarness(driver)
             harness.ask(calling(1, "hello"))
             harness.take()
