@@ -439,7 +439,7 @@ class Service:
         return None
 
     def _is_state_valid(self, collector: InputCollector) -> bool:
-        """Verify the `requestState` of a request. Answer the request and return False if invalid."""
+        """Verify the `requestState` of a request. If it is invalid, answer and return False."""
         request = collector.request
         try:
             collector.verify_request_state()
