@@ -89,10 +89,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
             if getattr(self, name) > getattr(self, f"max_{name}"):
                 raise ValueError(f"TaskLimits.{name} has to be at most max_{name}")
 
-    def kept_for(self, wish: int | UnsetType | None) -> float:
+    def kept_for(self, wish: float | UnsetType | None) -> float:
         """Return for how many seconds a task is kept whose client wishes `wish` milliseconds.
 
-        UNSET is no wish, None is "without a limit". The client gets the actual time with the task.
+        `wish` is the `ttl` of a `types.TaskMetadata`: UNSET is none, None is "without a limit". The
+        client gets the actual time with the task.
         """
         if wish is UNSET:
             return self.ttl
