@@ -939,8 +939,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TOOL-16", "DEC-7"),
         "mcp_core/registry/entries/_tools.py",
-        "            if dialect.tool_argument_errors_are_results and not",
-        "            if not",
+        "            is_result = dialect.tool_argument_errors_are_results and (",
+        "            is_result = (",
     ),
     Mutation(("TOOL-19",), "mcp_core/registry/_validation.py", "{1,128}", "{1,64}"),
     Mutation(
