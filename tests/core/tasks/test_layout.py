@@ -112,7 +112,7 @@ class RedisClient:
 
     def messages(self) -> list[bytes]:
         """Return the messages of the channel that have arrived."""
-        found = []
+        found: list[bytes] = []
         while True:
             self._socket.setblocking(False)
             try:
