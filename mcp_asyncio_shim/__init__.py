@@ -7,9 +7,42 @@ memory, HTTP/1.1, WebSocket); listening sockets belong to `mcp_trio`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._asgi import AsgiApp, asgi
 from ._client import Client
 from ._connect import connect
 from ._server import run, serve_stdio, serve_streams
 
-__all__ = ["AsgiApp", "Client", "asgi", "connect", "run", "serve_stdio", "serve_streams"]
+if TYPE_CHECKING:
+    from mcp_core.adapters import SqliteTaskStore
+    from mcp_core.runtime.tasks import MemoryTaskStore
+
+__all__ = [
+    "AsgiApp",
+    "Client",
+    "MemoryTaskStore",
+    "SqliteTaskStore",
+    "asgi",
+    "connect",
+    "run",
+    "serve_stdio",
+    "serve_streams",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Stores are imported on first use: a server starts faster without them.
+    if name == "SqliteTaskStore":
+        from mcp_core.adapters import SqliteTaskStore
+
+        return SqliteTaskStore
+    if name == "MemoryTaskStore":
+        from mcp_core.runtime.tasks import MemoryTaskStore
+
+        return MemoryTaskStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

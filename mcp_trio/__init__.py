@@ -73,6 +73,7 @@ from ._connect import (
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
+    from mcp_core.adapters import SqliteTaskStore
     from mcp_core.auth import (
         ApiKeys,
         AuthorizationFailed,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
         Secret,
     )
     from mcp_core.http import PlainResponse
+    from mcp_core.runtime.tasks import MemoryTaskStore
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.auth._keyring import KeyringStorage
     from mcp_trio.auth._storage import FileStorage, MemoryStorage, TokenStorage
@@ -129,6 +131,7 @@ __all__ = [
     "McpError",
     "McpTrioError",
     "MemoryStorage",
+    "MemoryTaskStore",
     "Middleware",
     "OAuthResourceServer",
     "PageVisit",
@@ -143,6 +146,7 @@ __all__ = [
     "SampledConversation",
     "Secret",
     "Server",
+    "SqliteTaskStore",
     "TaskLimits",
     "TaskOptions",
     "Tasks",
@@ -170,7 +174,7 @@ __all__ = [
     "types",
 ]
 
-# HTTP and authorization are imported on first use: a stdio server starts faster without them.
+# HTTP, authorization and stores are imported on first use: a stdio server starts faster without.
 _ON_FIRST_USE = {
     "ApiKeys": "mcp_core.auth",
     "AsgiApp": ".http_server._asgi",
@@ -182,9 +186,11 @@ _ON_FIRST_USE = {
     "KeyringStorage": ".auth._keyring",
     "LoginConfig": ".auth._authorization",
     "MemoryStorage": ".auth._storage",
+    "MemoryTaskStore": "mcp_core.runtime.tasks",
     "OAuthResourceServer": "mcp_core.auth",
     "PlainResponse": "mcp_core.http",
     "Secret": "mcp_core.auth",
+    "SqliteTaskStore": "mcp_core.adapters",
     "TokenStorage": ".auth._storage",
     "asgi": ".http_server._asgi",
     "run_http": ".http_server._serve",

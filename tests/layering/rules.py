@@ -50,6 +50,7 @@ MAY_IMPORT: Final = {
 PUBLIC: Final = frozenset(
     {
         "mcp_core",
+        "mcp_core.adapters",
         "mcp_core.auth",
         "mcp_core.host",
         "mcp_core.http",
@@ -63,6 +64,7 @@ PUBLIC: Final = frozenset(
 )
 
 # Too slow to import, or themselves impure: each belongs to one file, which imports it on first use.
+# Other packages may import what `MAY_IMPORT` says.
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/schema/_json_schema.py",
@@ -70,6 +72,7 @@ ON_FIRST_USE: Final = {
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
     "shtab": "mcp_trio/cli/commands/_completion.py",
+    "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
@@ -95,6 +98,7 @@ LAYERS: Final = (
     ("connection",),
     ("client", "http", "auth", "registry", "host"),
     ("runtime",),
+    ("adapters",),
 )
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `mcp_core/__init__.py` exports what an embedder of a `Connection` needs: nothing above that layer.
@@ -123,8 +127,15 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
     ),
 }
 
-# The one folder of the core that may have coroutines. It awaits what a driver hands in.
-HAS_COROUTINES: Final = "mcp_core/runtime/*"
+# The one folder of the core that does I/O: for what must serve both drivers, such as a database. It
+# imports no runtime either, each library on first use, and beside them what is needed for files and
+# for a lock between the event loop and a worker thread.
+ADAPTERS: Final = "mcp_core/adapters/*"
+ADAPTERS_IMPORT: Final = frozenset({"os", "pathlib", "shlex", "stat", "threading"})
+
+# The folders of the core that may have coroutines. They await what a driver hands in.
+RUNTIME: Final = "mcp_core/runtime/*"
+HAS_COROUTINES: Final = (RUNTIME, ADAPTERS)
 RUNTIME_IMPORTS: Final = PURE | {"msgspec", "mcp_core"}
 # Methods that make an object awaitable, or an async context manager or iterator.
 NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__aiter__", "__anext__"})
@@ -254,9 +265,11 @@ def imports_are_allowed(file: SourceFile) -> Complaints:
             continue
         if any(item.within(name) and path == file.path for name, path in BY_ONE_FILE.items()):
             continue
+        if file.is_one_of((ADAPTERS,)) and item.within(*ADAPTERS_IMPORT):
+            continue
         if owner == file.path:
             yield item.line, f"imports {item.target} at import time instead of on first use"
-        elif owner or not item.within(*allowed):
+        elif not item.within(*allowed):
             yield item.line, f"imports {item.target}, which {file.package} does not know"
 
 
@@ -327,12 +340,12 @@ def protocols_replace_back_edges(file: SourceFile) -> Complaints:
 def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
     """The protocol may return an awaitable that it was handed, and nothing more.
 
-    `mcp_core/runtime` has coroutines, spelled `async def`: no `types.coroutine`, no `__await__`,
-    and no call of a method that `async with` and `async for` call, but for `IS_CONTEXT_MANAGER`.
+    `HAS_COROUTINES` have them, spelled `async def`: no `types.coroutine`, no `__await__`, and no
+    call of a method that `async with` and `async for` call, but for `IS_CONTEXT_MANAGER`.
     """
     if file.package != "mcp_core" or file.is_one_of(IS_CONTEXT_MANAGER):
         return
-    in_runtime = file.is_one_of((HAS_COROUTINES,))
+    has_coroutines = file.is_one_of(HAS_COROUTINES)
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Attribute) and (
             node.attr in NO_COROUTINES or ast.unparse(node) == "types.coroutine"
@@ -340,7 +353,7 @@ def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
             yield node.lineno, f"uses {ast.unparse(node)}"
         elif isinstance(node, ast.FunctionDef) and node.name in NO_COROUTINES - {"__aiter__"}:
             yield node.lineno, f"defines {node.name}"
-        elif in_runtime:
+        elif has_coroutines:
             continue
         elif isinstance(node, ast.AsyncFunctionDef):
             yield node.lineno, f"is a coroutine: async def {node.name}"
@@ -357,7 +370,7 @@ def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
 
 def the_runtime_awaits_what_it_is_handed(file: SourceFile) -> Complaints:
     """The runtime tier imports no runtime, socket, clock or thread, not even on first use."""
-    if not file.is_one_of((HAS_COROUTINES,)):
+    if not file.is_one_of((RUNTIME,)):
         return
     for item in file.imports:
         if not item.within(*RUNTIME_IMPORTS):

@@ -124,6 +124,22 @@ REFUSED = [
         "from mcp_coreutils import x",
         "imports mcp_coreutils.x",
     ),
+    ("imports_are_allowed", "mcp_core/adapters/_x.py", "import trio", "imports trio"),
+    ("imports_are_allowed", "mcp_core/adapters/_x.py", "import asyncio", "imports asyncio"),
+    ("imports_are_allowed", "mcp_core/adapters/_x.py", "import socket", "imports socket"),
+    ("imports_are_allowed", "mcp_core/runtime/_x.py", "import threading", "imports threading"),
+    (
+        "imports_are_allowed",
+        "mcp_core/adapters/_sqlite_file.py",
+        "import sqlite3",
+        "instead of on first use",
+    ),
+    (
+        "imports_are_allowed",
+        "mcp_core/adapters/_x.py",
+        "def f(): import sqlite3",
+        "imports sqlite3",
+    ),
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
@@ -159,6 +175,12 @@ REFUSED = [
         "mcp_trio/_x.py",
         "from mcp_core.http.client import HttpClient",
         "no public package",
+    ),
+    (
+        "private_names_stay_at_home",
+        "mcp_trio/_x.py",
+        "from mcp_core.adapters._sqlite import SqliteTaskStore",
+        "private mcp_core.adapters._sqlite",
     ),
     (
         "private_names_stay_at_home",
@@ -309,6 +331,18 @@ REFUSED = [
         "layers_point_downwards",
         "mcp_core/__init__.py",
         "from .runtime import Job",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/__init__.py",
+        "from .adapters import SqliteTaskStore",
+        "a higher layer",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/runtime/_x.py",
+        "def f():\n    from mcp_core.adapters import SqliteTaskStore",
         "a higher layer",
     ),
     ("layers_point_downwards", "mcp_core/_x.py", "x = 1", "is in _x, which has no layer"),
@@ -463,6 +497,13 @@ REFUSED = [
         "class A:\n    def __await__(self): yield",
         "defines __await__",
     ),
+    (
+        "the_protocol_has_no_coroutines",
+        "mcp_core/adapters/_x.py",
+        "class A:\n    def __await__(self): yield",
+        "defines __await__",
+    ),
+    ("the_core_only_computes", "mcp_core/adapters/_x.py", "open('x')", "calls open()"),
     (
         "the_runtime_awaits_what_it_is_handed",
         "mcp_core/runtime/_x.py",
@@ -648,6 +689,27 @@ PASSED = [
         "private_names_stay_at_home",
         "mcp_core/http/_x.py",
         "from mcp_core.connection._connection import Connection",
+    ),
+    (
+        "imports_are_allowed",
+        "mcp_core/adapters/_sqlite_file.py",
+        "import os, threading\ndef f():\n    import sqlite3",
+    ),
+    ("imports_are_allowed", "examples/x.py", "import sqlite3"),
+    (
+        "private_names_stay_at_home",
+        "mcp_trio/_x.py",
+        "from mcp_core.adapters import SqliteTaskStore",
+    ),
+    (
+        "layers_point_downwards",
+        "mcp_core/adapters/_x.py",
+        "from mcp_core.runtime.tasks._watch import W\nfrom ..tasks import TaskKey",
+    ),
+    (
+        "the_protocol_has_no_coroutines",
+        "mcp_core/adapters/_x.py",
+        "async def f():\n    async with g(): await h()",
     ),
     ("layers_point_downwards", "mcp_core/types/_tools.py", "from .._errors import ToolError"),
     (

@@ -66,6 +66,19 @@ def test_runtime_loads_http_on_first_use() -> None:
     assert sorted(modules.intersection(ACTING)) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["mcp_core", "mcp_core.runtime.tasks", "mcp_trio", "mcp_asyncio_shim"]
+)
+def test_adapters_and_their_libraries_are_loaded_on_first_use(name: str) -> None:
+    assert not loaded_by(f"import {name}") & {"mcp_core.adapters", "sqlite3"}
+
+
+@pytest.mark.parametrize("driver", ["mcp_trio", "mcp_asyncio_shim"])
+def test_sqlite_is_loaded_with_the_first_file(driver: str) -> None:
+    modules = loaded_by(f"from {driver} import SqliteTaskStore\nSqliteTaskStore('x')")
+    assert modules & {"mcp_core.adapters", "sqlite3"} == {"mcp_core.adapters"}
+
+
 def test_stdio_server_loads_no_http() -> None:
     http = {"h11", "mcp_core.http", "truststore"}
     assert not loaded_by("import mcp_trio") & http

@@ -1,0 +1,457 @@
+"""The SQLite file of a task store: opening it safely, its tables, and every statement.
+
+1. All methods block. Those that read use a connection of their own, in the thread of the event
+   loop; `write` may run in any thread, one call at a time.
+2. An error is a `TaskStoreError` that names the file, the cause and what to do.
+3. The file and its directory have to belong to this user, and only this user may write to them: the
+   results of tasks are data of the user.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.tasks import TaskKey, TaskStoreError
+from mcp_core.tasks._layout import join_record, split_record
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mcp_core.tasks import TaskLimitName, TaskRecord
+
+    # What one write does in a transaction of the given number.
+    Operation = Callable[[int], Any]
+
+__all__ = ["FileIsBusy", "TaskFile"]
+
+# Seconds to wait for another process that writes. A transaction takes milliseconds.
+_BUSY_TIMEOUT: Final = 5.0
+# Identifies the files of this store. The version is that of the tables in them.
+_APPLICATION_ID: Final = int.from_bytes(b"mcpt")
+_SCHEMA_VERSION: Final = 1
+_SCHEMA: Final = (
+    # `sequence` is the number of the transaction that wrote the row last, `writer` the connection.
+    # The large columns come last: SQLite reads no further than to the last column of a query.
+    """
+    CREATE TABLE tasks (
+        owner TEXT NOT NULL, id TEXT NOT NULL, serial INTEGER NOT NULL, created REAL NOT NULL,
+        stale_at REAL NOT NULL, sequence INTEGER NOT NULL, writer TEXT NOT NULL,
+        record BLOB NOT NULL, result BLOB,
+        PRIMARY KEY (owner, id)
+    )
+    """,
+    "CREATE INDEX tasks_created ON tasks (owner, created, id)",
+    "CREATE INDEX tasks_stale ON tasks (stale_at)",
+    "CREATE INDEX tasks_sequence ON tasks (sequence)",
+    # The rows that were removed lately, for other processes that watch.
+    """
+    CREATE TABLE removed (
+        sequence INTEGER NOT NULL, writer TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX removed_sequence ON removed (sequence)",
+    "CREATE TABLE last (sequence INTEGER NOT NULL)",
+    "INSERT INTO last VALUES (0)",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_SCHEMA_VERSION}",
+)
+# Transactions after which a removed row is forgotten. Other processes look four times a second.
+_REMEMBERED: Final = 10_000
+
+_HAS_OWNERS: Final = hasattr(os, "geteuid")  # files have an owner and permission bits
+_GROUP_AND_OTHERS: Final = 0o077  # permission bits
+_WRITABLE_BY_OTHERS: Final = 0o022
+
+# By the primary result code of SQLite (https://sqlite.org/rescode.html): cause and cure.
+_NOT_READABLE: Final = (
+    "it is damaged, or no SQLite database",
+    "restore it, or remove it and start the server again: the tasks in it are lost",
+)
+_CAUSES: Final = {
+    5: (
+        "another process has locked it for too long",
+        "end that process, or give each server a file of its own",
+    ),
+    8: ("it is read-only", "let this user write to the file and its directory"),
+    10: ("the disk cannot be read or written", "check the disk and its file system"),
+    11: _NOT_READABLE,
+    13: ("the disk is full", "free space on it"),
+    14: (
+        "it cannot be opened",
+        "let this user read and write the file and create files in its directory",
+    ),
+    26: _NOT_READABLE,
+}
+_BUSY: Final = 5
+
+
+class FileIsBusy(Exception):
+    """A read would have to wait for another process."""
+
+
+class TaskFile:
+    """An open SQLite file with the records of tasks.
+
+    Args:
+        path: the file, which is created if it is missing.
+
+    Raises:
+        TaskStoreError: the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import sqlite3
+
+        self._sqlite = sqlite3
+        self.path = path.resolve()
+        self._identity = _check_file(self.path)
+        self._connections: list[sqlite3.Connection] = []
+        self._durable = True
+        self._last_counter = -1
+        try:
+            with self._explained():
+                self._writer = self._connect(_BUSY_TIMEOUT)
+                self._create_tables()
+                self._reader = self._connect(0)
+                self._reader.execute("PRAGMA query_only = TRUE")
+                # Tells the rows that this process has written from those of others.
+                self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file. The last process that does so merges the write-ahead log into it."""
+        for connection in self._connections:
+            connection.close()
+
+    # What reads: `wait` is True in a transaction of `write`, which has waited for other processes.
+
+    def get(self, key: TaskKey, *, wait: bool = False) -> TaskRecord | None:
+        """Return the record, None if there is none."""
+        query = "SELECT record, result FROM tasks WHERE owner = ? AND id = ?"
+        rows = self._select(query, key, wait=wait)
+        return self._decode(*rows[0]) if rows else None
+
+    def page(self, owner: str, after: str, size: int, *, wait: bool = False) -> list[TaskRecord]:
+        """Return what `TaskStore.page` returns."""
+        start = (-math.inf, "")
+        if after:
+            query = "SELECT created FROM tasks WHERE owner = ? AND id = ?"
+            rows = self._select(query, (owner, after), wait=wait)
+            if not rows:
+                raise KeyError(after)
+            start = (rows[0][0], after)
+        query = """
+            SELECT record FROM tasks WHERE owner = ? AND (created, id) > (?, ?)
+            ORDER BY created, id LIMIT ?
+        """
+        rows = self._select(query, (owner, *start, size), wait=wait)
+        return [self._decode(data, None) for (data,) in rows]
+
+    def stale(self, now: float, size: int, *, wait: bool = False) -> list[TaskRecord]:
+        """Return what `TaskStore.stale` returns."""
+        query = "SELECT record FROM tasks WHERE stale_at <= ? ORDER BY stale_at LIMIT ?"
+        rows = self._select(query, (now, size), wait=wait)
+        return [self._decode(data, None) for (data,) in rows]
+
+    def sequence(self) -> int:
+        """Return the number of the last transaction."""
+        sequence: int = self._select("SELECT sequence FROM last", ())[0][0]
+        return sequence
+
+    def changed_by_others(self, seen: int) -> tuple[int, list[TaskKey | None]]:
+        """Return the number of the last transaction, and the keys that others changed after `seen`.
+
+        None among the keys means that some of them are not known any more.
+        """
+        # Changes with every transaction of another connection, and costs less than a query.
+        counter = self._select("PRAGMA data_version", ())[0][0]
+        if counter == self._last_counter:
+            return seen, []
+        sequence = self.sequence()
+        query = """
+            SELECT owner, id FROM tasks WHERE sequence > ? AND writer <> ?
+            UNION SELECT owner, id FROM removed WHERE sequence > ? AND writer <> ?
+        """
+        rows = self._select(query, (seen, self._name) * 2)
+        keys: list[TaskKey | None] = [TaskKey(*row) for row in rows]
+        if seen < sequence - _REMEMBERED:
+            keys.append(None)
+        self._last_counter = counter
+        return sequence, keys
+
+    # What writes. Each method below returns an operation for `write`.
+
+    def create(self, record: TaskRecord, per_owner: int, total: int) -> Operation:
+        """Return the operation that does what `TaskStore.create` does."""
+        key = record.key
+        data, result = split_record(record)
+
+        def run(sequence: int) -> TaskLimitName | None:
+            cursor = self._writer.execute(
+                """
+                INSERT OR IGNORE INTO tasks SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+                WHERE (SELECT count(*) FROM tasks WHERE owner = ?) < ?
+                AND (SELECT count(*) FROM tasks) < ?
+                """,
+                (
+                    *key,
+                    record.serial,
+                    record.created,
+                    record.stale_at,
+                    sequence,
+                    self._name,
+                    data,
+                    result,
+                    key.owner,
+                    per_owner,
+                    total,
+                ),
+            )
+            if cursor.rowcount:
+                return None
+            if self.get(key, wait=True) is not None:
+                raise TaskStoreError(
+                    "there is a task with this id already; create it with another id"
+                )
+            query = "SELECT count(*) FROM tasks WHERE owner = ?"
+            count: int = self._one(self._writer, query, (key.owner,))[0]
+            return "per_owner" if count >= per_owner else "total"
+
+        return run
+
+    def change(self, key: TaskKey, serial: int, record: TaskRecord) -> Operation:
+        """Return the operation that replaces a record, and returns whether it has."""
+        data, result = split_record(record)
+
+        def run(sequence: int) -> bool:
+            cursor = self._writer.execute(
+                """
+                UPDATE tasks SET serial = ?, stale_at = ?, sequence = ?, writer = ?, record = ?,
+                result = ? WHERE owner = ? AND id = ? AND serial = ?
+                """,
+                (
+                    record.serial,
+                    record.stale_at,
+                    sequence,
+                    self._name,
+                    data,
+                    result,
+                    *key,
+                    serial,
+                ),
+            )
+            return cursor.rowcount == 1
+
+        return run
+
+    def remove(self, key: TaskKey, serial: int) -> Operation:
+        """Return the operation that removes a record, and returns whether it has."""
+
+        def run(sequence: int) -> bool:
+            execute = self._writer.execute
+            query = "DELETE FROM tasks WHERE owner = ? AND id = ? AND serial = ?"
+            if not execute(query, (*key, serial)).rowcount:
+                return False
+            execute("DELETE FROM removed WHERE sequence <= ?", (sequence - _REMEMBERED,))
+            execute("INSERT INTO removed VALUES (?, ?, ?, ?)", (sequence, self._name, *key))
+            return True
+
+        return run
+
+    def write(self, operations: Sequence[Operation], *, durable: bool) -> list[Any]:
+        """Run all operations in one transaction, and return what they return.
+
+        A `TaskStoreError` of an operation is returned, not raised; then it had no effect, and the
+        others have theirs.
+
+        Args:
+            operations: what to do, in order.
+            durable: True if the transaction has to outlive a failure of the machine. Every one
+                outlives the process.
+
+        Raises:
+            TaskStoreError: nothing was written.
+        """
+        with self._explained():
+            self._check_identity()
+            execute = self._writer.execute
+            if durable is not self._durable:
+                # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
+                execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
+            execute("BEGIN IMMEDIATE")
+            try:
+                execute("UPDATE last SET sequence = sequence + 1")
+                sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
+                results = []
+                for operation in operations:
+                    try:
+                        results.append(operation(sequence))
+                    except (TaskStoreError, KeyError) as exc:
+                        results.append(exc)
+                execute("COMMIT")
+            except BaseException:
+                # SQLite has rolled back already after some errors, such as a full disk.
+                if self._writer.in_transaction:
+                    execute("ROLLBACK")
+                raise
+            return results
+
+    def _connect(self, timeout: float) -> sqlite3.Connection:
+        connection = self._sqlite.connect(
+            self.path, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+        self._connections.append(connection)
+        return connection
+
+    def _create_tables(self) -> None:
+        """Create the tables in a new file. Do not touch a file that is not ours."""
+        self._find_tables()
+        mode = self._one(self._writer, "PRAGMA journal_mode = WAL")[0]
+        if mode != "wal":
+            raise self._error(
+                "its file system does not support a write-ahead log", "use a local disk"
+            )
+        execute = self._writer.execute
+        execute("PRAGMA synchronous = FULL")
+        execute("BEGIN IMMEDIATE")
+        try:
+            if not self._find_tables():  # another process may have been faster
+                for statement in _SCHEMA:
+                    execute(statement)
+            execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                execute("ROLLBACK")
+            raise
+
+    def _find_tables(self) -> bool:
+        """Return True if the file has the tables, False if it is empty."""
+        (schema,) = self._one(self._writer, "PRAGMA user_version")
+        (application_id,) = self._one(self._writer, "PRAGMA application_id")
+        if application_id != _APPLICATION_ID:
+            if schema or self._one(self._writer, "SELECT count(*) FROM sqlite_master")[0]:
+                raise self._error("it is a database of another program", "name another file")
+            return False
+        if schema != _SCHEMA_VERSION:
+            raise self._error(
+                f"its tables have version {schema}, and this version of mcp-trio knows"
+                f" version {_SCHEMA_VERSION}",
+                "upgrade mcp-trio, or name another file",
+            )
+        return True
+
+    def _select(
+        self, query: str, values: Sequence[object], *, wait: bool = False
+    ) -> list[tuple[Any, ...]]:
+        if wait:
+            return self._writer.execute(query, values).fetchall()
+        with self._explained(FileIsBusy):
+            self._check_identity()
+            # Fetching all rows ends the read transaction, so that the next query sees new data.
+            return self._reader.execute(query, values).fetchall()
+
+    def _one(
+        self, connection: sqlite3.Connection, query: str, values: Sequence[object] = ()
+    ) -> tuple[Any, ...]:
+        row: tuple[Any, ...] = connection.execute(query, values).fetchone()
+        return row
+
+    def _decode(self, data: bytes, result: bytes | None) -> TaskRecord:
+        try:
+            return join_record(data, result)
+        except InvalidPayload as exc:
+            raise self._error(
+                f"it has a record that is no task ({exc})", _NOT_READABLE[1]
+            ) from None
+
+    def _check_identity(self) -> None:
+        """Check that the open file is still that of the path: what is written to it is not lost."""
+        try:
+            state = self.path.stat()
+        except OSError:
+            state = None
+        if state is None or (state.st_dev, state.st_ino) != self._identity:
+            raise self._error(
+                "it was removed or replaced while the server uses it",
+                "restart the server, and end it before touching the file",
+            )
+
+    def _error(self, cause: str, cure: str) -> TaskStoreError:
+        return _store_error(self.path, cause, cure)
+
+    @contextmanager
+    def _explained(self, busy: Callable[[], Exception] | None = None) -> Iterator[None]:
+        """Turn an error of SQLite into a `TaskStoreError`, or into `busy()`."""
+        try:
+            yield
+        except self._sqlite.Error as exc:
+            # The lower byte is the primary result code.
+            code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
+            if code == _BUSY and busy is not None:
+                raise busy() from None
+            cause, cure = _CAUSES.get(code, ("SQLite failed", "see the cause"))
+            raise self._error(f"{cause} ({exc})", cure) from exc
+
+
+def _store_error(path: Path, cause: str, cure: str) -> TaskStoreError:
+    return TaskStoreError(f"the task file {path} cannot be used: {cause}; {cure}")
+
+
+def _check_file(path: Path) -> tuple[int, int]:
+    """Create the file if it is missing, check who may use it, and return its identity."""
+    try:
+        _check_directory(path)
+        try:
+            # Its write-ahead log gets the same permissions.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            pass
+        # Never open a file that exists: closing it again would drop the locks of SQLite in this
+        # process (POSIX; https://sqlite.org/howtocorrupt.html, section 2.2).
+        state = path.lstat()
+    except OSError as exc:
+        raise _store_error(
+            path,
+            f"{exc.strerror or exc}",
+            "name a file in a directory that exists and belongs to this user",
+        ) from exc
+    if not stat.S_ISREG(state.st_mode):
+        raise _store_error(path, "it is not a regular file", "name another file")
+    if not state.st_mode & stat.S_IWUSR:
+        raise _store_error(path, *_CAUSES[8])
+    if _HAS_OWNERS and (state.st_mode & _GROUP_AND_OTHERS or state.st_uid != os.geteuid()):
+        raise _store_error(
+            path,
+            "other users may use it",
+            f"make it a file of this user, and run `chmod 600 {shlex.quote(str(path))}`",
+        )
+    return state.st_dev, state.st_ino
+
+
+def _check_directory(path: Path) -> None:
+    state = path.parent.stat()
+    if not _HAS_OWNERS:
+        return
+    if state.st_uid != os.geteuid():
+        raise _store_error(
+            path,
+            "its directory belongs to another user, who could replace the file",
+            "name a file in a directory of this user",
+        )
+    if state.st_mode & _WRITABLE_BY_OTHERS:
+        raise _store_error(
+            path,
+            "other users may write to its directory and replace the file",
+            f"run `chmod go-w {shlex.quote(str(path.parent))}`",
+        )

@@ -1,0 +1,692 @@
+"""The store in an SQLite file: the contract, durability, cancellation, and every broken file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+import threading
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.lowlevel
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+
+from mcp_core.adapters import SqliteTaskStore, _sqlite, _sqlite_file
+from mcp_core.tasks import Cancel, SetMessage, TaskKey, TaskStoreError, transition
+from tests.core.tasks.runtimes import RUNS, TrioStoreRuntime, run_trio, together
+from tests.core.tasks.store_contract import (
+    CONTRACT,
+    LIMITS,
+    MANY,
+    NOW,
+    Step,
+    check_steps,
+    completed,
+    new_record,
+    run_check,
+    same,
+    steps,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp_core.tasks import TaskRecord
+    from tests.core.tasks.runtimes import StoreRuntime
+    from tests.core.tasks.store_contract import Stores
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tasks.db"
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("check", CONTRACT)
+def test_sqlite_store_keeps_the_contract(
+    run: Callable[..., None], check: Callable[[Stores], Awaitable[object]], path: Path
+) -> None:
+    run(lambda runtime: run_check(check, lambda: SqliteTaskStore(path), runtime))
+
+
+@given(script=steps)
+@hypothesis_settings(max_examples=25)
+def test_sqlite_store_is_a_dict(script: list[Step]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        run_trio(
+            lambda runtime: run_check(
+                lambda stores: check_steps(stores, script),
+                lambda: SqliteTaskStore(Path(directory, "tasks.db")),
+                runtime,
+            )
+        )
+
+
+def with_store(
+    path: Path, main: Callable[[SqliteTaskStore, StoreRuntime], Awaitable[None]]
+) -> None:
+    async def run(runtime: StoreRuntime) -> None:
+        store = SqliteTaskStore(path)
+        async with store.opened(runtime):
+            await main(store, runtime)
+
+    run_trio(run)
+
+
+def open_error(path: Path) -> str:
+    """Return the text of the error with which the store cannot be opened."""
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        raise AssertionError("it was opened")
+
+    with pytest.raises(TaskStoreError) as caught:
+        with_store(path, main)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def fill(path: Path, *records: TaskRecord) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        for record in records:
+            await store.create(record, **MANY)
+
+    with_store(path, main)
+
+
+# The file.
+
+
+@pytest.mark.parametrize("name", ["", ":memory:"])
+def test_path_without_file_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="use MemoryTaskStore"):
+        SqliteTaskStore(name)
+
+
+def test_relative_path_begins_at_the_directory_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SqliteTaskStore("tasks.db")
+    monkeypatch.chdir("/")
+    assert store.path == tmp_path / "tasks.db"
+    assert repr(store) == f"SqliteTaskStore({str(tmp_path / 'tasks.db')!r})"
+
+
+def test_files_are_readable_by_their_user_only(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        await store.create(new_record(), **MANY)
+        names = {file.name for file in path.parent.iterdir()}
+        assert names == {"tasks.db", "tasks.db-wal", "tasks.db-shm"}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+
+    mask = os.umask(0)
+    try:
+        with_store(path, main)
+    finally:
+        os.umask(mask)
+    assert [file.name for file in path.parent.iterdir()] == ["tasks.db"]  # one file
+
+
+def test_link_to_a_file_is_followed(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    fill(link, new_record())
+    assert path.is_file()
+
+
+def test_file_open_to_others_is_refused(path: Path) -> None:
+    path.touch()
+    path.chmod(0o640)
+    assert "chmod 600" in open_error(path)
+
+
+def test_directory_writable_by_others_is_refused(path: Path) -> None:
+    path.parent.chmod(0o770)
+    assert "chmod go-w" in open_error(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("owned", ["file", "directory"])
+def test_file_of_another_user_is_refused(
+    path: Path, owned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.touch(0o600)
+    if owned == "directory":
+        monkeypatch.setattr(_sqlite_file, "_check_directory", _sqlite_file._check_directory)
+    else:
+        monkeypatch.setattr(_sqlite_file, "_check_directory", lambda path: None)
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert "user" in open_error(path)
+
+
+def test_directory_that_is_missing_is_named(path: Path) -> None:
+    assert "No such file or directory; name a file in a directory" in open_error(path / "x.db")
+
+
+def test_directory_in_place_of_a_file_is_refused(path: Path) -> None:
+    path.mkdir()
+    assert "not a regular file" in open_error(path)
+
+
+def test_read_only_file_is_refused(path: Path) -> None:
+    fill(path)
+    path.chmod(0o400)
+    assert "read-only" in open_error(path)
+
+
+def test_file_of_a_newer_schema_is_left_alone(path: Path) -> None:
+    fill(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    before = path.read_bytes()
+    assert "its tables have version 2" in open_error(path)
+    assert path.read_bytes() == before
+
+
+def test_database_of_another_program_is_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    path.chmod(0o600)
+    before = path.read_bytes()
+    assert "another program" in open_error(path)
+    assert path.read_bytes() == before
+
+
+def test_file_that_is_no_database_is_left_alone(path: Path) -> None:
+    path.write_bytes(b"no database" * 1_000)
+    path.chmod(0o600)
+    assert "damaged, or no SQLite database" in open_error(path)
+    assert path.read_bytes() == b"no database" * 1_000
+
+
+def test_locked_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sqlite_file, "_BUSY_TIMEOUT", 0.05)
+    fill(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        assert "another process has locked it" in open_error(path)
+    fill(path)
+
+
+def test_many_stores_open_a_new_file_at_once(path: Path) -> None:
+    """Each of them wants to create the tables."""
+    ready = threading.Barrier(4)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        ready.wait()
+        try:
+            _sqlite_file.TaskFile(path).close()
+        except BaseException as exc:  # noqa: BLE001 - the test examines it
+            failures.append(exc)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# Faults while the file is open.
+
+
+def move(path: Path, name: str) -> Path:
+    """Rename a file in its directory."""
+    return path.rename(path.with_name(name))
+
+
+async def fails(call: Awaitable[object], text: str) -> None:
+    with pytest.raises(TaskStoreError, match=text):
+        await call
+
+
+def test_file_removed_in_use_fails_each_method(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        record = new_record()
+        await store.create(record, **MANY)
+        moved = move(path, "other.db")
+        for replace in (True, False):
+            await fails(store.create(new_record("b"), **MANY), "removed or replaced.*restart")
+            await fails(store.change(record.key, 1, None), "removed or replaced")
+            await fails(store.get(record.key), "removed or replaced")
+            await fails(store.page("ada", "", 1), "removed or replaced")
+            await fails(store.stale(NOW, 1), "removed or replaced")
+            if replace:
+                os.close(os.open(path, os.O_CREAT))
+        move(moved, path.name)
+        assert await store.get(TaskKey("ada", "b")) is None
+        assert await store.create(new_record("b"), **MANY) is None
+
+    with_store(path, main)
+
+
+def test_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        record = new_record()
+        await store.create(record, **MANY)
+        assert store._file is not None
+        pages = store._file._writer.execute("PRAGMA page_count").fetchone()[0]
+        store._file._writer.execute(f"PRAGMA max_page_count = {pages}")
+        large = completed(record, b'"%b"' % (b"x" * 100_000))
+        await fails(store.change(record.key, 1, large), "the disk is full.*free space")
+        assert same(await store.get(record.key), record)
+        small = transition(record, Cancel(), NOW, LIMITS)
+        assert await store.change(record.key, 1, small)
+        assert same(await store.get(record.key), small)
+        store._file._writer.execute("PRAGMA max_page_count = 1000000")
+        assert await store.create(new_record("b"), **MANY) is None
+
+    with_store(path, main)
+
+
+def test_damaged_file_fails_with_the_cure(path: Path) -> None:
+    fill(path, *(new_record(f"{number}", tool="x" * 1_000) for number in range(100)))
+    data = bytearray(path.read_bytes())
+    page = 4096
+    assert len(data) > 10 * page
+    data[page:] = b"\xff" * (len(data) - page)
+    path.write_bytes(data)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        await fails(store.get(TaskKey("ada", "1")), "damaged.*restore it, or remove it")
+        await fails(store.create(new_record("new"), **MANY), "damaged")
+
+    with_store(path, main)
+
+
+def test_record_of_another_form_fails_with_the_cure(path: Path) -> None:
+    fill(path, new_record())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE tasks SET record = x'7b7d'")
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        await fails(store.get(TaskKey("ada", "a")), "a record that is no task")
+
+    with_store(path, main)
+
+
+def test_write_waits_for_another_process(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(partial(store.create, new_record(), **MANY))
+                while store._queued or not store._writing:
+                    await trio.lowlevel.checkpoint()
+                # Readers do not wait for writers.
+                assert await store.get(TaskKey("ada", "a")) is None
+                other.execute("COMMIT")
+            assert await store.get(TaskKey("ada", "a")) is not None
+
+    with_store(path, main)
+
+
+def test_write_to_locked_file_fails_after_the_timeout(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sqlite_file, "_BUSY_TIMEOUT", 0.05)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await fails(store.create(new_record(), **MANY), "another process has locked it")
+            other.execute("COMMIT")
+        assert await store.create(new_record(), **MANY) is None
+
+    with_store(path, main)
+
+
+def test_read_of_busy_file_waits_in_the_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer never makes a reader wait; another program may take the file for itself."""
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        record = new_record()
+        await store.create(record, **MANY)
+        file = store._file
+        assert file is not None
+        select = file._select
+
+        def busy(query: str, values: Any, *, wait: bool = False) -> Any:
+            if not wait:
+                raise _sqlite_file.FileIsBusy
+            return select(query, values, wait=True)
+
+        monkeypatch.setattr(file, "_select", busy)
+        assert same(await store.get(record.key), record)
+        assert [found.id for found in await store.page("ada", "", 10)] == ["a"]
+        assert [found.id for found in await store.stale(NOW + 99, 10)] == ["a"]
+        with pytest.raises(KeyError):
+            await store.page("ada", "x", 1)
+        async with store.watch():
+            store._look()
+
+    with_store(path, main)
+
+
+def test_operation_that_fails_leaves_others_of_its_transaction(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        await store.create(new_record("a"), **MANY)
+
+        async def create(id: str) -> str:
+            try:
+                return str(await store.create(new_record(id), **MANY))
+            except TaskStoreError:
+                return "failed"
+
+        results = await together(runtime, *(partial(create, id) for id in ("b", "a", "c")))
+        assert results == ["None", "failed", "None"]
+
+    with_store(path, main)
+
+
+# Durability, and how writes are put together.
+
+
+def spy_on_statements(store: SqliteTaskStore) -> list[str]:
+    statements: list[str] = []
+    assert store._file is not None
+    store._file._writer.set_trace_callback(statements.append)
+    return statements
+
+
+@pytest.mark.parametrize(
+    ("after", "mode"),
+    [
+        (completed(new_record()), "FULL"),
+        (transition(new_record(), Cancel(), NOW, LIMITS), "FULL"),
+        (transition(new_record(), SetMessage("x"), NOW, LIMITS), "NORMAL"),
+        (None, "NORMAL"),
+    ],
+)
+def test_ended_task_waits_for_the_disk_and_a_message_does_not(
+    path: Path, after: TaskRecord | None, mode: str
+) -> None:
+    modes = {1: "NORMAL", 2: "FULL"}
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert store._file is not None
+
+        def synchronous() -> str:
+            assert store._file is not None
+            return modes[store._file._writer.execute("PRAGMA synchronous").fetchone()[0]]
+
+        await store.create(new_record(), **MANY)
+        assert synchronous() == "FULL"
+        assert await store.change(TaskKey("ada", "a"), 1, after)
+        assert synchronous() == mode
+        await store.create(new_record("b"), **MANY)
+        assert synchronous() == "FULL"
+
+    with_store(path, main)
+
+
+def test_writes_that_wait_become_one_transaction(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        statements = spy_on_statements(store)
+        results = await together(
+            runtime,
+            *(partial(store.create, new_record(str(number)), **MANY) for number in range(64)),
+        )
+        assert results == [None] * 64
+        # The first may go alone, while the others arrive.
+        assert statements.count("COMMIT") <= 2
+
+    with_store(path, main)
+
+
+def test_transaction_has_an_upper_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sqlite, "_MAX_BATCH", 4)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        statements = spy_on_statements(store)
+        calls = (partial(store.create, new_record(str(number)), **MANY) for number in range(16))
+        assert await together(runtime, *calls) == [None] * 16
+        assert statements.count("COMMIT") >= 4
+
+    with_store(path, main)
+
+
+def test_results_are_not_read_by_page_and_stale(path: Path) -> None:
+    fill(path, completed(new_record(serial=0)))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE tasks SET result = 'no blob and no JSON'")
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert len(await store.page("ada", "", 1)) == 1
+        assert len(await store.stale(NOW + 9_999, 1)) == 1
+
+    with_store(path, main)
+
+
+def test_queries_use_an_index(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        statements: list[str] = []
+        assert store._file is not None
+        for connection in store._file._connections:
+            connection.set_trace_callback(statements.append)
+        await store.create(new_record(), **MANY)
+        await store.create(new_record("b"), **MANY)
+        await store.get(TaskKey("ada", "a"))
+        await store.page("ada", "a", 10)
+        await store.stale(NOW, 10)
+        store._file.changed_by_others(0)
+        await store.change(TaskKey("ada", "a"), 1, None)
+        plans = [
+            row[3]
+            for statement in statements
+            if statement.split()[0] in ("SELECT", "INSERT", "DELETE", "UPDATE")
+            for row in store._file._writer.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+        ]
+        assert len(plans) > 8
+        scans = [plan for plan in plans if plan.startswith("SCAN") and "INDEX" not in plan]
+        assert {plan for plan in scans if "CONSTANT" not in plan} <= {"SCAN last"}
+        assert not [plan for plan in plans if "TEMP B-TREE FOR ORDER BY" in plan]
+
+    with_store(path, main)
+
+
+# Cancellation.
+
+
+class StoppedThread:
+    """Stops the writing thread before its transaction, until `go` is set."""
+
+    def __init__(self, store: SqliteTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached = threading.Event()
+        self.go = threading.Event()
+        file = store._file
+        assert file is not None
+        write = file.write
+
+        def stop(*args: Any, **options: Any) -> Any:
+            self.reached.set()
+            assert self.go.wait(10)
+            return write(*args, **options)
+
+        monkeypatch.setattr(file, "write", stop)
+
+    async def wait_until_reached(self) -> None:
+        assert await trio.to_thread.run_sync(self.reached.wait, 10)
+
+
+def test_cancelled_caller_leaves_its_write_and_no_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        stopped = StoppedThread(store, monkeypatch)
+        async with trio.open_nursery() as nursery:
+            for id in "abc":
+                nursery.start_soon(partial(store.create, new_record(id), **MANY))
+            await stopped.wait_until_reached()
+            nursery.cancel_scope.cancel()
+        assert await store.get(TaskKey("ada", "a")) is None
+        stopped.go.set()
+        assert await store.create(new_record("d"), **MANY) is None
+        assert len(await store.page("ada", "", 10)) == 4
+        assert not store._queued
+        assert not store._written
+
+    with_store(path, main)
+
+
+def with_cancelled_store(
+    path: Path, main: Callable[[SqliteTaskStore, trio.Nursery], Awaitable[None]]
+) -> None:
+    """Run `main`, which cancels the nursery of itself and of the background tasks."""
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            store = SqliteTaskStore(path)
+            async with store.opened(TrioStoreRuntime(nursery)):
+                await main(store, nursery)
+
+    trio.run(run)
+
+
+def test_store_closed_with_a_thread_writing_waits_for_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends with a write in the thread and another in the queue: both are written."""
+
+    async def main(store: SqliteTaskStore, nursery: trio.Nursery) -> None:
+        stopped = StoppedThread(store, monkeypatch)
+        nursery.start_soon(partial(store.create, new_record("a"), **MANY))
+        await stopped.wait_until_reached()
+        nursery.start_soon(partial(store.create, new_record("b"), **MANY))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(store._queued) == 1
+        threading.Timer(0.05, stopped.go.set).start()
+        nursery.cancel_scope.cancel()
+        await trio.lowlevel.checkpoint()
+
+    with_cancelled_store(path, main)
+
+    async def check(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert [record.id for record in await store.page("ada", "", 10)] == ["a", "b"]
+
+    with_store(path, check)
+
+
+def test_write_after_the_end_of_background_tasks_is_written_at_once(path: Path) -> None:
+    """The last status of a task is stored while the server is cancelled."""
+    found: list[TaskRecord | None] = []
+
+    async def main(store: SqliteTaskStore, nursery: trio.Nursery) -> None:
+        record = new_record()
+        await store.create(record, **MANY)
+        nursery.cancel_scope.cancel()
+        with trio.move_on_after(5, shield=True):
+            assert await store.change(record.key, 1, completed(record))
+            found.append(await store.get(record.key))
+
+    with_cancelled_store(path, main)
+    assert [record and record.status for record in found] == ["completed"]
+
+
+@pytest.mark.parametrize("checkpoints", range(6))
+def test_create_cancelled_at_any_checkpoint_leaves_the_store_usable(
+    path: Path, checkpoints: int
+) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(store.create, new_record("a"), **MANY))
+            for _ in range(checkpoints):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        assert await store.create(new_record("b"), **MANY) is None
+        found = {record.id for record in await store.page("ada", "", 10)}
+        assert found in ({"a", "b"}, {"b"})
+        assert not store._writing or not store._queued
+
+    with_store(path, main)
+
+
+# Watching.
+
+
+def test_watch_sees_other_connections_by_looking(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as watch:
+            a, b = new_record("a"), new_record("b")
+            await store.create(a, **MANY)
+            await other.create(b, **MANY)
+            store._look()
+            assert await anext(watch) == b.key
+            assert await store.change(a.key, 1, transition(a, SetMessage("x"), NOW, LIMITS))
+            assert await anext(watch) == a.key
+            store._look()  # yields no change of this process again
+            assert await other.change(b.key, 1, None)
+            assert await anext(watch) == b.key
+
+    with_store(path, main)
+
+
+def test_watch_that_is_never_idle_sees_other_connections_too(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as watch:
+            record, theirs = new_record(), new_record("theirs")
+            await store.create(record, **MANY)
+            await other.create(theirs, **MANY)
+            with trio.fail_after(10):
+                while True:
+                    after = transition(record, SetMessage(str(record.serial)), NOW, LIMITS)
+                    assert await store.change(record.key, record.serial, after)
+                    record = after
+                    if await anext(watch) == theirs.key:
+                        break
+
+    with_store(path, main)
+
+
+def test_watch_of_a_broken_file_waits_until_it_is_whole(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as watch:
+            await other.create(new_record(), **MANY)
+            moved = move(path, "other.db")
+            store._look()
+            move(moved, path.name)
+            assert await anext(watch) == TaskKey("ada", "a")
+
+    with_store(path, main)
+
+
+def test_watch_that_missed_removals_gets_a_gap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sqlite_file, "_REMEMBERED", 3)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as watch:
+            for _ in range(5):
+                await other.create(new_record(), **MANY)
+                assert await other.change(TaskKey("ada", "a"), 1, None)
+            store._look()
+            assert await anext(watch) is None
+
+    with_store(path, main)
+
+
+def test_removed_rows_are_forgotten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sqlite_file, "_REMEMBERED", 3)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        for _ in range(10):
+            await store.create(new_record(), **MANY)
+            assert await store.change(TaskKey("ada", "a"), 1, None)
+        assert store._file is not None
+        rows = store._file._select("SELECT count(*) FROM removed", ())
+        assert rows[0][0] <= 3
+
+    with_store(path, main)
