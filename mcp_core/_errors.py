@@ -31,6 +31,7 @@ __all__ = [
     "PeerError",
     "ProtocolError",
     "RemoteProtocolError",
+    "TaskCancelled",
     "ToolError",
 ]
 
@@ -98,6 +99,10 @@ class PeerError(_JsonRpcError):
     `code`, `message` and `data` are the members of the error object; `data` is `UNSET` if the peer
     sent none.
     """
+
+
+class TaskCancelled(PeerError):
+    """The task as which the server ran our call was cancelled, so it has no result."""
 
 
 class McpError(_JsonRpcError):
