@@ -200,6 +200,7 @@ async def connect_stdio(
         cwd: its working directory; by default that of this process.
         stderr: `"forward"` copies its stderr to ours, with control characters escaped if ours is a
             terminal; `"discard"` drops it; a callable gets each line as text, and must not block.
+            One that raises is logged and not called again.
         grace: the seconds that the child gets to exit, see `Grace`. Default 2 s after the closing
             of its stdin, and 2 s more after SIGTERM.
         options: see `ClientOptions`.
