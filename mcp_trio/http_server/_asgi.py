@@ -53,11 +53,14 @@ def asgi(
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None (the
-            default) for no authorization. Its metadata has paths from the root. If the application
-            is mounted elsewhere, serve `metadata` at each of `metadata_paths` (attributes of the
-            application).
+        auth: what authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None
+            (the default) for no authorization. Its metadata has paths from the root. If the
+            application is mounted elsewhere, serve `metadata` at each of `metadata_paths`
+            (attributes of the application).
         options: see `mcp_core.http.ServeOptions`.
+
+    Returns:
+        the application, to pass to the ASGI server or to mount.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
     cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run.
@@ -68,14 +71,25 @@ def asgi(
     also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
 
     Raises:
-        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
-            write it.
+        TypeError: an option is unknown.
+        ValueError: one of `hosts` is not a name, one of `origins` not an origin as browsers write
+            it, or one of `trusted_proxies` not an address; or `sse_path` begins without a slash or
+            lacks sessions.
+
+    Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
+    2024-11-05, basic/transports.
     """
     return AsgiApp(server, path, HttpOptions.of(**options), auth)
 
 
 class AsgiApp(AsgiApplication):
-    """The ASGI 3 application that `asgi` returns."""
+    """The ASGI 3 application that `asgi` returns, for an ASGI server on trio.
+
+    The ASGI server calls it with each `scope`: of type `lifespan`, `http` or `websocket`. `receive`
+    and `send` are that scope's functions for messages (asgi.readthedocs.io). A call returns when
+    its scope has ended. Outside a run of trio it raises `RuntimeError`. After its end the
+    application may be served again.
+    """
 
     _cancelled = trio.Cancelled
     _new_event = trio.Event
