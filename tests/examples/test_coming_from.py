@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.examples.pages import blocks, read
+from tests.examples.pages import Block, blocks, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,17 @@ PAGES = {
 # tests, so it is in an environment of its own, and this variable names the interpreter there.
 FASTMCP_PYTHON = "MCP_TRIO_FASTMCP_PYTHON"
 VERSION_OF = "from importlib.metadata import version; print(version({package!r}))"
+
+
+def other_side(page: str) -> list[Block]:
+    """Return the blocks for the other library, and what they print."""
+    found = blocks(page)
+    outputs = [after for block, after in pairwise(found) if block.language == "py"]
+    return [
+        block
+        for block in found
+        if block.language == "py" or (block.language == "text" and block in outputs)
+    ]
 
 
 def python_with(package: str) -> str:
@@ -59,13 +70,9 @@ def output_of(*command: str, folder: Path) -> str:
 @pytest.mark.parametrize("package", PAGES)
 def test_other_side_of_page_runs(package: str, tmp_path: Path) -> None:
     python = python_with(package)
-    found = blocks(PAGES[package])
+    found = other_side(PAGES[package])
     program = "\n".join(block.text for block in found if block.language == "py")
-    shown = "".join(
-        after.text
-        for block, after in pairwise(found)
-        if (block.language, after.language) == ("py", "text")
-    )
+    shown = "".join(block.text for block in found if block.language == "text")
     assert shown
     (tmp_path / "program.py").write_text(program)
     assert output_of(python, "-W", "ignore", "program.py", folder=tmp_path) == shown
