@@ -26,6 +26,7 @@ from mcp_core.runtime import READ_SIZE, ReloadRelay
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, split_file
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.commands._run import explain_wait
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
@@ -70,6 +71,7 @@ def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | N
         words = [*child, str(path.resolve().parent), "run", target, *options]
         watch = Watch(path, report)
         if http is None:
+            explain_wait(path.name, target)
             return trio.run(_run, _StdioReloader(words, watch))
         sockets = [opened.enter_context(found) for found in _listen(*http)]
         host, port = sockets[0].getsockname()[:2]
