@@ -30,7 +30,7 @@ _KEYCAPS: Final = frozenset("#*0123456789")  # with a selector they are emoji
 
 
 def escape_text(text: str, keep: str = "", *, joiners: bool = False) -> str:
-    """Replace hidden characters by their JSON escapes.
+    """Return `text` with hidden characters replaced by their JSON escapes (RFC 8259, section 7).
 
     Args:
         text: any text; halves of surrogate pairs are allowed.
