@@ -90,7 +90,7 @@ class ByteEscaper:
         self._carriage_return = False  # held back: with a line feed after it, it ends a line
 
     def feed(self, data: bytes, *, final: bool = False) -> bytes:
-        """Return the escaped form of the next bytes. `final` is True for the last ones."""
+        """Return the escaped form of `data`, the next bytes. `final` is True for the last ones."""
         text = "\r" * self._carriage_return + self._decoder.decode(data, final)
         self._carriage_return = text.endswith("\r") and not final
         if self._carriage_return:

@@ -112,7 +112,6 @@ class TokenVerifier(Protocol):
             InvalidToken: the token is not valid.
             VerifierUnavailable: that cannot be decided now.
         """
-        ...
 
 
 # A function from a token to its grant, `async` or not. None and `InvalidToken` both reject the
