@@ -200,7 +200,8 @@ class Service:
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
 
-    `session_state` is a dict for the handlers of this connection.
+    Attributes:
+        session_state: a dict for the handlers of this connection.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class Service:
         return not self._jobs and self._roots_job is None
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Send changes to the client soon, if it has subscribed. Any thread may call this."""
+        """Send `changes` to the client soon, if it has subscribed. Any thread may call this."""
         for change in changes:
             self._unsent[change] = None
         self.runtime.call_soon(self._send_changes)
@@ -247,15 +248,15 @@ class Service:
         self.runtime.pump()
 
     def remember_page(self, elicitation_id: str) -> None:
-        """Remember that the client was asked to visit a page. See `page_visited`."""
+        """Remember that the client was asked to visit the page of `elicitation_id`."""
         self._pages[elicitation_id] = None
         if len(self._pages) > _MAX_PAGES:
             del self._pages[next(iter(self._pages))]
 
     def page_visited(self, elicitation_id: str) -> None:
-        """Tell the client soon that its user has visited a page, if this client was asked to.
+        """Tell the client soon that its user has visited the page of `elicitation_id`.
 
-        Any thread may call this.
+        Do nothing if this client was not asked to visit it. Any thread may call this.
         """
         if self._pages.pop(elicitation_id, self) is None:
             self.runtime.call_soon(partial(self._send_page_visited, elicitation_id))
@@ -280,9 +281,9 @@ class Service:
             self._roots_job.stop()
 
     def handle_event(self, event: Event) -> Job | None:
-        """Process one event, without waiting. Return the job to run in a task, if there is one.
+        """Process `event`, without waiting. Return the job to run in a task, if there is one.
 
-        A plain `def` without `thread=True` runs here and now.
+        The driver starts the job. A plain `def` without `thread=True` runs here and now.
         """
         if isinstance(event, RequestReceived):
             return self._handle_request(event)
@@ -313,7 +314,7 @@ class Service:
         return self._roots_job
 
     def roots_job_ended(self, job: RootsJob) -> None:
-        """Forget a job, so that the next notification starts another one."""
+        """Forget `job`, so that the next notification starts another one."""
         if self._roots_job is job:
             self._roots_job = None
 
@@ -376,7 +377,11 @@ class Service:
     def outcome_of(
         self, collector: InputCollector, invocation: Invocation | None, result: Any
     ) -> Any:
-        """Return what to send after a handler returned `result`."""
+        """Return what to send after a handler returned `result`.
+
+        That is a result, or an `ErrorData`. `collector` has collected what the handler asked of its
+        client, and `invocation` is the call that was made, None if there was none.
+        """
         returned = result if isinstance(result, InputRequiredResult) else None
         if returned is None and not collector.unanswered:
             return result
@@ -388,7 +393,7 @@ class Service:
     def outcome_of_error(
         self, collector: InputCollector, invocation: Invocation | None, exc: BaseException
     ) -> Any:
-        """Return what to send after a handler or a middleware raised `exc`."""
+        """Return what to send after a handler or middleware raised `exc`, as `outcome_of` does."""
         if collector.unanswered:
             return self.outcome_of(collector, invocation, None)
         error = single(exc)
@@ -405,7 +410,10 @@ class Service:
             return self._outcome_of_fault(collector.request, invocation, worse)
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
-        """Send the response of `request`. This is the last thing that happens to it."""
+        """Send `outcome`, a result or an `ErrorData`, as the response of `request`.
+
+        This is the last thing that happens to the request.
+        """
         job = self._jobs.pop(request.id, None)
         if job is not None:
             job.input_collector.request_ended()

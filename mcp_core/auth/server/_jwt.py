@@ -114,7 +114,7 @@ class JwtVerifier:
         return f"<JwtVerifier of {self._issuer}, {self._keys!r}>"
 
     def verify(self, token: str, now: float) -> Flow[Grant]:
-        """Verify an access token. See `TokenVerifier`."""
+        """Verify an access token, and return its grant: a flow, see `TokenVerifier.verify`."""
         jws = read_jws(token, self._algorithms)
         kind = (jws.typ or "jwt").lower().removeprefix("application/")
         if kind not in _TYPES:
