@@ -86,6 +86,11 @@ GOOD: list[Any] = [
         id="unknown members",
     ),
     pytest.param(
+        '{"jsonrpc":"2.0","id":1,"method":"m","\\"":0,"\\u0001":0}',
+        {"id": 1, "method": "m"},
+        id="unknown member, quotation mark",
+    ),
+    pytest.param(
         '{"jsonrpc":"2.0","\\u0069d":1,"method":"m"}', {"id": 1, "method": "m"}, id="escaped key"
     ),
     pytest.param(
@@ -499,16 +504,16 @@ BAD: list[Any] = [
         INVALID,
         1,
         "request",
-        "quotation mark",
+        "duplicate",
         id="hidden behind quotes that are escaped",
     ),
     pytest.param(
-        '{"jsonrpc":"2.0","id":1,"method":"m","\\"":0}',
+        '{"jsonrpc":"2.0","id":1,"\\"":0,"\\u0022":0,"method":"m"}',
         INVALID,
         1,
         "request",
-        "quotation mark",
-        id="quote",
+        "duplicate",
+        id="quotation marks",
     ),
 ]
 
