@@ -45,8 +45,8 @@ def asgi(
     """Make an ASGI application that serves `server` in every revision.
 
     By itself it is served at `path`; mounted in another application, at the place where it is
-    mounted, and at `path` below that. Without a `lifespan` scope, as when it is mounted, it starts
-    with the first request and ends with the loop.
+    mounted, and at `path` below that. Give the other application its `lifespan`, or it starts with
+    the first request and ends with the loop.
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
