@@ -52,10 +52,10 @@ def asgi(
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
         auth: authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default) for
-            no authorization. This driver fetches no keys: the verifier must be a function, `async`
-            or not, or a `JwtVerifier` that was given its keys. The metadata has paths from the
-            root. If the application is mounted elsewhere, serve `metadata` at each of
-            `metadata_paths` (attributes of the application).
+            no authorization. This driver fetches nothing for it: the verifier must be a
+            `JwtVerifier` with the keys of the issuer (`jwks=` or `secret=`), or a function, `async`
+            or not. The metadata has paths from the root. If the application is mounted elsewhere,
+            serve `metadata` at each of `metadata_paths` (attributes of the application).
         options: see `mcp_core.http.ServeOptions`.
 
     *Resource handling*: at the end of the lifespan handlers get 5 s, then they are cancelled, and
@@ -67,8 +67,15 @@ def asgi(
 
     Raises:
         ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
-            write it.
+            write it; or the verifier of `auth` fetches the keys of the issuer, or asks it.
     """
+    if auth is not None and auth.fetches:
+        raise ValueError(
+            "mcp_asyncio_shim.asgi sends no HTTP requests for authorization. Give the verifier the"
+            " keys of the issuer, JwtVerifier(..., jwks=KEYS), where KEYS is the JWK Set at the"
+            " issuer's jwks_uri; or pass a function that verifies tokens. mcp_trio.asgi fetches"
+            " the keys"
+        )
     return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
 
