@@ -45,17 +45,17 @@ def asgi(
     """Return an ASGI application that serves `server` in every revision, for asyncio.
 
     By itself it is served at `path`; mounted in another application, at the place where it is
-    mounted, and at `path` below that. Without a `lifespan` scope, as when it is mounted, it starts
-    with the first request and ends with the loop.
+    mounted, and at `path` below that. Give the other application its `lifespan`, or it starts with
+    the first request and ends with the loop.
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: what authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default)
-            for no authorization. This driver fetches no keys: the verifier must be a function,
-            `async` or not, or a `JwtVerifier` that was given its keys. The metadata has paths from
-            the root. If the application is mounted elsewhere, serve `metadata` at each of
-            `metadata_paths` (attributes of the application).
+        auth: authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default) for
+            no authorization. This driver fetches nothing for it: the verifier must be a
+            `JwtVerifier` with the keys of the issuer (`jwks=` or `secret=`), or a function, `async`
+            or not. The metadata has paths from the root. If the application is mounted elsewhere,
+            serve `metadata` at each of `metadata_paths` (attributes of the application).
         options: see `mcp_core.http.ServeOptions`.
 
     Returns:
@@ -71,12 +71,19 @@ def asgi(
     Raises:
         TypeError: an option is unknown.
         ValueError: one of `hosts` is not a name, one of `origins` not an origin as browsers write
-            it, or one of `trusted_proxies` not an address; or `sse_path` begins without a slash or
-            lacks sessions.
+            it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash or
+            lacks sessions; or the verifier of `auth` fetches the keys of the issuer, or asks it.
 
     Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
     2024-11-05, basic/transports.
     """
+    if auth is not None and auth.fetches:
+        raise ValueError(
+            "mcp_asyncio_shim.asgi sends no HTTP requests for authorization. Give the verifier the"
+            " keys of the issuer, JwtVerifier(..., jwks=KEYS), where KEYS is the JWK Set at the"
+            " issuer's jwks_uri; or pass a function that verifies tokens. mcp_trio.asgi fetches"
+            " the keys"
+        )
     return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
 

@@ -99,6 +99,7 @@ def _start_step(step: Any, fetch: Callable[[Any], Awaitable[Any]] | None) -> Awa
         return awaitable
     if fetch is None:
         raise RuntimeError(
-            "this driver sends no HTTP requests for authorization: give the verifier its keys"
+            "this driver sends no HTTP requests for authorization: give the verifier the keys of"
+            " the issuer, as in JwtVerifier(..., jwks=KEYS)"
         )
     return fetch(step)

@@ -123,7 +123,9 @@ def _run(words: Sequence[str]) -> Command:
         description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the"
         " client that\n"
         "starts this command. With --http it serves any number of clients, at a URL that it"
-        " prints.",
+        " prints.\n\n"
+        "FILE finds modules as with `python FILE`: first in its own directory, and not in the"
+        " current one.",
     )
     parser.add_argument(
         "file",

@@ -120,7 +120,9 @@ def _run_command(target: str, found: argparse.Namespace) -> tuple[str, ...]:
     path, name = split_file(target)
     if found.cwd is not None:
         path = path.absolute()  # the server starts in another directory
-    return (sys.executable, "-m", "mcp_trio", "run", f"{path}:{name}" if name else str(path))
+    file = f"{path}:{name}" if name else str(path)
+    # -P: not from the current directory, whose modules may have the same names.
+    return (sys.executable, "-P", "-m", "mcp_trio", "run", file)
 
 
 def _require_utf_8(word: str) -> None:

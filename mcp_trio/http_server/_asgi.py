@@ -1,7 +1,8 @@
 """A server as an ASGI application, for ASGI servers on trio such as hypercorn.
 
-1. The application starts with its `lifespan` scope. Without one, as when it is mounted in another
-   application, it starts with the first request and ends with the run.
+1. The application starts with its `lifespan` scope, or when a framework enters its `lifespan`.
+   Without either, as when it is only mounted, it starts with the first request and ends with the
+   run.
 2. Nothing of a run is left for the next: the same application may be served again.
 
 An application does not know the address that it is served at, so `Host` and `Origin` are checked by
@@ -48,7 +49,8 @@ def asgi(
     """Return an ASGI application that serves `server` in every revision, for trio.
 
     By itself it is served at `path`; mounted in another application, where it is mounted, and at
-    `path` below that.
+    `path` below that. Give the other application its `lifespan`, or it starts with the first
+    request and ends with the run.
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
@@ -63,7 +65,7 @@ def asgi(
         the application, to pass to the ASGI server or to mount.
 
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
-    cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run.
+    cancelled, and all streams end.
     An ASGI server closes its connections first: give it a timeout for that (`graceful_timeout` of
     hypercorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
@@ -96,10 +98,7 @@ class AsgiApp(AsgiApplication):
     _log = logging.getLogger("mcp_trio").log
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        if not trio.lowlevel.in_trio_run():
-            raise RuntimeError(
-                "this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi"
-            )
+        _require_trio()
         if scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
         else:
@@ -110,9 +109,17 @@ class AsgiApp(AsgiApplication):
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[HttpServerDriver]:
+        _require_trio()  # also where a framework enters `lifespan`
         async with self._server.lifespan() as value:
             token = ServedEndpoint(self._server, value)
             router = self._router(secrets.token_bytes, time.time, token)
             async with open_http_server_driver(router) as driver:
                 yield driver
                 await driver.shutdown(SHUTDOWN_GRACE)
+
+
+def _require_trio() -> None:
+    if not trio.lowlevel.in_trio_run():
+        raise RuntimeError(
+            "this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi"
+        )

@@ -4,6 +4,7 @@ exist.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -101,6 +102,19 @@ def test_asgi_apps_of_page_respond() -> None:
     trio.run(names["app"], scope, receive, send)
     assert sent[0]["status"] == 204
     assert names["outer"].routes[0].app is names["inner"]
+
+
+def test_asgi_page_lifespans_start_the_mounted_apps() -> None:
+    names = run(HOWTO + "asgi.md")
+
+    async def enter(outer: Any, *inner: Any) -> None:
+        async with outer.router.lifespan_context(outer):
+            for app in inner:
+                with pytest.raises(RuntimeError, match="runs already"):
+                    await app.lifespan().__aenter__()
+
+    asyncio.run(enter(names["together"], names["inner"]))
+    trio.run(enter, names["several"], names["app"], names["protected"])
 
 
 @pytest.mark.requirement("CUST-2")

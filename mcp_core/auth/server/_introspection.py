@@ -71,6 +71,8 @@ class IntrospectionVerifier:
         "_unknown",
     )
 
+    fetches: Final = True  # the driver needs an HTTP client
+
     def __init__(
         self,
         issuer: str,

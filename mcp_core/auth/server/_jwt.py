@@ -110,6 +110,11 @@ class JwtVerifier:
                 raise ValueError(f"{'issuer' if jwks_uri is None else 'jwks_uri'} {fault}")
             self._keys = RemoteKeys(issuer, jwks_uri)
 
+    @property
+    def fetches(self) -> bool:
+        """True if the keys are fetched, so that the driver needs an HTTP client."""
+        return isinstance(self._keys, RemoteKeys)
+
     def __repr__(self) -> str:
         return f"<JwtVerifier of {self._issuer}, {self._keys!r}>"
 

@@ -100,6 +100,8 @@ class ProtectedResource(abc.ABC):
     _credential: ClassVar[str] = "access token"
     # The paths of its metadata; none if it publishes none.
     metadata_paths: tuple[str, ...] = ()
+    # True if the verifier is known to fetch something, so that the driver needs an HTTP client.
+    fetches: bool = False
 
     def __init__(
         self,

@@ -117,6 +117,7 @@ class OAuthResourceServer(ProtectedResource):
         if not self._issuers:
             raise ValueError("authorization_servers must name at least one issuer")
         self._verifier = verifier
+        self.fetches = getattr(verifier, "fetches", False)
         self._scopes_supported = (
             self._required.always if scopes_supported is None else checked_scopes(scopes_supported)
         )

@@ -77,6 +77,10 @@ class ResourceServerLike(Protocol):
     """The resource server of an endpoint. See `mcp_core.auth.OAuthResourceServer`."""
 
     @property
+    def fetches(self) -> bool:
+        """True if `admit` is known to yield steps that send HTTP requests."""
+
+    @property
     def metadata_paths(self) -> tuple[str, ...]:
         """The paths at which clients look for the metadata, the resource's own path first.
 

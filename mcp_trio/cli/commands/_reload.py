@@ -66,8 +66,8 @@ def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | N
         directory = opened.enter_context(TemporaryDirectory(prefix="mcp-trio-"))
         report = Path(directory, "modules.json")
         # -B: bytecode would be taken for that of a file which was changed again within a second,
-        # and has the same size.
-        child = [sys.executable, "-B", "-m", f"{__package__}._reload_child", str(report)]
+        # and has the same size. -P: the current directory may have modules with the same names.
+        child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
         words = [*child, str(path.resolve().parent), "run", target, *options]
         watch = Watch(path, report)
         if http is None:
