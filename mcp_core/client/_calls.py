@@ -216,7 +216,7 @@ class PendingCall(PendingRequest, Generic[T]):
                 self._take_response(result, error)
 
     def progress_failed(self, error: BaseException) -> None:
-        """End the call with the exception of a progress callback (rule 3)."""
+        """End the call with `error`, which a `progress` callback has raised."""
         if self.progress_callbacks is not None:
             self.progress_callbacks.abandon()
         if not self.done:

@@ -157,7 +157,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
 def client_config(
     options: ClientConfigOptions, kind: type[ClientConfigOptions] = ClientConfigOptions
 ) -> Config:
-    """Return the configuration of a client with these options.
+    """Return the configuration of a client with `options`.
 
     `kind` is the `TypedDict` of all options that the driver has.
 

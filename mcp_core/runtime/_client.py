@@ -106,6 +106,7 @@ class AbstractClient(TaskCalls):
       refuses.
     - `ValueError`: an option is out of its range, or a header cannot be sent, or only unencrypted;
       nothing was sent.
+    - `TypeError`: an option is unknown; nothing was sent.
     - `AuthRequired`: over HTTP, the server requires an access token.
 
     A call also raises any other exception of a callback that the server's result made necessary.
@@ -167,7 +168,8 @@ class AbstractClient(TaskCalls):
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
         """Return the revisions to try with the same server, started again, after a failed opening.
 
-        Empty if a second start is of no use, as for a server that ended before it read the probe.
+        Empty if a second start is of no use, as for a server that ended before it read the probe,
+        which `probe_unread` says.
         """
         return self._status.versions_without_probe(probe_unread=probe_unread)
 
@@ -275,7 +277,7 @@ class AbstractClient(TaskCalls):
 
     @shows_keywords(CallOptions)
     async def list_tools(self, **options: Unpack[CallOptions]) -> list[t.Tool]:
-        """List all tools, page after page (server/tools)."""
+        """Return all tools, page after page (server/tools). The keywords are `CallOptions`."""
         return await self._call(self._tools(options), options)
 
     @overload
@@ -309,7 +311,7 @@ class AbstractClient(TaskCalls):
         returns: Any = None,
         **options: Unpack[CallOptions],
     ) -> t.CallToolResult:
-        """Call a tool (server/tools).
+        """Call a tool, and return its result (server/tools).
 
         A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it::
 
@@ -340,32 +342,35 @@ class AbstractClient(TaskCalls):
 
     @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
-        """List all resources, page after page (server/resources)."""
+        """Return all resources, page after page (server/resources), with `CallOptions`."""
         return await self._call(self._pages("resources/list", "resources", options), options)
 
     @shows_keywords(CallOptions)
     async def list_resource_templates(
         self, **options: Unpack[CallOptions]
     ) -> list[t.ResourceTemplate]:
-        """List all resource templates, page after page (server/resources)."""
+        """Return all resource templates, page after page (server/resources), with `CallOptions`."""
         steps = self._pages("resources/templates/list", "resource_templates", options)
         return await self._call(steps, options)
 
     @shows_keywords(CallOptions)
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
-        """Read a resource (server/resources)."""
+        """Return the contents of the resource `uri` (server/resources), with `CallOptions`."""
         return await self._call(self._cached("resources/read", {"uri": uri}, options), options)
 
     @shows_keywords(CallOptions)
     async def list_prompts(self, **options: Unpack[CallOptions]) -> list[t.Prompt]:
-        """List all prompts, page after page (server/prompts)."""
+        """Return all prompts, page after page (server/prompts), with `CallOptions`."""
         return await self._call(self._pages("prompts/list", "prompts", options), options)
 
     @shows_keywords(CallOptions)
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> t.GetPromptResult:
-        """Get a prompt, filled in with `arguments` (server/prompts). Their values are strings."""
+        """Return the prompt `name`, filled in with `arguments` (server/prompts).
+
+        The values of the arguments are strings. The keywords are `CallOptions`.
+        """
         return await self._call(self._once("prompts/get", _named(name, arguments)), options)
 
     @shows_keywords(CallOptions)
@@ -378,7 +383,7 @@ class AbstractClient(TaskCalls):
         arguments: Mapping[str, str] | None = None,
         **options: Unpack[CallOptions],
     ) -> t.Completion:
-        """Get suggestions for an argument of a prompt, or a variable of a resource template.
+        """Return suggestions for an argument of a prompt, or a variable of a resource template.
 
         Source: server/utilities/completion.
 
@@ -389,6 +394,7 @@ class AbstractClient(TaskCalls):
             value: what the user has typed so far.
             arguments: the arguments that are settled already. Revisions before 2025-06-18 do not
                 send them.
+            options: see `CallOptions`.
         """
         params = t.CompleteParams(
             ref=_reference(ref) if isinstance(ref, str) else ref,
@@ -402,7 +408,7 @@ class AbstractClient(TaskCalls):
         """Receive log messages of `level` and more severe ones (server/utilities/logging).
 
         Until 2025-11-25 this sends a request; in 2026-07-28 every later request carries the level,
-        and nothing is sent now.
+        and nothing is sent now. The keywords are `CallOptions`.
 
         Raises:
             ValueError: there is no such level.
@@ -412,7 +418,10 @@ class AbstractClient(TaskCalls):
 
     @shows_keywords(CallOptions)
     async def ping(self, **options: Unpack[CallOptions]) -> object:
-        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28."""
+        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28.
+
+        The keywords are `CallOptions` (basic/utilities/ping).
+        """
         return await self._call(self._once(self.peer.dialect.ping, None), options)
 
     def listen(
@@ -514,9 +523,15 @@ class AbstractClient(TaskCalls):
     async def request(
         self, method: str, params: Params = None, **options: Unpack[CallOptions]
     ) -> Any:
-        """Send any request, without the cache.
+        """Send any request, without the cache, and return its result.
 
-        A method of MCP gives its result type, any other method a dict.
+        Args:
+            method: a method of MCP or a custom one.
+            params: an object of the method's params type, or a mapping of its members.
+            options: see `CallOptions`.
+
+        Returns:
+            An object of the method's result type; a dict for a method that MCP does not define.
         """
         return await self._call(self._once(method, params), options)
 
