@@ -14,19 +14,21 @@ from mcp_core.runtime import (
     SHUTDOWN_GRACE,
     AsgiApplication,
     AsgiRequest,
-    Service,
     run_auth_check,
     shows_keywords,
 )
 
 from ._driver import ConnectionDriver, in_new_context
 from ._runtime import AsyncioRuntime, logger
+from ._tasks import open_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
     from mcp_core import Event
     from mcp_core.registry import Server
+    from mcp_core.runtime import Service
+    from mcp_core.runtime.tasks import ServedServer
 
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]
@@ -92,9 +94,9 @@ class AsgiApp(AsgiApplication):
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[_AsgiDriver]:
-        async with self._server.lifespan() as value:
+        async with open_server(self._server, SHUTDOWN_GRACE) as served:
             router = self._router(secrets.token_bytes, time.time)
-            driver = _AsgiDriver(self._server, router, value)
+            driver = _AsgiDriver(served, router)
             try:
                 yield driver
             finally:
@@ -104,12 +106,11 @@ class AsgiApp(AsgiApplication):
 class _AsgiDriver(ConnectionDriver):
     """The driver of a router: an `AsgiRuntime`, which also runs the handlers."""
 
-    def __init__(self, server: Server, router: http.Router, lifespan: Any) -> None:
+    def __init__(self, served: ServedServer, router: http.Router) -> None:
         on_event = in_new_context(self._on_event)
         super().__init__(router, lambda: router.pump(on_event))
         self.router = router
-        self._server = server
-        self._lifespan = lifespan
+        self._served = served
 
     def new_event(self) -> asyncio.Event:
         """Create an event."""
@@ -192,12 +193,9 @@ class _AsgiDriver(ConnectionDriver):
         service: Service | None = conversation.service
         if service is None:
             runtime = AsyncioRuntime(self, pump, conversation.write_blocked, conversation.release)
-            service = conversation.service = Service(
-                self._server,
-                conversation.conn,
-                runtime,
-                self._lifespan,
-                principal=conversation.principal,
+            runtime.single_peer = False
+            service = conversation.service = self._served.service(
+                conversation.conn, runtime, principal=conversation.principal
             )
         job = service.handle_event(event)
         if job is not None:

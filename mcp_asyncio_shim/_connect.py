@@ -29,6 +29,7 @@ from ._link import Link
 from ._runtime import check_asyncio
 from ._server import serve_connection
 from ._stdio import child_streams, unread_bytes
+from ._tasks import open_server
 
 if TYPE_CHECKING:
     import ssl
@@ -136,9 +137,9 @@ async def _memory_streams(server: Server) -> AsyncIterator[Streams]:
     """Run `server` in this process, and yield the client's end of a socket pair to it."""
     client_end, server_end = socket.socketpair()
     with client_end, server_end:
-        async with server.lifespan() as value:  # here, so that the caller gets what it raises
+        async with open_server(server) as served:  # here, so that the caller gets what it raises
             server_streams = await asyncio.open_connection(sock=server_end)
-            serving = asyncio.create_task(serve_connection(server, server_streams, value))
+            serving = asyncio.create_task(serve_connection(served, server_streams))
             try:
                 yield await asyncio.open_connection(sock=client_end)
             finally:

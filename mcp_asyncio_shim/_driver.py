@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import Job
 
-__all__ = ["ConnectionDriver", "TimedMachine", "in_new_context"]
+__all__ = ["ConnectionDriver", "TimedMachine", "in_new_context", "run_job"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class ConnectionDriver:
             else:
                 pump()
 
-        task = self.loop.create_task(_run_job(job))
+        task = self.loop.create_task(run_job(job))
         job.stop = task.cancel
         self.tasks.add(task)
         # A callback, not a `finally` in the task: a task that is cancelled before its first step
@@ -100,7 +100,8 @@ class ConnectionDriver:
         task.add_done_callback(on_end)
 
 
-async def _run_job(job: Job) -> None:
+async def run_job(job: Job) -> None:
+    """Run a job in this task, and report its outcome. The caller reports its end, by `dropped`."""
     try:
         job.done(await job.run())
     except BaseException as exc:

@@ -48,43 +48,14 @@ def _not_released(id: RequestId, retry: float | None) -> bool:
     return False
 
 
-class AsyncioRuntime(Runtime):
-    """The runtime of one connection.
-
-    Args:
-        driver: where `drain` waits.
-        pump: as `Runtime.pump`, for this connection.
-        write_blocked: as `Runtime.write_blocked`, for this connection.
-        release: as `Runtime.release`, for this connection; by default nothing can be released.
-    """
+class LoopRuntime(Runtime):
+    """The part of a runtime that needs nothing but the event loop."""
 
     monotonic = staticmethod(time.perf_counter)
 
-    def __init__(
-        self,
-        driver: ConnectionDriver,
-        pump: Callable[[], None],
-        write_blocked: Callable[[RequestId], bool],
-        release: Callable[[RequestId, float | None], bool] = _not_released,
-    ) -> None:
-        self._driver = driver
-        self._pump = pump
-        self._write_blocked = write_blocked
-        self._release = release
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._thread_id = threading.get_ident()
-
-    def pump(self) -> None:
-        self._pump()
-
-    def write_blocked(self, id: RequestId) -> bool:
-        return self._write_blocked(id)
-
-    def release(self, id: RequestId, retry: float | None) -> bool:
-        return self._release(id, retry)
-
-    async def drain(self, id: RequestId) -> None:
-        await asyncio.sleep(0)  # let other tasks run, as a handler that only reports never waits
-        await self._driver.wait_until(lambda: not self.write_blocked(id))
 
     async def send_nested(self, requests: NestedRequests[T]) -> T:
         awake = asyncio.Event()
@@ -104,7 +75,7 @@ class AsyncioRuntime(Runtime):
 
     def call_soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._driver.loop.call_soon_threadsafe(function)
+            self._loop.call_soon_threadsafe(function)
 
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return asyncio.to_thread(function)
@@ -118,10 +89,47 @@ class AsyncioRuntime(Runtime):
         async def call() -> T:
             return await function()
 
-        return asyncio.run_coroutine_threadsafe(call(), self._driver.loop).result()
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
 
     def wall_time(self) -> float:
         return time.time()
 
     def entropy(self, size: int) -> bytes:
         return secrets.token_bytes(size)
+
+
+class AsyncioRuntime(LoopRuntime):
+    """The runtime of one connection.
+
+    Args:
+        driver: where `drain` waits.
+        pump: as `Runtime.pump`, for this connection.
+        write_blocked: as `Runtime.write_blocked`, for this connection.
+        release: as `Runtime.release`, for this connection; by default nothing can be released.
+    """
+
+    def __init__(
+        self,
+        driver: ConnectionDriver,
+        pump: Callable[[], None],
+        write_blocked: Callable[[RequestId], bool],
+        release: Callable[[RequestId, float | None], bool] = _not_released,
+    ) -> None:
+        super().__init__(driver.loop)
+        self._driver = driver
+        self._pump = pump
+        self._write_blocked = write_blocked
+        self._release = release
+
+    def pump(self) -> None:
+        self._pump()
+
+    def write_blocked(self, id: RequestId) -> bool:
+        return self._write_blocked(id)
+
+    def release(self, id: RequestId, retry: float | None) -> bool:
+        return self._release(id, retry)
+
+    async def drain(self, id: RequestId) -> None:
+        await asyncio.sleep(0)  # let other tasks run, as a handler that only reports never waits
+        await self._driver.wait_until(lambda: not self.write_blocked(id))

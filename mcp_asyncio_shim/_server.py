@@ -8,20 +8,21 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mcp_core import Connection, ConnectionLost, Role
-from mcp_core.runtime import Service
 
 from ._link import FLUSH_TIMEOUT, Link
 from ._runtime import AsyncioRuntime, check_asyncio
 from ._stdio import standard_streams
+from ._tasks import open_server
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from mcp_core import Event
     from mcp_core.registry import Server
+    from mcp_core.runtime.tasks import ServedServer
 
     from ._link import Streams
 
@@ -35,12 +36,16 @@ _STOP_SIGNALS: Final = [
 ]
 
 
+# Seconds for handlers that still run after the end of the input.
+_GRACE: Final = 1.0
+
+
 async def serve_streams(
     server: Server,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     *,
-    grace: float = 1.0,
+    grace: float = _GRACE,
 ) -> None:
     """Serve one client, one message a line, until it closes its output.
 
@@ -52,18 +57,18 @@ async def serve_streams(
     raises ends this; a stream that breaks is an end like any other.
     """
     check_asyncio()
-    async with server.lifespan() as value:
-        await serve_connection(server, (reader, writer), value, grace)
+    async with open_server(server, grace) as served:
+        await serve_connection(served, (reader, writer), grace)
 
 
 async def serve_connection(
-    server: Server, streams: Streams, lifespan: Any, grace: float = 1.0
+    served: ServedServer, streams: Streams, grace: float = _GRACE
 ) -> OSError | None:
-    """Serve one client, as `serve_streams`. `lifespan` is the value of the entered lifespan.
+    """Serve one client, as `serve_streams`.
 
     Return the error of the system with which writing failed, None if it did not.
     """
-    conn = Connection(Role.SERVER, server.config())
+    conn = Connection(Role.SERVER, served.server.config())
 
     def on_event(event: Event) -> None:
         job = service.handle_event(event)
@@ -71,7 +76,7 @@ async def serve_connection(
             link.start_job(job)
 
     link = Link(streams, conn, on_event)
-    service = Service(server, conn, AsyncioRuntime(link, link.pump, link.write_blocked), lifespan)
+    service = served.service(conn, AsyncioRuntime(link, link.pump, link.write_blocked))
     flush_until = link.loop.time()
     try:
         await asyncio.wait({link.reading})
@@ -96,8 +101,8 @@ async def serve_stdio(server: Server) -> None:
         ConnectionLost: stdout cannot be written, although the client has not closed it.
     """
     check_asyncio()
-    async with standard_streams() as streams, server.lifespan() as value:
-        error = await serve_connection(server, streams, value)
+    async with standard_streams() as streams, open_server(server, _GRACE) as served:
+        error = await serve_connection(served, streams, _GRACE)
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
         raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
 

@@ -31,6 +31,7 @@ from mcp_core.registry import (
     CacheHint,
     CancelledElicitation,
     Context,
+    CurrentTask,
     DeclarationError,
     DeclinedElicitation,
     ElicitationResult,
@@ -47,10 +48,13 @@ from mcp_core.registry import (
     RootsContext,
     SampledConversation,
     Server,
+    TaskOptions,
+    Tasks,
     ToolOptions,
     UrlElicitationRequired,
 )
 from mcp_core.runtime import CallOptions, Changes, TypedToolResult, UnexpectedResult, answer_form
+from mcp_core.tasks import TaskLimits
 from mcp_core.types import CallToolResult, InputRequiredResult
 from mcp_trio.streams._child import Grace
 from mcp_trio.streams._memory import memory_pair
@@ -106,6 +110,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "Context",
+    "CurrentTask",
     "DeclarationError",
     "DeclinedElicitation",
     "ElicitationResult",
@@ -142,6 +147,9 @@ __all__ = [
     "Secret",
     "Server",
     "SqliteTaskStore",
+    "TaskLimits",
+    "TaskOptions",
+    "Tasks",
     "TokenStorage",
     "ToolError",
     "ToolOptions",

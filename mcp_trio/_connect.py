@@ -37,6 +37,7 @@ from ._client import Client
 from ._nursery import open_quiet_nursery
 from ._runtime import check_trio
 from ._server import serve_conversation
+from ._tasks import open_server
 
 if TYPE_CHECKING:
     import os
@@ -403,8 +404,13 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
     client_end, server_end = memory_pair()
     # The lifespan is entered here, so that its exception reaches the caller. In the server task it
     # would only show as a lost connection.
-    async with client_end, server_end, server.lifespan() as value, open_quiet_nursery() as nursery:
-        nursery.start_soon(serve_conversation, server, server_end, value)
+    async with (
+        client_end,
+        server_end,
+        open_server(server) as served,
+        open_quiet_nursery() as nursery,
+    ):
+        nursery.start_soon(serve_conversation, served, server_end)
         async with connect_stream(client_end, **options) as client:
             yield client
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
@@ -22,11 +22,13 @@ from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
 from ._nursery import open_quiet_nursery
 from ._runtime import check_trio
+from ._tasks import open_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.registry import Server
+    from mcp_core.runtime.tasks import ServedServer
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 
@@ -59,8 +61,8 @@ async def serve_stream(
     ends the conversation like any other end. Exceptions of the lifespan propagate unchanged.
     """
     check_trio()
-    async with stream, server.lifespan() as value:
-        await serve_conversation(server, stream, value, stop, grace, grace)
+    async with stream, open_server(server, grace) as served:
+        await serve_conversation(served, stream, stop, grace, grace)
 
 
 async def serve_stdio(
@@ -82,9 +84,9 @@ async def serve_stdio(
     """
     check_trio()
     with standard_streams() as stream:
-        async with stream, server.lifespan() as value:
+        async with stream, open_server(server, min(grace, _GRACE_AFTER_STDIN)) as served:
             error = await serve_conversation(
-                server, stream, value, stop, grace, min(grace, _GRACE_AFTER_STDIN)
+                served, stream, stop, grace, min(grace, _GRACE_AFTER_STDIN)
             )
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
         raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
@@ -121,12 +123,12 @@ async def serve_listeners(
 
     async def serve_one(stream: trio.abc.Stream) -> None:
         async with stream:
-            await serve_conversation(server, stream, value, stop, grace, grace)
+            await serve_conversation(served, stream, stop, grace, grace)
 
     async with AsyncExitStack() as opened:
         for listener in listeners:  # entered first: closed even if the lifespan raises
             await opened.enter_async_context(listener)
-        value = await opened.enter_async_context(server.lifespan())
+        served = await opened.enter_async_context(open_server(server, grace))
         conversations = await opened.enter_async_context(open_quiet_nursery(wait=True))
         accepting = await opened.enter_async_context(open_quiet_nursery(wait=stop is None))
         accept = partial(
@@ -139,9 +141,8 @@ async def serve_listeners(
 
 
 async def serve_conversation(
-    server: Server,
+    served: ServedServer,
     stream: trio.abc.Stream,
-    lifespan: Any,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     grace_after_end: float = SHUTDOWN_GRACE,
@@ -153,8 +154,8 @@ async def serve_conversation(
     """
     read_scope = trio.CancelScope()
     async with open_quiet_nursery() as nursery:
-        dispatch = Dispatch(server, nursery, lifespan)
-        link = Link(Connection(Role.SERVER, server.config()), stream, dispatch.handle_event)
+        dispatch = Dispatch(served, nursery)
+        link = Link(Connection(Role.SERVER, served.server.config()), stream, dispatch.handle_event)
         dispatch.serve(link)
         nursery.start_soon(link.write)
         nursery.start_soon(link.tick)

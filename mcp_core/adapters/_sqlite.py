@@ -75,6 +75,7 @@ class SqliteTaskStore:
     """
 
     durable = True
+    immediate = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         name = os.fspath(path)

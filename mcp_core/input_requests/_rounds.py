@@ -61,6 +61,7 @@ __all__ = [
     "ServerRoundTrips",
     "retry_delay",
     "to_request",
+    "without_undeclared_context",
 ]
 
 # How often one request may be answered with `input_required`. Few users complete a form of ten
@@ -318,7 +319,7 @@ class ServerRoundTrips:
         return replace(
             returned,
             input_requests={
-                key: _without_undeclared_context(question, peer)
+                key: without_undeclared_context(question, peer)
                 for key, question in questions.items()
             }
             or None,
@@ -338,12 +339,22 @@ class ServerRoundTrips:
             McpError: the client did not declare a capability, or there were too many rounds.
             LocalProtocolError: an input request is invalid.
         """
-        questions = self._check_returned(returned)
-        self._check_rounds()
+        questions = self.check_returned(returned)
         return {
             key: to_request(question, self._request.peer, entropy)
             for key, question in questions.items()
         }
+
+    def check_returned(self, returned: t.InputRequiredResult) -> dict[str, t.InputRequest]:
+        """Return the input requests that a handler returned, by key.
+
+        Raises:
+            McpError: as for `nested_requests`.
+            LocalProtocolError: as for `nested_requests`.
+        """
+        questions = self._check_returned(returned)
+        self._check_rounds()
+        return questions
 
     def resume(self, returned: t.InputRequiredResult, answers: Mapping[str, t.Result]) -> None:
         """Begin the next run, with the responses to the nested requests and the returned state."""
@@ -444,7 +455,7 @@ def _digest(value: Any) -> str:
     return urlsafe_b64encode(sha256(_canonical(value)).digest())[:-1].decode()
 
 
-def _without_undeclared_context(question: t.InputRequest, peer: Peer) -> t.InputRequest:
+def without_undeclared_context(question: t.InputRequest, peer: Peer) -> t.InputRequest:
     """Drop `includeContext` if the client did not declare it (client/sampling, Capabilities)."""
     if not isinstance(question, t.CreateMessageRequest):
         return question
@@ -478,7 +489,7 @@ def to_request(
         elif params.elicitation_id is None:  # the encoder drops it where the revision has none
             params = replace(params, elicitation_id=entropy(16).hex())
     elif isinstance(question, t.CreateMessageRequest):
-        params = cast("t.CreateMessageRequest", _without_undeclared_context(question, peer)).params
+        params = cast("t.CreateMessageRequest", without_undeclared_context(question, peer)).params
         params = replace(
             params, messages=[_message_in(dialect, message) for message in params.messages]
         )

@@ -12,6 +12,8 @@ from mcp_core.registry.entries._prompts import PromptOptions
 from mcp_core.registry.entries._resources import ResourceOptions
 from mcp_core.registry.entries._tools import ToolOptions
 from mcp_core.registry.functions._content import Audio, File, Image
+from mcp_core.registry.tasks._options import TaskOptions
+from mcp_core.registry.tasks._tasks import CurrentTask, Tasks
 from mcp_core.revisions._config import CacheHint
 
 from ._context import Context
@@ -35,6 +37,7 @@ __all__ = [
     "CacheHint",
     "CancelledElicitation",
     "Context",
+    "CurrentTask",
     "DeclarationError",
     "DeclinedElicitation",
     "ElicitationResult",
@@ -53,6 +56,8 @@ __all__ = [
     "RootsContext",
     "SampledConversation",
     "Server",
+    "TaskOptions",
+    "Tasks",
     "ToolOptions",
     "UrlElicitationRequired",
 ]

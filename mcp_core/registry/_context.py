@@ -27,12 +27,14 @@ from ._trace_context import trace_context
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from mcp_core.connection._connection import Connection
     from mcp_core.input_requests._capabilities import CapabilityName
     from mcp_core.messages._events import GrantLike, Peer
     from mcp_core.types import LoggingLevel, RequestId
 
-    from ._input_requests import InputCollector
+    from ._input_requests import InputCollector, RequestHost
     from ._server import Server
+    from .tasks._tasks import CurrentTask, DetachableJob
 
     # A plain `Context` is a `Context[Any]`.
     L = TypeVar("L", default=Any)
@@ -75,10 +77,10 @@ class Context(Injected, Generic[L]):
 
     __slots__ = (
         "_collector",
-        "_conn",
         "_meta",
         "_request",
         "_runtime",
+        "_task_job",
         "lifespan",
         "server",
         "session_state",
@@ -89,7 +91,7 @@ class Context(Injected, Generic[L]):
         host = collector.host
         self._collector = collector
         self._request = collector.request
-        self._conn = host.conn
+        self._task_job: DetachableJob | None = None
         self._runtime = host.runtime
         self._meta: dict[str, Any] | None = None
         self.server: Server = host.server
@@ -168,6 +170,42 @@ class Context(Injected, Generic[L]):
         """
         return trace_context(self.meta)
 
+    # -- Tasks -----------------------------------------------------------------------------------
+
+    @property
+    def task(self) -> CurrentTask | None:
+        """The task as which this handler runs, None while it serves an ordinary call."""
+        return self._collector.task
+
+    def detach(self) -> Coroutine[Any, Any, bool]:
+        """Make this call a task: its client gets the task now, and the result when it asks for it::
+
+            @server.tool(task=TaskOptions(detach=None))
+            async def publish(context: Context) -> str:
+                answer = await context.elicit("As whom?", Name)
+                await context.detach()
+                return await publish_slowly(answer.data)
+
+        The task is stored before this returns. From then on the client may disconnect, and
+        `progress` sets the status message of the task, `elicit` and the like show their requests
+        with it. Return False, and change nothing, if the call cannot be a task: the tool was not
+        declared with `task=`, or the client supports no tasks. Without effect in a task.
+
+        Raises:
+            McpError: there are too many tasks, or the server is shutting down.
+            RuntimeError: called by a plain `def`.
+        """
+        self._check_may_await("detach")
+        return self._runtime.detach(self._task_job)
+
+    def bind_task_job(self, job: DetachableJob) -> None:
+        """Let `detach` make a task of the call that `job` runs. For runtimes."""
+        self._task_job = job
+
+    def enter_task(self, host: RequestHost) -> None:
+        """Use `host` from now on: the call has become a task. For runtimes."""
+        self._runtime = host.runtime
+
     # -- Notifications ---------------------------------------------------------------------------
 
     def progress(
@@ -183,6 +221,9 @@ class Context(Injected, Generic[L]):
             RuntimeError: called by a plain `def`.
         """
         self._check_may_await("progress")
+        task = self._collector.task
+        if task is not None:
+            return task.progress(progress, total, message)
         return self._send(
             lambda: self._conn.send_progress(self.request_id, progress, total, message)
         )
@@ -195,6 +236,10 @@ class Context(Injected, Generic[L]):
         In a worker thread it blocks while the client is slow to read. Elsewhere the notification
         is dropped if too much is queued for the client.
         """
+        task = self._collector.task
+        if task is not None:
+            task.progress_nowait(progress, total, message)
+            return
         self._send_nowait(
             lambda: self._conn.send_progress(self.request_id, progress, total, message)
         )
@@ -221,6 +266,9 @@ class Context(Injected, Generic[L]):
             RuntimeError: called by a plain `def`.
         """
         self._check_may_await("log")
+        task = self._collector.task
+        if task is not None:
+            return task.log(level, data, logger)
         return self._send(
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
@@ -231,9 +279,17 @@ class Context(Injected, Generic[L]):
         In a worker thread it blocks while the client is slow to read. Elsewhere the message is
         dropped if too much is queued for the client.
         """
+        task = self._collector.task
+        if task is not None:
+            task.log_nowait(level, data, logger)
+            return
         self._send_nowait(
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
+
+    @property
+    def _conn(self) -> Connection:
+        return self._collector.host.conn
 
     def _check_may_await(self, method: str) -> None:
         """Raise `RuntimeError` if a plain `def` calls `method`, which has to be awaited."""

@@ -16,7 +16,7 @@ import abc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -28,8 +28,14 @@ from mcp_core._errors import (
     ToolError,
 )
 from mcp_core.connection._state import ENDING_STATES
+from mcp_core.input_requests._kinds import INPUT_REQUESTS
 from mcp_core.input_requests._request_state import InvalidRequestState
-from mcp_core.input_requests._rounds import ServerRoundTrips, retry_delay, to_request
+from mcp_core.input_requests._rounds import (
+    ServerRoundTrips,
+    retry_delay,
+    to_request,
+    without_undeclared_context,
+)
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._pending import PendingRequest
 from mcp_core.types import (
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
     from ._errors import UrlElicitationRequired
     from ._sampling_tools import SampledConversation, ToolSampling
     from ._server import Server
+    from .tasks._tasks import DetachableJob, RunningTaskLike
 
 __all__ = [
     "CANNOT_AWAIT",
@@ -62,6 +69,7 @@ __all__ = [
     "NestedRequests",
     "RequestHost",
     "RuntimeLike",
+    "TaskInput",
     "internal_error",
     "meta_of",
 ]
@@ -95,6 +103,10 @@ class RuntimeLike(Protocol):
     def sample_with_tools(
         self, sampling: ToolSampling, /
     ) -> Coroutine[Any, Any, SampledConversation]: ...
+
+    def request_task_input(self, task_input: TaskInput[T], /) -> Coroutine[Any, Any, T]: ...
+
+    def detach(self, job: DetachableJob | None, /) -> Coroutine[Any, Any, bool]: ...
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
 
@@ -168,6 +180,7 @@ class NestedRequests(abc.ABC, Generic[T]):
     """
 
     seconds: float | None = None
+    meta: Mapping[str, Any] = {}  # further members of `_meta` of each request
 
     def __init__(self, sender: NestedRequestSender) -> None:
         self._sender = sender
@@ -205,7 +218,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         requests = self._make_requests()
         if requests and conn.state in ENDING_STATES:
             raise McpError(sender.peer.dialect.codes[Fault.BUSY], "the server is being shut down")
-        trace = sender.trace if requests else None
+        meta = {**sender.trace, **self.meta} if requests else None
         self._wake = wake
         sent: list[RequestId] = []
         sender.active_requests.append(self)
@@ -213,7 +226,7 @@ class NestedRequests(abc.ABC, Generic[T]):
             for key, (method, params) in requests.items():
                 token = _NestedRequest(self, key, method)
                 id = conn.send_request(
-                    method, params, token=token, related=sender.related, meta=trace
+                    method, params, token=token, related=sender.related, meta=meta
                 )
                 sent.append(id)
                 if isinstance(params, ElicitParams) and params.elicitation_id is not None:
@@ -352,17 +365,139 @@ class _ReturnedRequests(NestedRequests[None]):
         self._collector.round_trips.resume(self._returned, responses)
 
 
+class TaskInput(abc.ABC, Generic[T]):
+    """Input requests of a handler that runs as a task: they are shown with the task.
+
+    Pass `requests`, unless there are none, to `task.request_input`, and its responses to
+    `receive`. Then call `result`.
+    """
+
+    def __init__(self, collector: InputCollector, task: RunningTaskLike) -> None:
+        self.task = task
+        self.requests: Mapping[str, InputRequest] = {}
+        self._collector = collector
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} for {self._collector.label}, {len(self.requests)} asked>"
+
+    @abc.abstractmethod
+    def receive(self, responses: Mapping[str, Raw]) -> None:
+        """Receive the responses, undecoded, by the keys of `requests`.
+
+        Raises:
+            McpError: the client refused, or a response is not valid.
+        """
+
+    @abc.abstractmethod
+    def result(self) -> T:
+        """Return what the handler gets."""
+
+    def _decode(self, request: InputRequest, response: Raw) -> Any:
+        """Decode a response.
+
+        Raises:
+            McpError: it is an error, or no response to this request.
+        """
+        peer = self._collector.peer
+        try:
+            error = _read_refusal(response).error
+            if error is None:
+                return INPUT_REQUESTS[type(request)].read_result(response)
+        except InvalidPayload as exc:
+            raise internal_error(
+                peer, f"the answer to {request.method} is invalid: {exc}"
+            ) from None
+        text = f"the client refused {request.method}: {error.message}"
+        raise McpError(error.code, text, error.data)
+
+
+class _SingleTaskInput(TaskInput[T]):
+    """One request for input, from a handler that awaits the response."""
+
+    def __init__(
+        self,
+        collector: InputCollector,
+        task: RunningTaskLike,
+        input_request: InputRequest,
+        key: str | None,
+        find_error: ErrorFinder,
+        read: Callable[[Any], T],
+    ) -> None:
+        super().__init__(collector, task)
+        self._find_error = find_error
+        self._read = read
+        # Found if the client responded before the call became a task, or before it ran again.
+        found, self._response = collector.round_trips.look_up(input_request, key, find_error)
+        if self._response is None:
+            request = without_undeclared_context(input_request, collector.peer)
+            self.requests = {found: request}
+
+    def receive(self, responses: Mapping[str, Raw]) -> None:
+        for key, request in self.requests.items():
+            response = self._decode(request, responses[key])
+            reason = self._find_error(request, response)
+            if reason:
+                raise internal_error(
+                    self._collector.peer, f"the answer to {request.method} does not fit: {reason}"
+                )
+            self._collector.round_trips.store_response(key, response)
+            self._response = response
+
+    def result(self) -> T:
+        return self._read(self._response)
+
+
+class _ReturnedTaskInput(TaskInput[None]):
+    """The input requests of an `InputRequiredResult` that a handler returned.
+
+    The author's keys may come again in a later round, and those of a task may not: the number of
+    the round is put in front.
+    """
+
+    def __init__(
+        self, collector: InputCollector, task: RunningTaskLike, returned: InputRequiredResult
+    ) -> None:
+        super().__init__(collector, task)
+        self._returned = returned
+        self._responses: dict[str, Any] = {}
+        self._prefix = f"{collector.round_trips.round}."
+        self.requests = {
+            self._prefix + key: without_undeclared_context(request, collector.peer)
+            for key, request in collector.round_trips.check_returned(returned).items()
+        }
+
+    def receive(self, responses: Mapping[str, Raw]) -> None:
+        self._responses = {
+            key.removeprefix(self._prefix): self._decode(request, responses[key])
+            for key, request in self.requests.items()
+        }
+
+    def result(self) -> None:
+        self._collector.round_trips.resume(self._returned, self._responses)
+
+
+class _Refusal(Struct):
+    """A response that says why there is none, as the error of a JSON-RPC response."""
+
+    error: ErrorData | None = None
+
+
+_read_refusal: Final = reader(_Refusal)
+
+
 class InputCollector(Struct, eq=False):
     """The requests for input of one request.
 
     `active_requests` are those that wait for responses now. `no_response_error` is the exception
     that was raised in the handler because no response can come any more; None while one can.
+    `task` is the task that the request became, None for an ordinary call.
     """
 
     host: RequestHost
     request: RequestReceived
     active_requests: list[NestedRequests[Any]] = []
     no_response_error: BaseException | None = None
+    task: RunningTaskLike | None = None
     # Created on first use: most requests never need input.
     _round_trips: ServerRoundTrips | None = None
 
@@ -424,7 +559,9 @@ class InputCollector(Struct, eq=False):
 
         Then await `ask_returned`, and run the handler again.
         """
-        return isinstance(outcome, InputRequiredResult) and self.request.peer.dialect.stateful
+        return isinstance(outcome, InputRequiredResult) and (
+            self.task is not None or self.request.peer.dialect.stateful
+        )
 
     @property
     def unanswered(self) -> bool:
@@ -446,10 +583,18 @@ class InputCollector(Struct, eq=False):
         runtime = self.host.runtime
         if runtime.in_worker_thread:
             raise RuntimeError(CANNOT_AWAIT)
+        if self.task is not None:
+            return runtime.request_task_input(
+                _SingleTaskInput(self, self.task, input_request, key, find_error, read)
+            )
         return runtime.send_nested(_SingleRequest(self, input_request, key, find_error, read))
 
     def ask_returned(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:
         """Send what a handler returned to a stateful client. Then run the handler again."""
+        if self.task is not None:
+            return self.host.runtime.request_task_input(
+                _ReturnedTaskInput(self, self.task, returned)
+            )
         return self.host.runtime.send_nested(_ReturnedRequests(self, returned))
 
     def request_ended(self) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_core._errors import Fault, McpError
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.functions._function import MISSING, Function
+from mcp_core.registry.tasks._options import check_task
 from mcp_core.types import PromptReference
 
 from ._context import error_reporter
@@ -82,6 +83,11 @@ class RequestLookup:
         )
         return any(entry.completers for entry in entries)
 
+    @property
+    def has_tasks(self) -> bool:
+        """True if a tool runs as a task."""
+        return any(entry.task is not None for entry in self._tools.values())
+
     def _list(self, request: RequestReceived) -> Raw | Invocation:
         times = self._lists.present_times(request.method.name, request.peer.dialect)
         if times:
@@ -105,7 +111,11 @@ class RequestLookup:
             raise request_error(
                 request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:MAX_SHOWN]}"
             )
-        return entry.prepare(params.arguments, request.peer.dialect)
+        dialect = request.peer.dialect
+        task = None
+        if entry.task is not None or dialect.tasks == "requested":
+            task = check_task(entry.task, request, served=self.has_tasks)
+        return entry.prepare(params.arguments, dialect, task)
 
     def _get_prompt(self, request: RequestReceived) -> Invocation:
         params = request.params

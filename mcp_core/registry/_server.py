@@ -26,6 +26,7 @@ from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.entries._prompts import PromptEntry, PromptOptions
 from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions, TemplateEntry
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
+from mcp_core.registry.tasks._tasks import Tasks
 from mcp_core.revisions._config import Config
 from mcp_core.revisions._dialects import ALL, dialects_of
 from mcp_core.revisions._methods import TASKS
@@ -38,7 +39,10 @@ from mcp_core.types import (
     ResourcesCapability,
     Result,
     ServerCapabilities,
+    TaskRequests,
+    TasksCapability,
     ToolsCapability,
+    ToolTasks,
 )
 
 from ._context import Context
@@ -68,6 +72,10 @@ H = TypeVar("H", bound=RootsHook)
 _TOOLS: Final = changes(tools=True)
 _PROMPTS: Final = changes(prompts=True)
 _RESOURCES: Final = changes(resources=True)
+_CALL_TOOL: Final = "tools/call"
+_TASKS_CAPABILITY: Final = TasksCapability(
+    list={}, cancel={}, requests=TaskRequests(tools=ToolTasks(call={}))
+)
 _RESOURCES_CAPABILITY: Final = ResourcesCapability(subscribe=True, list_changed=True)
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
@@ -135,6 +143,8 @@ class Server:
             another process, or from before a restart, is then rejected. Give the same keys to all
             processes behind one address. To rotate: append the new key everywhere, then move it to
             the front everywhere, and remove the old one ten minutes later.
+        tasks: where tasks are kept, and their limits; in memory by default. Tools run as tasks if
+            they are declared with `task=`.
 
     Raises:
         ValueError: a version is not a revision of MCP, an extension or a key has an invalid name,
@@ -162,6 +172,7 @@ class Server:
         lifespan: Lifespan | None = None,
         keep_alive: float | None = None,
         state_keys: Mapping[str, bytes] | None = None,
+        tasks: Tasks | None = None,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -182,8 +193,9 @@ class Server:
         self._declaration_numbers = count()
         if extensions and TASKS[1] in extensions:
             raise DeclarationError(
-                f"the extension {TASKS[1]} cannot be declared: this library does not serve tasks"
+                f"the extension {TASKS[1]} is declared by itself when a tool is declared with task="
             )
+        self.tasks = tasks if tasks is not None else Tasks()
         self._extensions = (
             {name: dict(settings) for name, settings in extensions.items()} if extensions else None
         )
@@ -628,8 +640,9 @@ class Server:
         return Config(
             self.info,
             ServerCapabilities(
-                extensions=self._extensions,
+                extensions=self._served_extensions(),
                 experimental=self._extensions,
+                tasks=_TASKS_CAPABILITY if self._lookup.has_tasks else None,
                 tools=ToolsCapability(list_changed=True) if self._tools else None,
                 resources=_RESOURCES_CAPABILITY if self._resources or self._templates else None,
                 prompts=PromptsCapability(list_changed=True) if self._prompts else None,
@@ -643,6 +656,27 @@ class Server:
             methods=[entry.row for entry in self._methods.values()],
             cache=self._cache,
         )
+
+    def _served_extensions(self) -> dict[str, Any] | None:
+        if not self._lookup.has_tasks:
+            return self._extensions
+        return {**(self._extensions or {}), TASKS[1]: {}}
+
+    @property
+    def has_tasks(self) -> bool:
+        """True if a tool runs as a task."""
+        return self._lookup.has_tasks
+
+    def may_be_task(self, request: RequestReceived) -> bool:
+        """Return True if a request may lead to a task. Call `answer` to know it.
+
+        It does not read the arguments, so it tells the client nothing.
+        """
+        dialect = request.peer.dialect
+        if dialect.tasks == "none" or request.method.name != _CALL_TOOL:
+            return False
+        entry = self._tools.get(request.params.name)
+        return entry is not None and entry.task is not None
 
     def declared_names(self) -> tuple[Collection[str], Collection[str], Collection[str]]:
         """Return the names of the tools and prompts, and of the methods of its own."""

@@ -1,4 +1,4 @@
-"""Run the handler of a request with middleware around it, and the tools of its sampling without.
+"""Run the handler of a request with middleware around it, and make the response of its outcome.
 
 1. The first declared middleware is the outermost. Arguments are read, and handlers looked up,
    inside of all of them: a client that a middleware rejects learns nothing about what exists.
@@ -8,26 +8,45 @@
    that catches exceptions does not stop it.
 4. A tool that the client's model uses while a handler samples is a part of that handler, not a
    request: there is no middleware around it.
+5. Unless an exception was raised for the peer, the log gets it under a reference, and the peer gets
+   the reference only. Input that a handler has asked for in the result (2026-07-28), and not
+   received, wins over everything else that it returned or raised.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mcp_core._errors import Fault, McpError, ToolError, single
+from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.types import ErrorData, InputRequiredResult
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from mcp_core.messages._events import RequestReceived
     from mcp_core.registry._context import Context
+    from mcp_core.registry._input_requests import InputCollector, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling, ToolUse
     from mcp_core.registry._server import Middleware, Server
 
     from ._runtime import Runtime
 
-__all__ = ["MAX_BLOCKING", "HandlerCall", "report_blocking", "run_middleware", "run_sampling"]
+__all__ = [
+    "MAX_BLOCKING",
+    "HandlerCall",
+    "internal_error",
+    "outcome_of",
+    "outcome_of_error",
+    "report_blocking",
+    "run_middleware",
+    "run_sampling",
+    "run_task_input",
+]
+
+T = TypeVar("T")
 
 # Seconds that a plain `def` may take in the event loop. Meanwhile all other clients wait, and 50 ms
 # is a delay that people notice.
@@ -49,10 +68,11 @@ class HandlerCall:
     """The call of the handler of one request.
 
     `invocation` is None until it is looked up. If it is given from the start, and the function has
-    no context parameter, `context` may be None.
+    no context parameter, `context` may be None. `before_handler` is awaited inside the middleware,
+    before the function is called.
     """
 
-    __slots__ = ("_request", "_runtime", "_server", "context", "invocation")
+    __slots__ = ("_before_handler", "_request", "_server", "context", "invocation", "runtime")
 
     def __init__(
         self,
@@ -61,10 +81,12 @@ class HandlerCall:
         context: Context | None,
         runtime: Runtime,
         invocation: Invocation | None,
+        before_handler: Callable[[Invocation], Awaitable[object]] | None = None,
     ) -> None:
         self._server = server
         self._request = request
-        self._runtime = runtime
+        self._before_handler = before_handler
+        self.runtime = runtime
         self.context = context
         self.invocation = invocation
 
@@ -76,7 +98,9 @@ class HandlerCall:
             if not isinstance(found, Invocation):
                 return found
             invocation = self.invocation = found
-        return await _run_invocation(invocation, self.context, self._server, self._runtime)
+        if self._before_handler is not None:
+            await self._before_handler(invocation)
+        return await _run_invocation(invocation, self.context, self._server, self.runtime)
 
 
 async def _run_invocation(
@@ -130,6 +154,13 @@ async def run_sampling(sampling: ToolSampling, runtime: Runtime) -> SampledConve
             return sampling.conversation
 
 
+async def run_task_input(task_input: TaskInput[T]) -> T:
+    """Request input of the client of a task, unless it has responded before."""
+    if task_input.requests:
+        task_input.receive(await task_input.task.request_input(task_input.requests))
+    return task_input.result()
+
+
 async def _run_tool(use: ToolUse, sampling: ToolSampling, runtime: Runtime) -> None:
     context = sampling.context
     try:
@@ -141,3 +172,75 @@ async def _run_tool(use: ToolUse, sampling: ToolSampling, runtime: Runtime) -> N
         reference = use.failed(exc, runtime.reference)
         if reference is not None:
             runtime.report(sampling.request, reference, exc)
+
+
+def outcome_of(
+    runtime: Runtime, collector: InputCollector, invocation: Invocation | None, result: Any
+) -> Any:
+    """Return what to send after a handler returned `result`.
+
+    `invocation` is the call that was made, or None if there was none.
+    """
+    returned = result if isinstance(result, InputRequiredResult) else None
+    if returned is None and not collector.unanswered:
+        return result
+    try:
+        return collector.required(returned)
+    except Exception as exc:  # noqa: BLE001 - rule 5
+        return _outcome_of_fault(runtime, collector.request, invocation, exc)
+
+
+def outcome_of_error(
+    runtime: Runtime, collector: InputCollector, invocation: Invocation | None, exc: BaseException
+) -> Any:
+    """Return what to send after a handler or a middleware raised `exc`.
+
+    `invocation` is as for `outcome_of`.
+    """
+    if collector.unanswered:
+        return outcome_of(runtime, collector, invocation, None)
+    error = single(exc)
+    if error is collector.no_response_error:
+        # The client closed the connection while it was asked. That is no fault of the handler,
+        # so nothing is logged.
+        code = collector.request.peer.dialect.codes[Fault.INTERNAL]
+        return ErrorData(code, "the connection closed while the client was asked for input")
+    if not isinstance(error, UrlElicitationRequired):
+        return _outcome_of_fault(runtime, collector.request, invocation, exc)
+    try:
+        response = collector.url_elicitation_response(error)
+        return outcome_of(runtime, collector, invocation, response)
+    except Exception as worse:  # noqa: BLE001 - rule 5
+        return _outcome_of_fault(runtime, collector.request, invocation, worse)
+
+
+def _outcome_of_fault(
+    runtime: Runtime, request: RequestReceived, invocation: Invocation | None, exc: BaseException
+) -> Any:
+    """Log an exception, and return what the peer gets for it."""
+    reference = runtime.reference()
+    try:
+        error = single(exc)
+        if invocation is not None:
+            outcome = invocation.exception_response(exc, reference)
+        elif isinstance(error, McpError):
+            outcome = ErrorData(error.code, error.message, error.data)
+        else:
+            outcome = _error_with_reference(request, reference)
+    except Exception as worse:  # noqa: BLE001 - rule 5; the exception's own `__str__` may raise
+        return internal_error(runtime, request, worse)
+    if not isinstance(error, (McpError, ToolError, ResourceNotFound)):
+        runtime.report(request, reference, exc)
+    return outcome
+
+
+def internal_error(runtime: Runtime, request: RequestReceived, exc: BaseException) -> ErrorData:
+    """Log an exception, and return an error that shows the peer nothing but its reference."""
+    reference = runtime.reference()
+    runtime.report(request, reference, exc)
+    return _error_with_reference(request, reference)
+
+
+def _error_with_reference(request: RequestReceived, reference: str) -> ErrorData:
+    code = request.peer.dialect.codes[Fault.INTERNAL]
+    return ErrorData(code, f"Internal error (reference {reference})")

@@ -10,14 +10,15 @@ import abc
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 
-from ._middleware import run_sampling
+from ._middleware import run_sampling, run_task_input
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
-    from mcp_core.registry._input_requests import NestedRequests
+    from mcp_core.registry._input_requests import NestedRequests, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
+    from mcp_core.registry.tasks._tasks import DetachableJob
     from mcp_core.types import RequestId
 
 __all__ = ["READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
@@ -40,7 +41,13 @@ class EventLike(Protocol):
 
 
 class Runtime(abc.ABC):
-    """The runtime of one connection, as its `Service` and its handlers see it."""
+    """The runtime of one connection, as its `Service` and its handlers see it.
+
+    `single_peer` is True if all who can use the transport are one user: a pipe, a Unix socket. Over
+    HTTP it is False.
+    """
+
+    single_peer = True
 
     @abc.abstractmethod
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
@@ -97,6 +104,14 @@ class Runtime(abc.ABC):
     def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
         """Run the rounds of a `Context.sample_with_tools`."""
         return run_sampling(sampling, self)
+
+    def request_task_input(self, task_input: TaskInput[T]) -> Coroutine[Any, Any, T]:
+        """Request input for a handler that runs as a task, and return what it reads of it."""
+        return run_task_input(task_input)
+
+    async def detach(self, job: DetachableJob | None) -> bool:
+        """Make a call a task. Return False if it stays a call."""
+        return job is not None and await job.detach()
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
         """Run `function`, which blocks, in a worker thread."""

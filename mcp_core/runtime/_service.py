@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp_core._errors import (
     ConnectionLost,
     Fault,
     LocalProtocolError,
     McpError,
-    ToolError,
     single,
 )
 from mcp_core.connection._state import State
@@ -34,14 +34,21 @@ from mcp_core.messages._events import (
 )
 from mcp_core.messages._pending import deliver
 from mcp_core.registry._context import Context
-from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
-from ._middleware import MAX_BLOCKING, HandlerCall, report_blocking, run_middleware
+from ._middleware import (
+    MAX_BLOCKING,
+    HandlerCall,
+    internal_error,
+    outcome_of,
+    outcome_of_error,
+    report_blocking,
+    run_middleware,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,41 +68,77 @@ _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 # Pages that one connection remembers. For an older one the client gets no notification when its
 # user has visited it, and has to call again without that.
 _MAX_PAGES: Final = 1_000
+_TASKS: Final = "tasks/"  # begins the methods about tasks
+_OWNER_SIZE: Final = 16  # bytes, as of a session id
 
 
-class RequestJob(Job):
+class ConversationJob(Job):
+    """A job that serves a request of the client, and is cancelled with it.
+
+    `input_collector` collects what the handler asks of the client.
+    """
+
+    __slots__ = ("input_collector",)
+
+    input_collector: InputCollector
+
+
+class TaskServiceLike(Protocol):
+    """The part of `mcp_core.runtime.tasks.TaskService` that a `Service` needs."""
+
+    def request_job(self, service: Service, collector: InputCollector, /) -> ConversationJob | None:
+        """Return the job for a request about tasks, None if it has its response already."""
+
+    def call_job(
+        self, service: Service, collector: InputCollector, invocation: Invocation | None, /
+    ) -> ConversationJob | None:
+        """Return the job for a call that may become a task, None if it is one already."""
+
+    def cancel_owner(self, owner: str, /) -> None:
+        """Cancel the tasks of an owner that does not exist any more."""
+
+
+class RequestJob(ConversationJob):
     """The handler of one request, for a task of its own. `failed` never raises.
 
     Args:
-        service: where the request arrived.
+        service: where the request arrived, None if its response was sent.
         input_collector: collects what the handler asks of its client.
         invocation: the call to make, or None to look it up inside of the middleware.
         returned: what a plain `def` has returned already, if that needs nested requests.
     """
 
-    __slots__ = ("_call", "_finished", "_returned", "_service", "input_collector", "request")
+    __slots__ = (
+        "_call",
+        "_finished",
+        "_middlewares",
+        "_returned",
+        "_service",
+        "request",
+    )
 
     def __init__(
         self,
-        service: Service,
+        service: Service | None,
         input_collector: InputCollector,
         invocation: Invocation | None,
         returned: InputRequiredResult | None = None,
     ) -> None:
         super().__init__()
         self._service = service
+        self._middlewares = input_collector.host.server.middlewares
         self.input_collector = input_collector
         self._returned = returned
         self.request = input_collector.request
         self._call = self._new_call(invocation)
-        self._finished = False
+        self._finished = service is None
 
     def __repr__(self) -> str:
         return f"<RequestJob {self.request.method.name} id={self.request.id!r}>"
 
     async def run(self) -> Any:
         """Return the handler's result, or raise what it raised."""
-        middlewares = self._service.server.middlewares
+        middlewares = self._middlewares
         while True:
             result: Any = self._returned
             if result is None:
@@ -109,23 +152,31 @@ class RequestJob(Job):
 
     def _new_call(self, invocation: Invocation | None) -> HandlerCall:
         service = self._service
+        assert service is not None
         wants_context = invocation is None or invocation.wants_context
         context = Context(self.input_collector) if wants_context else None
         return HandlerCall(service.server, self.request, context, service.runtime, invocation)
 
     def done(self, result: Any) -> None:
         """Send the handler's result."""
-        self._finish(self._service.outcome_of(self.input_collector, self._call.invocation, result))
+        self._finish(self._outcome_of(result))
 
     def failed(self, exc: BaseException) -> None:
         """Send what the peer may know of an exception."""
-        self._finish(
-            self._service.outcome_of_error(self.input_collector, self._call.invocation, exc)
-        )
+        self._finish(self._outcome_of_error(exc))
+
+    def _outcome_of(self, result: Any) -> Any:
+        call = self._call
+        return outcome_of(call.runtime, self.input_collector, call.invocation, result)
+
+    def _outcome_of_error(self, exc: BaseException) -> Any:
+        call = self._call
+        return outcome_of_error(call.runtime, self.input_collector, call.invocation, exc)
 
     def dropped(self) -> None:
         if self._finished:
             return
+        assert self._service is not None
         # The connection does not send this to a peer that has itself cancelled the request.
         if self._service.conn.state is State.CLOSING:
             fault = Fault.BUSY
@@ -136,6 +187,7 @@ class RequestJob(Job):
         self._finish(ErrorData(self.request.peer.dialect.codes[fault], reason))
 
     def _finish(self, outcome: Any) -> None:
+        assert self._service is not None
         self._finished = True
         self._service.finish(self.request, outcome)
 
@@ -199,6 +251,7 @@ class Service:
         lifespan: the value of the server's lifespan.
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
+        tasks: the tasks of the server, None if it runs no tools as tasks.
 
     `session_state` is a dict for the handlers of this connection.
     """
@@ -211,6 +264,7 @@ class Service:
         lifespan: Any = None,
         *,
         principal: str = "",
+        tasks: TaskServiceLike | None = None,
     ) -> None:
         self.server = server
         self.conn = conn
@@ -218,7 +272,10 @@ class Service:
         self.lifespan = lifespan
         self.principal = principal
         self.session_state: dict[str, Any] = {}
-        self._jobs: dict[RequestId, RequestJob] = {}
+        self.tasks = tasks
+        self.waiting_results = 0  # `tasks/result` requests that wait
+        self._session_owner = ""  # of the tasks of this session, if it is no user's
+        self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
         self._pages: dict[str, None] = {}  # pages that the client was asked to visit, oldest first
@@ -271,6 +328,23 @@ class Service:
         if self._attached:
             self._attached = False
             self.server.detach(self)
+            if self._session_owner and self.tasks is not None:
+                self.tasks.cancel_owner(self._session_owner)
+
+    def task_owner(self, request: RequestReceived) -> str:
+        """Return the owner of the tasks of a request: see `Tasks.owner`."""
+        grant = request.grant
+        if grant is not None:
+            user = f"{self.principal}\0{grant.client_id}"
+            owner = sha256(user.encode()).hexdigest()
+        elif self.runtime.single_peer or not request.peer.dialect.stateful:
+            owner = ""
+        else:
+            if not self._session_owner:
+                self._session_owner = self.runtime.entropy(_OWNER_SIZE).hex()
+            owner = self._session_owner
+        choose = self.server.tasks.owner
+        return owner if choose is None else choose(request, owner)
 
     def stop(self) -> None:
         """Cancel all jobs. Each of them is still finished, by `dropped` or otherwise."""
@@ -317,21 +391,20 @@ class Service:
         if self._roots_job is job:
             self._roots_job = None
 
-    def _handle_request(self, request: RequestReceived) -> RequestJob | None:
+    def _handle_request(self, request: RequestReceived) -> Job | None:
         collector = InputCollector(self, request)
-        if request.method.input_ok and request.params.request_state is not None:
-            try:
-                collector.verify_request_state()
-            except InvalidRequestState as exc:
-                self.runtime.warn(f"{request.method.name}: {exc}")
-                self.finish(
-                    request,
-                    ErrorData(
-                        request.peer.dialect.codes[exc.fault], InvalidRequestState.PUBLIC_MESSAGE
-                    ),
-                )
-                return None
+        if (
+            request.method.input_ok
+            and request.params.request_state is not None
+            and not self._is_state_valid(collector)
+        ):
+            return None
+        tasks = self.tasks
+        if tasks is not None and request.method.name.startswith(_TASKS):
+            return self._start_job(tasks.request_job(self, collector))
         if self.server.middlewares:
+            if tasks is not None and self.server.may_be_task(request):
+                return self._start_job(tasks.call_job(self, collector, None))
             return self._new_job(collector, None)
         try:
             invocation = self.server.answer(request)
@@ -339,11 +412,13 @@ class Service:
             self.finish(request, ErrorData(exc.code, exc.message, exc.data))
             return None
         except Exception as exc:  # noqa: BLE001 - rule 2; the author's own declarations may be at fault
-            self.finish(request, self._internal_error(request, exc))
+            self.finish(request, internal_error(self.runtime, request, exc))
             return None
         if not isinstance(invocation, Invocation):
             self.finish(request, invocation)
             return None
+        if invocation.task is not None and tasks is not None:
+            return self._start_job(tasks.call_job(self, collector, invocation))
         if invocation.is_async or invocation.thread:
             return self._new_job(collector, invocation)
         started = self.runtime.monotonic()
@@ -351,17 +426,29 @@ class Service:
             context = Context(collector) if invocation.wants_context else None
             outcome: Any = invocation.result(invocation.call(context))
         except BaseException as exc:  # noqa: BLE001 - rule 2
-            outcome = self.outcome_of_error(collector, invocation, exc)
+            outcome = outcome_of_error(self.runtime, collector, invocation, exc)
         else:
             if isinstance(outcome, InputRequiredResult):
                 if collector.needs_nested_requests(outcome):
                     return self._new_job(collector, invocation, outcome)
-                outcome = self.outcome_of(collector, invocation, outcome)
+                outcome = outcome_of(self.runtime, collector, invocation, outcome)
         self.finish(request, outcome)
         seconds = self.runtime.monotonic() - started
         if seconds > MAX_BLOCKING:
             report_blocking(self.server, self.runtime, invocation, seconds)
         return None
+
+    def _is_state_valid(self, collector: InputCollector) -> bool:
+        """Verify the `requestState` of a request. If it is invalid, answer and return False."""
+        request = collector.request
+        try:
+            collector.verify_request_state()
+        except InvalidRequestState as exc:
+            self.runtime.warn(f"{request.method.name}: {exc}")
+            code = request.peer.dialect.codes[exc.fault]
+            self.finish(request, ErrorData(code, InvalidRequestState.PUBLIC_MESSAGE))
+            return False
+        return True
 
     def _new_job(
         self,
@@ -373,36 +460,11 @@ class Service:
         self._jobs[collector.request.id] = job
         return job
 
-    def outcome_of(
-        self, collector: InputCollector, invocation: Invocation | None, result: Any
-    ) -> Any:
-        """Return what to send after a handler returned `result`."""
-        returned = result if isinstance(result, InputRequiredResult) else None
-        if returned is None and not collector.unanswered:
-            return result
-        try:
-            return collector.required(returned)
-        except Exception as exc:  # noqa: BLE001 - rule 2
-            return self._outcome_of_fault(collector.request, invocation, exc)
-
-    def outcome_of_error(
-        self, collector: InputCollector, invocation: Invocation | None, exc: BaseException
-    ) -> Any:
-        """Return what to send after a handler or a middleware raised `exc`."""
-        if collector.unanswered:
-            return self.outcome_of(collector, invocation, None)
-        error = single(exc)
-        if error is collector.no_response_error:
-            # The client closed the connection while it was asked. That is no fault of the handler,
-            # so nothing is logged.
-            code = collector.request.peer.dialect.codes[Fault.INTERNAL]
-            return ErrorData(code, "the connection closed while the client was asked for input")
-        if not isinstance(error, UrlElicitationRequired):
-            return self._outcome_of_fault(collector.request, invocation, exc)
-        try:
-            return self.outcome_of(collector, invocation, collector.url_elicitation_response(error))
-        except Exception as worse:  # noqa: BLE001 - rule 2
-            return self._outcome_of_fault(collector.request, invocation, worse)
+    def _start_job(self, job: ConversationJob | None) -> ConversationJob | None:
+        """Remember a job, so that it is cancelled with its request. None if it has ended."""
+        if job is not None:
+            self._jobs[job.input_collector.request.id] = job
+        return job
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
         """Send the response of `request`. This is the last thing that happens to it."""
@@ -413,37 +475,4 @@ class Service:
         try:
             send(request.id, outcome)
         except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
-            self.conn.send_error(request.id, self._internal_error(request, exc))
-
-    def _outcome_of_fault(
-        self, request: RequestReceived, invocation: Invocation | None, exc: BaseException
-    ) -> Any:
-        """Log an exception, and return what the peer gets for it.
-
-        `invocation` is the call that was made, or None if there was none.
-        """
-        reference = self.runtime.reference()
-        try:
-            error = single(exc)
-            if invocation is not None:
-                outcome = invocation.exception_response(exc, reference)
-            elif isinstance(error, McpError):
-                outcome = ErrorData(error.code, error.message, error.data)
-            else:
-                outcome = _error_with_reference(request, reference)
-        except Exception as worse:  # noqa: BLE001 - rule 2; the exception's own `__str__` may raise
-            return self._internal_error(request, worse)
-        if not isinstance(error, (McpError, ToolError, ResourceNotFound)):
-            self.runtime.report(request, reference, exc)
-        return outcome
-
-    def _internal_error(self, request: RequestReceived, exc: BaseException) -> ErrorData:
-        reference = self.runtime.reference()
-        self.runtime.report(request, reference, exc)
-        return _error_with_reference(request, reference)
-
-
-def _error_with_reference(request: RequestReceived, reference: str) -> ErrorData:
-    """Return an error that shows the peer nothing but the reference of the log entry."""
-    code = request.peer.dialect.codes[Fault.INTERNAL]
-    return ErrorData(code, f"Internal error (reference {reference})")
+            self.conn.send_error(request.id, internal_error(self.runtime, request, exc))

@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcp_core.jsonrpc._codec import encode, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.types import ClientCapabilities, ErrorData, Implementation, InputRequest, TaskStatus
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     """Upper bounds on tasks. Sizes are in bytes, times in seconds.
 
     Raises:
-        ValueError: a limit is not positive, or `ttl` is longer than `max_ttl`.
+        ValueError: a limit is not positive or not finite, or `ttl` or `poll_interval` is longer
+            than the longest.
     """
 
     # Tasks of one owner, ended ones included. More than one user starts by hand.
@@ -58,8 +60,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     open_requests: int = 16
     # Input requests in the life of a task.
     requests: int = 100
-    # The result, encoded: as long as a message.
+    # The result or the error, encoded: as long as a message.
     result: int = 4 * 1024 * 1024
+    # All responses to input requests of a task together. They come from the client, each as long
+    # as a message, and a store writes all of them again with every change.
+    responses: int = 4 * 1024 * 1024
     # Characters of the status message.
     message: int = 1_000
     # Seconds between two status messages that are stored, so that the progress of a tight loop
@@ -77,10 +82,12 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if not getattr(self, name) > 0:
-                raise ValueError(f"TaskLimits.{name} has to be positive")
-        if self.ttl > self.max_ttl:
-            raise ValueError("TaskLimits.ttl has to be at most max_ttl")
+            # Not infinite: a store may have no such number, and JSON has none.
+            if not (getattr(self, name) > 0 and isfinite(getattr(self, name))):
+                raise ValueError(f"TaskLimits.{name} has to be positive and finite")
+        for name in ("ttl", "poll_interval"):
+            if getattr(self, name) > getattr(self, f"max_{name}"):
+                raise ValueError(f"TaskLimits.{name} has to be at most max_{name}")
 
     def kept_for(self, wish: int | UnsetType | None) -> float:
         """Return for how many seconds a task is kept whose client wishes `wish` milliseconds.
@@ -89,9 +96,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         """
         if wish is UNSET:
             return self.ttl
-        if wish is None:
+        # Compare before dividing: JSON has integers that no float can hold.
+        if wish is None or wish >= self.max_ttl * 1000:
             return self.max_ttl
-        return min(max(wish / 1000, self.poll_interval), self.max_ttl)
+        # At least until the first poll, without which the client could not get the result.
+        return min(max(max(wish, 0) / 1000, self.poll_interval), self.max_ttl)
 
 
 class TaskKey(NamedTuple):
@@ -100,8 +109,12 @@ class TaskKey(NamedTuple):
     owner: str
     id: str
 
+    def __repr__(self) -> str:
+        # Without authorization the id is a secret, and keys are in the errors of stores.
+        return f"<TaskKey of {self.owner!r}>"
 
-class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
+
+class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The call of a task, stored if another worker may have to run it again.
 
     Attributes:
@@ -117,7 +130,7 @@ class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal: str = ""
 
 
-class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The state of one task. All times are in seconds; `created` and the like are since 1970.
 
     Attributes:
@@ -127,7 +140,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         status: as in the specification, but "completed" also for a tool result with `isError`.
         message: the status message, for people; None without one.
         created: when the task was created.
-        updated: when it was changed last.
+        updated: when it was changed last, apart from its lease.
         ttl: how long the task is kept after it was created.
         tool: the name of the tool.
         revision: the revision of the request that created the task.
@@ -194,18 +207,50 @@ _read: Final[Callable[[Raw | bytes], Any]] = reader(TaskRecord)
 
 
 def encode_record(record: TaskRecord) -> bytes:
-    """Encode a record as JSON."""
+    """Encode a record as JSON.
+
+    Raises:
+        TypeError, ValueError: the record has a value that is no JSON. `transition` never adds one.
+    """
     return encode(record)
 
 
 def decode_record(data: bytes) -> TaskRecord:
-    """Decode what `encode_record` returned.
+    """Decode what `encode_record` returned, in this version or another.
+
+    Unknown members are ignored. The record may be without its result, which a store may keep
+    elsewhere.
 
     Raises:
-        InvalidPayload: the data is no record.
+        InvalidPayload: the data is no record, or one that no task can have.
     """
+    try:
+        # The decoder does not look into `Raw` members, which are sent to clients as they are.
+        if not data.isascii():
+            str(data, "utf-8")
+    except UnicodeDecodeError as exc:
+        raise InvalidPayload(f"not UTF-8 at byte {exc.start}") from None
     record: TaskRecord = _read(data)
+    error = _find_error(record)
+    if error:
+        raise InvalidPayload(error)
     return record
+
+
+def _find_error(record: TaskRecord) -> str:
+    if record.serial < 1:
+        return "the serial number is not positive"
+    if bool(record.open_requests) != (record.status == "input_required"):
+        return f"a task that is {record.status} has {len(record.open_requests)} open requests"
+    if not record.open_requests.keys().isdisjoint(record.responses):
+        return "an open request has a response"
+    if (record.result is not UNSET or record.is_error) and record.status != "completed":
+        return f"a task that is {record.status} has a result"
+    if record.result is not UNSET and bytes(memoryview(record.result)[:1]) != b"{":
+        return "the result is no object"
+    if (record.error is not None) != (record.status == "failed"):
+        return f"a task that is {record.status} has {'an' if record.error else 'no'} error"
+    return ""
 
 
 def new_task_id(entropy: Callable[[int], bytes]) -> str:

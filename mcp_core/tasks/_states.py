@@ -6,6 +6,8 @@
    makes `updated` fall.
 3. A final state is final. What a handler returns after its task was cancelled, or a response to an
    input request that has one, changes nothing.
+4. A record can always be encoded. A text with half of a surrogate pair, or an error with `data`
+   that is no JSON, is refused here, not when a store or a response encodes it.
 
 Read the table as `TRANSITIONS[status][kind of action] -> next status`. A missing cell changes
 nothing. The one exception is `ReceiveResponse`: the status becomes "working" with the last open
@@ -17,12 +19,13 @@ Sources: basic/utilities/tasks, Task Status Lifecycle (2025-11-25); the extensio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, LocalProtocolError
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.types import ErrorData, InputRequest, TaskStatus
 
 from ._record import TaskLimits, TaskRecord
@@ -70,7 +73,10 @@ class ReceiveResponse(Struct, frozen=True):
 
 
 class Complete(Struct, frozen=True):
-    """End the task with the encoded result of its call, and a status message if there is one."""
+    """End the task with the result of its call, and a summary if there is one.
+
+    `result` is an encoded JSON object, valid because it was encoded or checked by the caller.
+    """
 
     result: Raw
     is_error: bool = False
@@ -90,10 +96,14 @@ class Cancel(Struct, frozen=True):
 
 
 class TaskLease(Struct, frozen=True):
-    """Set the worker that runs the handler, and until when it is believed to be alive."""
+    """Set the worker that runs the handler, and until when it is believed to be alive.
+
+    The worker "" gives the lease back. Does nothing while another worker has the lease: a worker
+    whose lease was lost reads the other's name in the record.
+    """
 
     worker: str
-    until: float
+    lease_until: float
 
 
 TaskAction: TypeAlias = (
@@ -129,53 +139,108 @@ def transition(
 ) -> TaskRecord:
     """Return the record after an action: the same object if the action changes nothing.
 
-    A result above `limits.result` fails the task instead.
+    A result or error above `limits.result`, or responses above `limits.responses`, fail the task
+    instead.
 
     Raises:
         TaskExpired: the record's time to live is over.
-        LocalProtocolError: the handler has requested more input than `limits` allow.
+        LocalProtocolError: the handler has requested more input than `limits` allow, or a text has
+            half of a surrogate pair.
+        TypeError, ValueError: an input request or `ErrorData.data` is no JSON.
     """
     if now >= record.expires:
         raise TaskExpired
     status = TRANSITIONS[record.status].get(type(action))
     if status is None:
         return record
-    changed = _apply(record, action, status, limits)
+    if isinstance(action, TaskLease):
+        changed = _set_lease(record, action, now)
+        # Not an update for clients: the state that they see is the same.
+        updated = record.updated
+    else:
+        changed = _apply(record, action, status, limits)
+        updated = max(record.updated, now)
     if changed is record:
         return record
-    return replace(changed, serial=record.serial + 1, updated=max(record.updated, now))
+    return replace(changed, serial=record.serial + 1, updated=updated)
 
 
 def _apply(
     record: TaskRecord, action: TaskAction, status: TaskStatus, limits: TaskLimits
 ) -> TaskRecord:
     if isinstance(action, SetMessage):
-        changed = _with_message(record, action.text, limits)
-        return record if changed.message == record.message else changed
-    if isinstance(action, TaskLease):
-        return replace(record, worker=action.worker, lease_until=action.until)
+        text = _message(action.text, limits)
+        return record if text == record.message else replace(record, message=text)
     if isinstance(action, RequestInput):
         return _request_input(record, action, limits)
     if isinstance(action, ReceiveResponse):
-        return _receive_response(record, action)
-    ended = replace(record, status=status, open_requests={}, worker="", lease_until=0.0, call=None)
+        return _receive_response(record, action, limits)
     if isinstance(action, Complete):
-        size = len(bytes(action.result))
+        size = _size(action.result)
         if size > limits.result:
-            error = ErrorData(
-                INTERNAL_ERROR,
-                f"the result of the task has {size} bytes, the limit is {limits.result}",
-            )
-            return _apply(record, Fail(error), "failed", limits)
-        ended = replace(ended, result=action.result, is_error=action.is_error)
-        return _with_message(ended, action.message, limits)
+            return _fail(record, _too_large("result", size, limits.result), limits)
+        message = _message(action.message, limits)
+        ended = _end(record, status, message)
+        return replace(ended, result=action.result, is_error=action.is_error)
     if isinstance(action, Fail):
-        return _with_message(replace(ended, error=action.error), action.error.message, limits)
-    return _with_message(ended, action.message, limits)
+        size = _encoded_size(action.error)
+        if size > limits.result:
+            return _fail(record, _too_large("error", size, limits.result), limits)
+        return _fail(record, action.error, limits)
+    assert isinstance(action, Cancel)
+    return _end(record, status, _message(action.message, limits))
 
 
-def _with_message(record: TaskRecord, text: str | None, limits: TaskLimits) -> TaskRecord:
-    return record if text is None else replace(record, message=text[: limits.message])
+def _end(record: TaskRecord, status: TaskStatus, message: str | None) -> TaskRecord:
+    # The earlier message is about progress: "page 3 of 9" is no reason and no summary.
+    return replace(
+        record,
+        status=status,
+        message=message,
+        open_requests={},
+        worker="",
+        lease_until=0.0,
+        call=None,
+    )
+
+
+def _fail(record: TaskRecord, error: ErrorData, limits: TaskLimits) -> TaskRecord:
+    return replace(_end(record, "failed", _message(error.message, limits)), error=error)
+
+
+def _too_large(what: str, size: int, limit: int) -> ErrorData:
+    return ErrorData(
+        INTERNAL_ERROR, f"the {what} of the task has {size} bytes, the limit is {limit}"
+    )
+
+
+def _set_lease(record: TaskRecord, action: TaskLease, now: float) -> TaskRecord:
+    if record.worker == action.worker and record.lease_until == action.lease_until:
+        return record
+    if action.worker and record.worker not in ("", action.worker) and now < record.lease_until:
+        return record
+    return replace(record, worker=action.worker, lease_until=action.lease_until)
+
+
+def _message(text: str | None, limits: TaskLimits) -> str | None:
+    """Return the status message for `text`, None for none."""
+    if text is None:
+        return None
+    text = text[: limits.message]
+    _encoded_size(text)
+    return text
+
+
+def _encoded_size(value: Any) -> int:
+    """Return the size of `value` as JSON."""
+    try:
+        return len(encode(value))
+    except UnicodeEncodeError as exc:
+        raise LocalProtocolError(f"a task cannot have this text: {exc}", Fault.INTERNAL) from None
+
+
+def _size(json: Raw) -> int:
+    return memoryview(json).nbytes
 
 
 def _request_input(record: TaskRecord, action: RequestInput, limits: TaskLimits) -> TaskRecord:
@@ -193,17 +258,24 @@ def _request_input(record: TaskRecord, action: RequestInput, limits: TaskLimits)
             f"the task has requested input {limits.requests} times, which is the limit",
             Fault.INTERNAL,
         )
+    _encoded_size((action.key, action.request))
     requests = {**record.open_requests, action.key: action.request}
     return replace(record, status="input_required", open_requests=requests)
 
 
-def _receive_response(record: TaskRecord, action: ReceiveResponse) -> TaskRecord:
+def _receive_response(
+    record: TaskRecord, action: ReceiveResponse, limits: TaskLimits
+) -> TaskRecord:
     if action.key not in record.open_requests:
         return record
+    responses = {**record.responses, action.key: action.response}
+    size = sum(map(_size, responses.values()))
+    if size > limits.responses:
+        return _fail(record, _too_large("input", size, limits.responses), limits)
     requests = {key: value for key, value in record.open_requests.items() if key != action.key}
     return replace(
         record,
         status="input_required" if requests else "working",
         open_requests=requests,
-        responses={**record.responses, action.key: action.response},
+        responses=responses,
     )

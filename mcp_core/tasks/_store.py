@@ -35,6 +35,10 @@ class TaskStore(Protocol):
     def durable(self) -> bool:
         """True if records outlive the process."""
 
+    @property
+    def immediate(self) -> bool:
+        """True if no method ever waits: each ends before it lets another task run."""
+
     def opened(self, runtime: Any, /) -> AbstractAsyncContextManager[object]:
         """Return the context in which the store may be used. `runtime` is a `TaskRuntime`.
 
@@ -58,9 +62,10 @@ class TaskStore(Protocol):
     def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> Awaitable[bool]:
         """Replace the record with that serial number, or remove it if `record` is None.
 
-        `record` has the same key and the same time of creation. Return False, without any effect,
-        if the stored record has another number, or there is none. A final status is stored as
-        durably as `create` stores; a status message may be lost with the machine.
+        `record` has the same key and the same time of creation. Its serial number is higher, after
+        several actions by more than one. Return False, without any effect, if the stored record has
+        another number, or there is none. A final status is stored as durably as `create` stores; a
+        status message may be lost with the machine.
         """
 
     def page(self, owner: str, after: str, size: int, /) -> Awaitable[Sequence[TaskRecord]]:

@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Raw
 
 from mcp_core import types as t
-from mcp_core.jsonrpc._codec import reader
+from mcp_core._errors import LocalProtocolError
+from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, reader
 from mcp_core.types import TaskStatus
 
 from ._states import INTERNAL_ERROR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core.revisions._dialects import Dialect
 
     from ._record import TaskLimits, TaskRecord
@@ -34,12 +37,19 @@ __all__ = [
     "get_task_result",
     "listed_task",
     "poll_interval",
+    "shown_status",
     "task_outcome",
     "task_status_params",
 ]
 
 _TASK: Final = "task"
-_read_members: Final = reader(dict[str, Any])
+# The members stay encoded, so that the client gets them as they are, a large number for example.
+_read_members: Final = reader(dict[str, Raw])
+_read_meta: Final[Callable[[Raw | bytes], Any]] = reader(
+    dict[str, Raw] | None  # type: ignore[arg-type]
+)
+# In the last millisecond of the year 9999: RFC 3339 has no later times.
+_LATEST: Final = 253_402_300_799.9995
 
 
 def poll_interval(record: TaskRecord, now: float, limits: TaskLimits) -> float:
@@ -64,22 +74,17 @@ def create_task_result(
 ) -> t.CreateTaskResult:
     """Return the response to the request that created the task.
 
-    `immediate_response` is a text for the model, which it reads while the task runs.
+    `immediate_response` is a text for the model, which it reads while the task runs. The extension
+    has no such text.
     """
     state = _state(record, dialect, now, limits)
-    meta = None if immediate_response is None else {t.META_IMMEDIATE_RESPONSE: immediate_response}
-    return t.CreateTaskResult(
-        result_type=_TASK,
-        meta=meta,
-        task=t.Task(**state),
-        task_id=state["task_id"],
-        status=state["status"],
-        status_message=state["status_message"],
-        created_at=state["created_at"],
-        last_updated_at=state["last_updated_at"],
-        ttl_ms=state["ttl_ms"],
-        poll_interval_ms=state["poll_interval_ms"],
-    )
+    if dialect.tasks == "requested":
+        meta = (
+            None if immediate_response is None else {t.META_IMMEDIATE_RESPONSE: immediate_response}
+        )
+        return t.CreateTaskResult(meta=meta, task=t.Task(**state))
+    del state["ttl"], state["poll_interval"]
+    return t.CreateTaskResult(result_type=_TASK, **state)
 
 
 def get_task_result(
@@ -113,27 +118,35 @@ def cancel_task_result(
 def task_outcome(record: TaskRecord) -> dict[str, Any] | t.ErrorData:
     """Return the response to `tasks/result` of an ended task: that of the original request.
 
-    A result names its task in `_meta`. A cancelled task has the error -32603.
+    A result names its task in `_meta`; its members are encoded. A cancelled task has the error
+    -32603.
+
+    Raises:
+        LocalProtocolError: the task has not ended, or the record is without its result.
+        InvalidPayload: `_meta` of the result is no object.
     """
     if record.error is not None:
         return record.error
-    if not isinstance(record.result, Raw):
+    if record.status == "cancelled":
         text = "The task was cancelled"
         return t.ErrorData(INTERNAL_ERROR, f"{text}: {record.message}" if record.message else text)
+    if not isinstance(record.result, Raw):
+        raise LocalProtocolError(f"a task that is {record.status} has no result here")
     members: dict[str, Any] = _read_members(record.result)
-    related = {t.META_RELATED_TASK: {"taskId": record.id}}
-    return {**members, "_meta": {**(members.get("_meta") or {}), **related}}
+    meta = _read_meta(members.get("_meta", b"null")) or {}
+    return {**members, "_meta": {**meta, t.META_RELATED_TASK: {"taskId": record.id}}}
 
 
 def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits) -> dict[str, Any]:
-    ttl = round(record.ttl * 1000)
-    interval = round(poll_interval(record, now, limits) * 1000)
+    ttl = _milliseconds(record.ttl)
+    interval = _milliseconds(poll_interval(record, now, limits))
+    created = _iso(record.created)
     return {
         "task_id": record.id,
         "status": shown_status(record, dialect),
         "status_message": record.message,
-        "created_at": _iso(record.created),
-        "last_updated_at": _iso(record.updated),
+        "created_at": created,
+        "last_updated_at": created if record.updated == record.created else _iso(record.updated),
         "ttl": ttl,
         "ttl_ms": ttl,
         "poll_interval": interval,
@@ -149,7 +162,12 @@ def _outcome(record: TaskRecord) -> dict[str, Any]:
     }
 
 
+def _milliseconds(seconds: float) -> int:
+    """Return a positive integer: 0 would be "already over", or "poll without a pause"."""
+    return round(min(max(seconds * 1000, 1), MAX_SAFE_INTEGER))
+
+
 def _iso(seconds: float) -> str:
     """Return a time as in RFC 3339, in milliseconds."""
-    time = datetime.fromtimestamp(seconds, UTC)
+    time = datetime.fromtimestamp(min(max(seconds, 0.0), _LATEST), UTC)
     return time.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -20,8 +20,9 @@ import trio
 
 from mcp_core.http import HttpOptions, ServeOptions
 from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest, shows_keywords
+from mcp_trio._tasks import open_server
 
-from ._driver import ServedEndpoint, open_http_server_driver
+from ._driver import open_http_server_driver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -96,9 +97,8 @@ class AsgiApp(AsgiApplication):
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[HttpServerDriver]:
-        async with self._server.lifespan() as value:
-            token = ServedEndpoint(self._server, value)
-            router = self._router(secrets.token_bytes, time.time, token)
+        async with open_server(self._server, SHUTDOWN_GRACE) as served:
+            router = self._router(secrets.token_bytes, time.time, served)
             async with open_http_server_driver(router) as driver:
                 yield driver
                 await driver.shutdown(SHUTDOWN_GRACE)

@@ -15,12 +15,11 @@ import contextvars
 import logging
 import math
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
 from mcp_core import ConnectionClosed, Fault, NotificationReceived, RequestReceived
-from mcp_core.runtime import Service
 from mcp_core.types import ErrorData
 from mcp_trio._deadlines import DeadlineRunner
 from mcp_trio._nursery import open_quiet_nursery
@@ -33,23 +32,17 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange, Router
-    from mcp_core.registry import Server
+    from mcp_core.runtime import Service
+    from mcp_core.runtime.tasks import ServedServer
     from mcp_core.types import RequestId
 
     Write = Callable[[], Coroutine[Any, Any, None]]
 
-__all__ = ["HttpServerDriver", "ServedEndpoint", "open_http_server_driver"]
+__all__ = ["HttpServerDriver", "open_http_server_driver"]
 
 _CANCELLED_GRACE: Final = 1.0  # seconds for cancelled handlers to end
 
 _log = logging.getLogger("mcp_trio")
-
-
-class ServedEndpoint(NamedTuple):
-    """The token of an `Endpoint`: the server, and the value of its lifespan."""
-
-    server: Server
-    lifespan: Any
 
 
 class ExchangeWakeup(Protocol):
@@ -203,15 +196,9 @@ class HttpServerDriver:
                 conversation.conn.send_error(event.id, ErrorData(code, "Internal error"))
 
     def _start_service(self, conversation: Conversation) -> Service:
-        served: ServedEndpoint = conversation.shared.token
+        served: ServedServer = conversation.shared.token
         runtime = _ConversationRuntime(self, conversation)
-        service = Service(
-            served.server,
-            conversation.conn,
-            runtime,
-            served.lifespan,
-            principal=conversation.principal,
-        )
+        service = served.service(conversation.conn, runtime, principal=conversation.principal)
         conversation.service = runtime.service = service
         self._services.add(service)
         return service
@@ -297,6 +284,7 @@ class _ConversationRuntime(TrioRuntime):
     """The runtime of one conversation, which may have any number of TCP connections."""
 
     service: Service
+    single_peer = False
 
     def __init__(self, driver: HttpServerDriver, conversation: Conversation) -> None:
         self._trio = driver.trio_token

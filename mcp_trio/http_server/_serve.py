@@ -35,10 +35,11 @@ from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio
+from mcp_trio._tasks import open_server
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._auth import endpoint_auth
-from ._driver import ServedEndpoint, open_http_server_driver
+from ._driver import open_http_server_driver
 from ._h11_connection import H11ServerConnection
 
 if TYPE_CHECKING:
@@ -236,13 +237,13 @@ async def serve_http_listeners(
             await opened.enter_async_context(listener)
         endpoints = {}
         for path, server in servers.items():
-            value = await opened.enter_async_context(server.lifespan())
+            served = await opened.enter_async_context(open_server(server, grace))
             endpoints[path] = Endpoint(
                 server.config,
                 options,
                 entropy=secrets.token_bytes,
                 param_headers=server.param_headers,
-                token=ServedEndpoint(server, value),
+                token=served,
                 auth=endpoint_auth(auth.get(path)),
             )
         check_scope_names((server, auth.get(path)) for path, server in servers.items())

@@ -11,16 +11,15 @@
 from __future__ import annotations
 
 import contextvars
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
-from mcp_core.runtime import Service
 from mcp_trio._runtime import TrioRuntime, handle_event, start_job
 
 if TYPE_CHECKING:
     from mcp_core import Event
-    from mcp_core.registry import Server
+    from mcp_core.runtime.tasks import ServedServer
     from mcp_core.types import RequestId
 
     from ._link import Link
@@ -49,13 +48,12 @@ class _LinkRuntime(TrioRuntime):
 class Dispatch:
     """The running handlers of one conversation, as tasks of `nursery`.
 
-    Call `serve` before the first event. `lifespan` is the value that the server's lifespan yielded.
+    Call `serve` before the first event.
     """
 
-    def __init__(self, server: Server, nursery: trio.Nursery, lifespan: Any) -> None:
-        self._server = server
+    def __init__(self, served: ServedServer, nursery: trio.Nursery) -> None:
+        self._served = served
         self._nursery = nursery
-        self._lifespan = lifespan
         self._became_idle = trio.lowlevel.ParkingLot()
 
     def __repr__(self) -> str:
@@ -64,7 +62,7 @@ class Dispatch:
     def serve(self, link: Link) -> None:
         """Attach the link that carries the conversation. Call it once."""
         self._link = link
-        self._service = Service(self._server, link.conn, _LinkRuntime(link), self._lifespan)
+        self._service = self._served.service(link.conn, _LinkRuntime(link))
 
     def handle_event(self, event: Event) -> None:
         """Handle one event of the connection. It may start a task, and never waits."""

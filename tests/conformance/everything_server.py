@@ -14,8 +14,7 @@ Rules of this file:
    `forget`, `unlock`, `wait` and `hang` do.
 4. A handler waits only by `sleep` and `Event` of the runtime that `everything` is given.
 
-`scenarios.py` has the expectations, and `test_official_suite.py` runs the suite itself. The tools
-for tasks come with tasks.
+`scenarios.py` has the expectations, and `test_official_suite.py` runs the suite itself.
 """
 
 from __future__ import annotations
@@ -37,6 +36,8 @@ from mcp_core.registry import (
     Form,
     Image,
     Server,
+    TaskOptions,
+    Tasks,
     UrlElicitationRequired,
 )
 from mcp_core.types import (
@@ -69,7 +70,11 @@ STEP = 0.05  # seconds between the steps of a slow tool
 
 
 def everything(
-    runtime: str = "trio", versions: Iterable[str] = ALL, *, page_size: int = 1000
+    runtime: str = "trio",
+    versions: Iterable[str] = ALL,
+    *,
+    page_size: int = 1000,
+    tasks: Tasks | None = None,
 ) -> Server:
     """Build the server. `runtime` is "trio" or "asyncio", on which its handlers will run."""
     server = Server(
@@ -80,6 +85,7 @@ def everything(
         versions=versions,
         page_size=page_size,
         cache=CacheHint(60, "public"),
+        tasks=tasks,
     )
     library = import_module(runtime)
     add_content_tools(server)
@@ -92,6 +98,7 @@ def everything(
     add_url_tools(server)
     add_keyed_input_tools(server)
     add_returned_input_tools(server)
+    add_task_tools(server, library)
     add_prompts(server)
     add_resources(server)
     return server
@@ -610,6 +617,92 @@ def add_returned_input_tools(server: Server) -> None:
         called = name.data.name if name.action == "accept" else name.action
         uris = ", ".join(root.uri for root in roots.roots)
         return f"{context.request_state}: {greeting.text} ({greeting.model}), {called}, {uris}"
+
+
+# -- Tools that run as tasks -----------------------------------------------------------------------
+
+
+class Confirmation(Struct):
+    """The form of `confirm_delete`."""
+
+    confirm: bool
+
+
+class NamedConfirmation(Struct):
+    """The form of `multi_input`, which asks twice."""
+
+    name: str
+    confirm: bool
+
+
+def add_task_tools(server: Server, library: Any) -> None:
+    @server.tool
+    def greet(name: str) -> str:
+        """Greet, at once."""
+        return f"Hello, {name}!"
+
+    @server.tool(task="optional")
+    async def slow_compute(seconds: float = 1, label: str = "") -> str:
+        """Compute for some seconds."""
+        await library.sleep(seconds)
+        return f"Computed {label} for {seconds:g} s"
+
+    @server.tool(task="required")
+    async def failing_job() -> str:
+        """Fail after a second, with a text for the model."""
+        await library.sleep(1)
+        raise ToolError("The job failed.")
+
+    @server.tool(task="optional")
+    async def protocol_error_job() -> str:
+        """Fail with an error of JSON-RPC."""
+        await library.sleep(STEP)
+        raise McpError(-32000, "The job broke.")
+
+    @server.tool(task="optional")
+    async def confirm_delete(filename: str, context: Context) -> str:
+        """Ask before a file is deleted."""
+        answer = await context.elicit(f"Delete {filename}?", Confirmation)
+        deleted = answer.action == "accept" and answer.data.confirm
+        return f"{filename} was {'deleted' if deleted else 'kept'}"
+
+    @server.tool(task="optional")
+    async def multi_input(context: Context) -> str:
+        """Ask two questions side by side."""
+        answers = await both(
+            library,
+            lambda: context.elicit("The first one?", NamedConfirmation),
+            lambda: context.elicit("The second one?", NamedConfirmation),
+        )
+        return " and ".join(answer.action for answer in answers)
+
+    @server.tool(task=TaskOptions(detach=None))
+    async def test_tool_with_task(context: Context) -> str:
+        """Ask for a name first, then become a task."""
+        answer = await context.elicit(
+            "What is your name?",
+            {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            key="user_name",
+        )
+        await context.detach()
+        name = answer.data["name"] if answer.action == "accept" else "nobody"
+        return f"Hello, {name}!"
+
+
+async def both(library: Any, *functions: Any) -> list[Any]:
+    """Await both functions side by side, and return their results."""
+    results: list[Any] = [None] * len(functions)
+
+    async def run(index: int) -> None:
+        results[index] = await functions[index]()
+
+    if library.__name__ == "asyncio":
+        await library.gather(*map(run, range(len(functions))))
+    else:
+        async with library.open_nursery() as nursery:
+            for index in range(len(functions)):
+                nursery.start_soon(run, index)
+    return results
 
 
 # -- Prompts ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from fuzz import engines
 from fuzz.engines import check_case, run_hypothesis
@@ -45,6 +46,7 @@ from mcp_core.jsonrpc._body import parse_body
 from mcp_core.messages import _outbox
 from mcp_core.registry.functions import _schema, _signature
 from mcp_core.schema import _param_headers
+from mcp_core.tasks import Complete, TaskRecord, _record, _states, _views
 from mcp_core.urls import _uri_matcher
 
 NAMES = target_names()
@@ -237,6 +239,15 @@ def _handle_without_recheck(self: Endpoint, exchange: Exchange, data: bytes) -> 
 _disconnected, _handle_body = Exchange.disconnected, Endpoint._handle_body
 
 
+def _forget_response(record: TaskRecord, action: Any, limits: Any) -> TaskRecord:
+    """Forget a key with its response, so that it can be used again."""
+    changed = _receive_response(record, action, limits)
+    return changed if changed is record else replace(changed, responses={})
+
+
+_receive_response = _states._receive_response
+
+
 # target; the broken object, its attribute, and the replacement
 MUTANTS: list[tuple[str, object, str, Any]] = [
     ("framing", _framing, "_CR", 0x20),
@@ -289,6 +300,17 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
     ("token", Jws, "verify", lambda self, key: self._payload),
     ("token", _grant, "_check_audience", lambda claims, audience: None),
     ("token", ReplayCache, "add", lambda self, *proof: True),
+    (
+        "tasks",
+        _states,
+        "TRANSITIONS",
+        {**_states.TRANSITIONS, "cancelled": {Complete: "completed"}},
+    ),
+    ("tasks", _states, "_receive_response", _forget_response),
+    ("tasks", _states, "_set_lease", lambda record, action, now: record),
+    ("tasks", _record, "_find_error", lambda record: ""),
+    ("tasks", _views, "shown_status", lambda record, dialect: record.status),
+    ("tasks", _views, "_iso", lambda seconds: f"{seconds}"),
     ("http2", _http2_frames, "_MAX_CONTINUATIONS", 17),
     ("http2", _http2_frames, "_IDLE_FRAMES", 10_000),
     ("http2", _http2_frames.FrameWatch, "_continue_block", lambda self, kind, flags, header: None),

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from msgspec import Raw, Struct
 
     from mcp_core.registry.functions._function import Function, Injected
+    from mcp_core.registry.tasks._options import TaskOptions
     from mcp_core.revisions._dialects import Dialect
+
 
 __all__ = ["Invocation", "reject_coroutine"]
 
@@ -36,8 +38,11 @@ class Invocation(abc.ABC):
         arguments: keyword arguments of the function, without the context.
         dialect: the revision of the peer.
         function: the declared function.
+        task: the options of the task as which the call runs, None for an ordinary call.
         thread: True if the function blocks and must run in a worker thread.
     """
+
+    task: TaskOptions | None = None
 
     __slots__ = ("arguments", "dialect", "function", "is_async", "thread", "wants_context")
 

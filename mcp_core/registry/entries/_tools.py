@@ -38,6 +38,7 @@ from mcp_core.registry.functions._signature import (
     InvalidArguments,
     read_object,
 )
+from mcp_core.registry.tasks._options import TaskOptions, TaskSupport, read_task_options
 from mcp_core.revisions._dialects import Dialect
 from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import (
@@ -48,6 +49,7 @@ from mcp_core.types import (
     TextContent,
     Tool,
     ToolAnnotations,
+    ToolExecution,
 )
 
 from ._invocation import Invocation, reject_coroutine
@@ -73,6 +75,9 @@ class ToolOptions(TypedDict, total=False):
         output_schema: replaces the schema of the return annotation, and is sent as it is.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
+        task: "optional" if a client may have the call run as a task, "required" if it has to,
+            "forbidden" (the default) if it cannot; or `TaskOptions`. The function is an `async
+            def`, or a plain `def` with `thread=True`.
     """
 
     name: str | None
@@ -84,6 +89,7 @@ class ToolOptions(TypedDict, total=False):
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
     thread: bool
+    task: TaskSupport | TaskOptions
 
 
 class ToolEntry:
@@ -101,6 +107,7 @@ class ToolEntry:
         "number",
         "output",
         "param_headers",
+        "task",
         "thread",
     )
     number: int  # the number of the declaration on its server
@@ -115,6 +122,7 @@ class ToolEntry:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         check_tool_name(self.name)
         self.thread = runs_in_thread(found, options.get("thread"), threads)
+        self.task = read_task_options(options.get("task"), found, self.thread)
         description = options.get("description") or found.description
         if not description:
             warn_author(
@@ -142,6 +150,7 @@ class ToolEntry:
             annotations=options.get("annotations"),
             icons=check_icons(options.get("icons"), found.label),
             meta=check_meta(options.get("meta"), found.label),
+            execution=None if self.task is None else ToolExecution(task_support=self.task.support),
         )
 
     def __repr__(self) -> str:
@@ -151,19 +160,24 @@ class ToolEntry:
         """Return the entry of `tools/list`."""
         return replace(self._tool, output_schema=self.output.schema(dialect))
 
-    def prepare(self, arguments: Raw | UnsetType, dialect: Dialect) -> Invocation | Result:
+    def prepare(
+        self, arguments: Raw | UnsetType, dialect: Dialect, task: TaskOptions | None = None
+    ) -> Invocation | Result:
         """Return the call to make, or the error result for invalid arguments.
 
+        `task` has the options of the task as which the call runs, None for an ordinary call.
+
         Raises:
-            McpError: the arguments are not an object, or they are invalid and the revision has no
-                error result for that.
+            McpError: the arguments are not an object, or they are invalid and there is no error
+                result for that: the revision has none, or the client waits for a task.
         """
         try:
-            return ToolInvocation(self, self._read(arguments), dialect)
+            return ToolInvocation(self, self._read(arguments), dialect, task)
         except InvalidArguments as exc:
-            if dialect.tool_argument_errors_are_results and not isinstance(
-                exc, ArgumentsNotAnObject
-            ):
+            is_result = dialect.tool_argument_errors_are_results and (
+                task is None or dialect.tasks == "extension"
+            )
+            if is_result and not isinstance(exc, ArgumentsNotAnObject):
                 return _error_result(str(exc))
             raise McpError(dialect.codes[Fault.INVALID_PARAMS], str(exc)) from None
 
@@ -171,11 +185,18 @@ class ToolEntry:
 class ToolInvocation(Invocation):
     """One call of a tool."""
 
-    __slots__ = ("_output",)
+    __slots__ = ("_output", "task")
 
-    def __init__(self, entry: ToolEntry, arguments: dict[str, Any], dialect: Dialect) -> None:
+    def __init__(
+        self,
+        entry: ToolEntry,
+        arguments: dict[str, Any],
+        dialect: Dialect,
+        task: TaskOptions | None = None,
+    ) -> None:
         super().__init__(entry.function, entry.thread, arguments, dialect)
         self._output = entry.output
+        self.task = task
 
     def result(self, value: Any) -> Result:
         if isinstance(value, CoroutineType):

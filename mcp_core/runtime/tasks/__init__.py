@@ -1,7 +1,13 @@
-"""Tasks at run time: the store in memory, and what runs handlers that outlive their request."""
+"""Tasks at run time: the store in memory, and the jobs of handlers that outlive their request.
+
+A driver enters `TaskService.opened` around all connections of a server, with a `TaskRuntime`.
+"""
 
 from __future__ import annotations
 
 from ._memory_store import MemoryTaskStore as MemoryTaskStore
+from ._runtime import TaskRuntime as TaskRuntime
+from ._served import ServedServer as ServedServer
+from ._service import TaskService as TaskService
 
-__all__ = ["MemoryTaskStore"]
+__all__ = ["MemoryTaskStore", "ServedServer", "TaskRuntime", "TaskService"]

@@ -43,6 +43,7 @@ class MemoryTaskStore:
     """
 
     durable = False
+    immediate = True
 
     def __init__(self) -> None:
         self._records: dict[TaskKey, TaskRecord] = {}

@@ -36,5 +36,9 @@ class TaskRuntime(Runtime):
         """Run `function` in a background task, until it returns or the server's lifespan ends."""
 
     @abc.abstractmethod
-    def start_job(self, job: Job, on_ended: Callable[[], object]) -> None:
-        """Run `job` in a task of its own that outlives all connections, then call `on_ended`."""
+    def start_job(self, job: Job) -> None:
+        """Run `job` in a task of its own that outlives all connections."""
+
+    @abc.abstractmethod
+    def shielded(self, function: Callable[[], Awaitable[None]]) -> Coroutine[Any, Any, None]:
+        """Await `function()` to its end, even if the caller is cancelled meanwhile."""

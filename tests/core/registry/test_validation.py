@@ -99,7 +99,7 @@ def test_resource_priority_out_of_range_raises_at_declaration(priority: float) -
 
 
 def test_server_tasks_extension_raises_at_declaration() -> None:
-    with pytest.raises(DeclarationError, match="this library does not serve tasks"):
+    with pytest.raises(DeclarationError, match="is declared by itself"):
         Server("s", extensions={"io.modelcontextprotocol/tasks": {}})
     Server("s", extensions={"com.example/tasks": {}})
 

@@ -34,8 +34,11 @@ class StoreRuntime(TaskRuntime):
     def report(self, request: object, reference: str, exc: BaseException) -> None:
         raise AssertionError("a store has no requests")
 
-    def start_job(self, job: Job, on_ended: Callable[[], object]) -> None:
+    def start_job(self, job: Job) -> None:
         raise AssertionError("a store has no jobs")
+
+    async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
+        await function()
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)

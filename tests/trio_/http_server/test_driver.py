@@ -20,7 +20,8 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.registry import Context, Server
-from mcp_trio.http_server._driver import HttpServerDriver, ServedEndpoint, open_http_server_driver
+from mcp_core.runtime.tasks import ServedServer
+from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
 from tests.core.helpers import E, Message, encoded, stateless_request
 from tests.trio_.h11_wire import FakeRouter
 
@@ -132,7 +133,7 @@ async def running_driver(server: Server | None = None) -> AsyncIterator[HttpServ
         HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1")),
         entropy=bytes,
         param_headers=server.param_headers,
-        token=ServedEndpoint(server, None),
+        token=ServedServer(server, None),
     )
     async with open_http_server_driver(Router({"/mcp": endpoint})) as driver:
         yield driver
@@ -278,7 +279,7 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
 
     async with running_driver() as driver:
         with monkeypatch.context() as patch:
-            patch.setattr("mcp_trio.http_server._driver.Service.handle_event", fail)
+            patch.setattr("mcp_core.runtime.tasks._served.Service.handle_event", fail)
             harness = DriverHarness(driver)
             harness.ask(calling(1, "hello"))
             harness.take()

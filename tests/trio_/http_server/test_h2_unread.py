@@ -15,7 +15,7 @@ import trio.testing
 
 from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, Router
 from mcp_core.registry import Server
-from mcp_trio.http_server._driver import ServedEndpoint
+from mcp_core.runtime.tasks import ServedServer
 from mcp_trio.http_server._h2_connection import H2ServerConnection
 from tests.core.http.router_harness import POST, E, meta, request
 from tests.trio_.h2_wire import CANCEL, H2Answer, H2Wire, asking, h2_serving, window
@@ -95,7 +95,7 @@ async def hoarding(limits: HttpLimits = LIMITS) -> AsyncIterator[Hoard]:
         HttpOptions(host_origin_policy=HostOriginPolicy(None), limits=limits),
         entropy=os.urandom,
         param_headers=hoard.server.param_headers,
-        token=ServedEndpoint(hoard.server, None),
+        token=ServedServer(hoard.server, None),
     )
     async with h2_serving(Router({"/mcp": endpoint})) as served:
         hoard.wire = await served.meet()

@@ -18,6 +18,7 @@ import trio.testing
 
 from mcp_core import Connection, Limits, McpError, Role, ToolError
 from mcp_core.registry import Context, Server
+from mcp_core.runtime.tasks import ServedServer
 from mcp_trio import memory_pair, serve_stream
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
@@ -499,7 +500,7 @@ async def test_dispatch_rejected_messages_are_logged_at_debug_level(
 @pytest.mark.may_leave("connection")
 async def test_dispatch_repr_shows_counts(nursery: trio.Nursery) -> None:
     server = RecordingTools().server
-    dispatch = Dispatch(server, nursery, None)
+    dispatch = Dispatch(ServedServer(server), nursery)
     dispatch.serve(
         Link(Connection(Role.SERVER, server.config()), memory_pair()[0], dispatch.handle_event)
     )

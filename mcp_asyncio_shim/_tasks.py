@@ -1,0 +1,96 @@
+"""The tasks of a served server on asyncio: a set of asyncio tasks that outlive connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+
+from ._driver import run_job
+from ._runtime import LoopRuntime
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from mcp_core.registry import Server
+    from mcp_core.runtime import EventLike, Job
+
+__all__ = ["AsyncioTaskRuntime", "open_server"]
+
+
+class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
+    """The runtime of all tasks of one server. `aclose` cancels them and waits for their end."""
+
+    new_event = staticmethod(asyncio.Event)
+
+    def __init__(self) -> None:
+        super().__init__(asyncio.get_running_loop())
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._context = contextvars.copy_context()
+
+    async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+                return True
+        return False
+
+    def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
+        # In a context of its own: what a handler has set is not for the upkeep of all tasks.
+        context = self._context.copy()
+        self._keep(self._loop.create_task(self._run_logged(function), context=context))
+
+    async def _run_logged(self, function: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await function()
+        except Exception as exc:  # noqa: BLE001 - one task must not end all others
+            self.report_hook("a background task of the tasks", exc)
+
+    def start_job(self, job: Job) -> None:
+        task = self._loop.create_task(run_job(job))
+        job.stop = task.cancel
+        self._keep(task)
+        task.add_done_callback(lambda _: job.dropped())
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
+        async def run() -> None:
+            await function()
+
+        task = self._loop.create_task(run())
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            raise
+
+    async def aclose(self) -> None:
+        """Cancel all tasks, once, and wait for their end."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+@asynccontextmanager
+async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[ServedServer]:
+    """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
+
+    *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
+    unchanged.
+    """
+    async with server.lifespan() as value:
+        runtime = AsyncioTaskRuntime()
+        tasks = TaskService(server, runtime, value)
+        try:
+            async with tasks.opened(grace):
+                yield ServedServer(server, value, tasks)
+        finally:
+            await runtime.aclose()

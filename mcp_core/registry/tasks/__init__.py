@@ -1,0 +1,1 @@
+"""Declarations of tools that run as tasks."""

@@ -1,0 +1,135 @@
+"""The records of one server's tasks: changes through the store, and a call when one has changed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from mcp_core.tasks._states import TaskExpired, transition
+from mcp_core.tasks._store import TaskStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from mcp_core.tasks._record import TaskKey, TaskLimits, TaskRecord
+    from mcp_core.tasks._states import TaskAction
+    from mcp_core.tasks._store import TaskStore
+
+    from ._runtime import TaskRuntime
+
+__all__ = ["TaskRecords", "run_now"]
+
+# How often a change is tried again because another worker was faster. As many workers would have to
+# change one task at the same moment.
+_MAX_TRIES: Final = 10
+
+
+T = TypeVar("T")
+
+
+def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits, outside of any task, and return its value.
+
+    Raises:
+        RuntimeError: it waits: a store says that it is immediate, and is not.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    coroutine.close()
+    raise RuntimeError("a task store with immediate=True has to end without waiting")
+
+
+class TaskRecords:
+    """The records in `store`, with `limits` and the clock of `runtime`.
+
+    Args:
+        store: keeps the records. It is open already.
+        limits: upper bounds.
+        runtime: has the time.
+    """
+
+    def __init__(self, store: TaskStore, limits: TaskLimits, runtime: TaskRuntime) -> None:
+        self.store = store
+        self.limits = limits
+        self._runtime = runtime
+        self._watchers: dict[TaskKey, list[Callable[[], object]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<TaskRecords in {self.store!r}, {len(self._watchers)} watched>"
+
+    async def create(self, record: TaskRecord) -> str | None:
+        """Store a new record. Return which limit is in the way, None if it is stored."""
+        limits = self.limits
+        return await self.store.create(record, per_owner=limits.per_owner, total=limits.total)
+
+    async def get(self, key: TaskKey) -> TaskRecord | None:
+        """Return the record, None if there is none or its time to live is over."""
+        record = await self.store.get(key)
+        if record is not None and self._runtime.wall_time() >= record.expires:
+            await self.remove(record)
+            return None
+        return record
+
+    async def apply(
+        self, key: TaskKey, *actions: TaskAction
+    ) -> tuple[TaskRecord, TaskRecord] | None:
+        """Apply actions to a record, all or none. Return it before and after them.
+
+        Return None if there is no record.
+
+        Raises:
+            LocalProtocolError: as for `transition`.
+            TaskStoreError: the store failed, or other workers were faster each time.
+        """
+        for _ in range(_MAX_TRIES):
+            before = await self.store.get(key)
+            if before is None:
+                return None
+            after = before
+            try:
+                for action in actions:
+                    after = transition(after, action, self._runtime.wall_time(), self.limits)
+            except TaskExpired:
+                await self.remove(before)
+                return None
+            if after is before:
+                return before, before
+            if await self.store.change(key, before.serial, after):
+                self.changed(key)
+                return before, after
+        raise TaskStoreError(f"a task was changed by other workers {_MAX_TRIES} times in a row")
+
+    async def remove(self, record: TaskRecord) -> None:
+        """Remove a record that is over its time to live, unless it has changed."""
+        if await self.store.change(record.key, record.serial, None):
+            self.changed(record.key)
+
+    @contextmanager
+    def watched(self, key: TaskKey, on_change: Callable[[], object]) -> Iterator[None]:
+        """Call `on_change` after each change of a record, also by other workers, while entered.
+
+        It may be called without a change, and must not wait. Read the record after entering.
+        """
+        watchers = self._watchers.setdefault(key, [])
+        watchers.append(on_change)
+        try:
+            yield
+        finally:
+            watchers.remove(on_change)
+            if not watchers:
+                self._watchers.pop(key, None)
+
+    def changed(self, key: TaskKey) -> None:
+        """Call those who watch a record."""
+        for on_change in list(self._watchers.get(key, ())):
+            on_change()
+
+    async def watch_store(self) -> None:
+        """Call those who watch records that other processes change, until cancelled."""
+        async with self.store.watch() as keys:
+            async for key in keys:
+                for each in list(self._watchers) if key is None else (key,):
+                    self.changed(each)

@@ -1,0 +1,221 @@
+"""Responses to the requests about tasks: `tasks/get`, `tasks/update`, `tasks/cancel` and so on.
+
+1. A task of another owner, or of another revision, does not exist: the error is that of an unknown
+   id (-32602).
+2. In 2025-11-25 `tasks/result` waits until the task has ended. Meanwhile the task's input requests
+   are sent to the client as requests of their own, related to it.
+
+Sources: basic/utilities/tasks (2025-11-25); the extension `io.modelcontextprotocol/tasks`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+
+from mcp_core import types as t
+from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, McpError
+from mcp_core.input_requests._rounds import to_request
+from mcp_core.jsonrpc._codec import encode
+from mcp_core.registry._input_requests import NestedRequests
+from mcp_core.revisions._dialects import DIALECTS
+from mcp_core.runtime._service import RequestJob
+from mcp_core.tasks._record import TaskKey
+from mcp_core.tasks._states import Cancel, ReceiveResponse
+from mcp_core.tasks._views import cancel_task_result, get_task_result, listed_task, task_outcome
+
+from ._wakeup import Wakeup
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from msgspec import Struct
+
+    from mcp_core.registry._input_requests import InputCollector
+    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.runtime._service import Service
+    from mcp_core.tasks._record import TaskRecord
+
+    from ._service import TaskService
+
+__all__ = ["TASK_METHODS", "TaskRequestJob"]
+
+_RESULT: Final = "tasks/result"
+_PAGE_SIZE: Final = 100  # entries of a page of `tasks/list`: those of one owner, by default
+
+
+class TaskRequestJob(RequestJob):
+    """The response to a request about tasks."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self, service: Service, tasks: TaskService, collector: InputCollector) -> None:
+        super().__init__(service, collector, None)
+        self._tasks = tasks
+
+    @property
+    def waits(self) -> bool:
+        """True if the response may have to wait for the task."""
+        return self.request.method.name == _RESULT
+
+    async def run(self) -> Any:
+        """Return the result, or raise the error to send."""
+        return await TASK_METHODS[self.request.method.name](self)
+
+    async def _find(self) -> TaskRecord:
+        return self._existing(await self._tasks.records.get(self._key))
+
+    @property
+    def _key(self) -> TaskKey:
+        assert self._service is not None
+        return TaskKey(self._service.task_owner(self.request), self.request.params.task_id)
+
+    def _existing(self, record: TaskRecord | None) -> TaskRecord:
+        if record is None or not _is_of(record, self.request.peer.dialect):
+            raise self._error(Fault.INVALID_PARAMS, "there is no such task")
+        return record
+
+    def _error(self, fault: Fault, text: str) -> McpError:
+        return McpError(self.request.peer.dialect.codes[fault], text)
+
+    async def _get(self) -> t.Result:
+        return self._view(get_task_result, await self._find())
+
+    def _view(self, view: Callable[..., t.Result], record: TaskRecord) -> t.Result:
+        tasks = self._tasks
+        now = tasks.runtime.wall_time()
+        return view(record, self.request.peer.dialect, now, tasks.records.limits)
+
+    async def _cancel(self) -> t.Result:
+        record = await self._find()
+        if not record.ended:
+            applied = await self._tasks.records.apply(
+                self._key, Cancel("The task was cancelled by request.")
+            )
+            before, record = applied if applied is not None else (record, self._existing(None))
+            if not before.ended:
+                self._tasks.stop(self._key)
+                return self._view(cancel_task_result, record)
+        if self.request.peer.dialect.tasks == "requested":
+            raise self._error(Fault.INVALID_PARAMS, f"the task has ended: it is {record.status}")
+        return self._view(cancel_task_result, record)
+
+    async def _update(self) -> t.Result:
+        await self._find()
+        responses: Mapping[str, Raw] = self.request.params.input_responses
+        # A copy: a `Raw` of a message keeps the whole message in memory.
+        actions = [ReceiveResponse(key, Raw(bytes(raw))) for key, raw in responses.items()]
+        applied = await self._tasks.records.apply(self._key, *actions)
+        self._existing(None if applied is None else applied[1])
+        return t.UpdateTaskResult()
+
+    async def _list(self) -> t.Result:
+        assert self._service is not None
+        tasks = self._tasks
+        dialect = self.request.peer.dialect
+        owner = self._service.task_owner(self.request)
+        now = tasks.runtime.wall_time()
+        try:
+            page = await tasks.records.store.page(
+                owner, self.request.params.cursor or "", _PAGE_SIZE + 1
+            )
+        except KeyError:
+            raise self._error(Fault.INVALID_PARAMS, "Unknown cursor") from None
+        shown = page[:_PAGE_SIZE]
+        return t.ListTasksResult(
+            tasks=[
+                listed_task(record, dialect, now, tasks.records.limits)
+                for record in shown
+                if _is_of(record, dialect) and record.expires > now
+            ],
+            next_cursor=shown[-1].id if len(page) > len(shown) else None,
+        )
+
+    async def _result(self) -> dict[str, Any] | t.ErrorData:
+        tasks = self._tasks
+        changed = Wakeup(tasks.runtime)
+        asked: set[str] = set()
+        with self._counted(), tasks.records.watched(self._key, changed.set):
+            while True:
+                record = await self._find()
+                if record.ended:
+                    return task_outcome(record)
+                for key, request in record.open_requests.items():
+                    if key not in asked and tasks.claim_question(record.key, key):
+                        asked.add(key)
+                        tasks.runtime.start_soon(partial(self._ask, record.key, key, request))
+                await changed.wait(max(record.expires - tasks.runtime.wall_time(), 0.0))
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count the waiting requests of this connection.
+
+        Raises:
+            McpError: there are too many.
+        """
+        service = self._service
+        assert service is not None
+        limit = self._tasks.records.limits.waiting
+        if service.waiting_results >= limit:
+            text = f"{limit} requests for results of tasks wait already: poll with tasks/get"
+            raise self._error(Fault.BUSY, text)
+        service.waiting_results += 1
+        try:
+            yield
+        finally:
+            service.waiting_results -= 1
+
+    async def _ask(self, task: TaskKey, key: str, request: t.InputRequest) -> None:
+        """Send one input request to the client, and store its response.
+
+        If this request ends first, the input request stays open for the next `tasks/result`.
+        """
+        tasks = self._tasks
+        service = self._service
+        assert service is not None
+        try:
+            question = _Question(self.input_collector, task, request)
+            response = Raw(encode(await service.runtime.send_nested(question)))
+        except McpError as exc:
+            error = t.ErrorData(exc.code, exc.message, exc.data)
+            response = Raw(encode({"error": error}))
+        except (ConnectionLost, LocalProtocolError):
+            return
+        finally:
+            tasks.release_question(task, key)
+        await tasks.records.apply(task, ReceiveResponse(key, response))
+
+
+def _is_of(record: TaskRecord, dialect: Dialect) -> bool:
+    """Return True if a task was created in a revision: its result is in the form of that one."""
+    return DIALECTS.get(record.revision) is dialect
+
+
+class _Question(NestedRequests[Any]):
+    """One input request of a task, sent to its client."""
+
+    def __init__(
+        self, collector: InputCollector, task: TaskKey, input_request: t.InputRequest
+    ) -> None:
+        super().__init__(collector)
+        self.meta = {t.META_RELATED_TASK: {"taskId": task.id}}
+        self._request = input_request
+
+    def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
+        entropy = self._sender.host.runtime.entropy
+        return {"": to_request(self._request, self._sender.peer, entropy)}
+
+    def _make_result(self, responses: Mapping[str, Any]) -> Any:
+        return responses[""]
+
+
+TASK_METHODS: Final[Mapping[str, Callable[[Any], Awaitable[Any]]]] = {
+    "tasks/get": TaskRequestJob._get,
+    "tasks/update": TaskRequestJob._update,
+    "tasks/cancel": TaskRequestJob._cancel,
+    "tasks/list": TaskRequestJob._list,
+    _RESULT: TaskRequestJob._result,
+}

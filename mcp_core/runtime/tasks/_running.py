@@ -1,0 +1,504 @@
+"""A handler that runs as a task, and the two jobs of a call that may become one.
+
+1. A call that may become a task runs from its start where tasks run, since a running task of trio
+   cannot be moved to another nursery. In the conversation a `TaskCallJob` waits for it, so that the
+   conversation counts and cancels the call like any other.
+2. Detaching is the one step from a call to a task: the record is stored, then the request is
+   answered with it. From then on the handler's questions, its progress and its outcome go to the
+   record, and nothing of the conversation is kept.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from mcp_core._errors import Fault, LocalProtocolError, McpError, single
+from mcp_core.jsonrpc._codec import InvalidPayload, encode
+from mcp_core.messages._events import Peer, RequestReceived
+from mcp_core.registry._context import Context
+from mcp_core.registry._errors import UrlElicitationRequired
+from mcp_core.registry._input_requests import InputCollector
+from mcp_core.revisions._dialects import DIALECTS
+from mcp_core.revisions._methods import Role
+from mcp_core.runtime._middleware import HandlerCall
+from mcp_core.runtime._service import ConversationJob, RequestJob
+from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
+from mcp_core.tasks._states import Complete, Fail, ReceiveResponse, RequestInput, SetMessage
+from mcp_core.tasks._views import create_task_result
+from mcp_core.types import CallToolResult, ErrorData, InputRequiredResult, Result, TextContent
+
+from ._wakeup import Wakeup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from mcp_core.registry._server import Server
+    from mcp_core.registry.entries._invocation import Invocation
+    from mcp_core.runtime._runtime import EventLike
+    from mcp_core.runtime._service import Service
+    from mcp_core.tasks._record import TaskKey
+    from mcp_core.types import InputRequest, LoggingLevel
+
+    from ._runtime import TaskRuntime
+    from ._service import TaskService
+
+__all__ = ["RunningTask", "TaskCallJob", "TaskHost", "TaskJob"]
+
+_CALL_TOOL: Final = "tools/call"
+# The response to an input request whose handler does not wait for it any more.
+_WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The request is withdrawn"}}))
+
+
+class TaskHost:
+    """A `RequestHost` without a conversation: a handler that runs as a task has this one."""
+
+    def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any, principal: str) -> None:
+        self.server = server
+        self.runtime = runtime
+        self.lifespan = lifespan
+        self.principal = principal
+        self.session_state: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<TaskHost of {self.server!r}>"
+
+    @property
+    def conn(self) -> Any:
+        raise LocalProtocolError("a task has no connection")
+
+    def remember_page(self, elicitation_id: str) -> None:
+        """Do nothing: the connection over which the page is shown remembers it."""
+
+
+class RunningTask:
+    """A task whose handler runs in this process: the `CurrentTask` of its context.
+
+    Args:
+        service: the tasks of the server.
+        job: runs the handler.
+        record: the record, as it was created.
+
+    `runs_again` is True if another worker may run the handler again.
+    """
+
+    def __init__(self, service: TaskService, job: TaskJob, record: TaskRecord) -> None:
+        self.key: TaskKey = record.key
+        self.cancelled = False
+        self.runs_again = record.call is not None
+        self._job = job
+        self._service = service
+        self._records = service.records
+        self._pending_message: str | None = None
+        self._next_message_at = 0.0  # monotonic time from which a message is stored at once
+        self._storing_later = False
+
+    def __repr__(self) -> str:
+        return f"<RunningTask of {self._job!r}>"
+
+    @property
+    def id(self) -> str:
+        return self.key.id
+
+    def stop(self) -> None:
+        """Cancel the handler: what it returns is dropped."""
+        self.cancelled = True
+        self._job.stop()
+
+    async def message(self, text: str) -> None:
+        self._pending_message = text
+        runtime = self._service.runtime
+        if self._storing_later:
+            return
+        seconds = self._next_message_at - runtime.monotonic()
+        if seconds <= 0:
+            await self._store_message()
+        else:
+            self._storing_later = True
+            runtime.start_soon(partial(self._store_message_later, seconds))
+
+    async def _store_message_later(self, seconds: float) -> None:
+        runtime = self._service.runtime
+        await runtime.wait(runtime.new_event(), seconds)
+        self._storing_later = False
+        await self._store_message()
+
+    async def _store_message(self) -> None:
+        text = self._pending_message
+        if text is None:
+            return
+        self._pending_message = None
+        interval = self._records.limits.message_interval
+        self._next_message_at = self._service.runtime.monotonic() + interval
+        await self._records.apply(self.key, SetMessage(text))
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Set the status message from what a handler has reported as its progress."""
+        if message is None:
+            message = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+        await self.message(message)
+
+    def progress_nowait(self, progress: float, total: float | None, message: str | None) -> None:
+        """Set the status message as `progress` does, soon."""
+        self._run_soon(partial(self.progress, progress, total, message))
+
+    async def log(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
+        """Do nothing: the extension has no log messages for tasks."""
+
+    def log_nowait(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
+        """Do nothing, as `log`."""
+
+    def _run_soon(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        runtime = self._service.runtime
+        if runtime.in_worker_thread:
+            runtime.from_thread(function)
+        else:
+            runtime.start_soon(function)
+
+    async def request_input(self, requests: Mapping[str, InputRequest]) -> dict[str, Raw]:
+        """Show input requests to the client, and return their responses, all of them.
+
+        If the task has ended, the handler is cancelled.
+
+        Raises:
+            LocalProtocolError: there are too many input requests.
+        """
+        records = self._records
+        runtime = self._service.runtime
+        actions = [RequestInput(key, request) for key, request in requests.items()]
+        changed = Wakeup(runtime)
+        try:
+            with records.watched(self.key, changed.set):
+                found = await records.apply(self.key, *actions)
+                record = None if found is None else found[1]
+                while record is not None and not record.ended:
+                    if requests.keys() <= record.responses.keys():
+                        return {key: record.responses[key] for key in requests}
+                    await changed.wait()
+                    record = await records.get(self.key)
+        except BaseException:
+            # Cancelled, for example by a timeout of the handler's own.
+            withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]
+            runtime.start_soon(partial(records.apply, self.key, *withdrawn))
+            raise
+        # Cancelled by its client, or over its time to live: so is the handler, in this wait.
+        self.stop()
+        await runtime.wait(runtime.new_event())
+        raise AssertionError("a cancelled handler waits for ever")  # pragma: no cover
+
+    async def finish(self, outcome: Any, dialect_peer: Peer) -> None:
+        """Store the outcome of the handler, unless the task has ended before."""
+        action = _final_action(outcome, dialect_peer)
+        messages = [] if self._pending_message is None else [SetMessage(self._pending_message)]
+        self._pending_message = None
+        await self._records.apply(self.key, *messages, action)
+
+
+def _final_action(outcome: Any, peer: Peer) -> Complete | Fail:
+    if isinstance(outcome, ErrorData):
+        return Fail(outcome)
+    try:
+        encoded = peer.dialect.encode(outcome) if isinstance(outcome, Result) else encode(outcome)
+    except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
+        return Fail(
+            ErrorData(peer.dialect.codes[Fault.INTERNAL], f"the result cannot be encoded: {exc!r}")
+        )
+    if isinstance(outcome, CallToolResult) and outcome.is_error:
+        text = next((b.text for b in outcome.content if isinstance(b, TextContent)), None)
+        return Complete(Raw(encoded), is_error=True, message=text)
+    return Complete(Raw(encoded))
+
+
+class TaskJob(RequestJob):
+    """The handler of a call that may become a task. It runs where tasks run.
+
+    Args:
+        service: where the request arrived, None if its response was sent.
+        tasks: the tasks of the server.
+        input_collector: collects what the handler asks of its client.
+        invocation: the call to make, or None to look it up inside of the middleware.
+
+    `answered` is set when the request has its response: the result of the call, or the task. It is
+    None if the call is a task from the beginning.
+    """
+
+    __slots__ = ("_detaching", "_tasks", "answered", "options", "task")
+
+    def __init__(
+        self,
+        service: Service | None,
+        tasks: TaskService,
+        input_collector: InputCollector,
+        invocation: Invocation | None = None,
+    ) -> None:
+        self._tasks = tasks
+        self.answered: EventLike | None = None
+        self.options = None if invocation is None else invocation.task
+        self.task: RunningTask | None = None
+        self._detaching: EventLike | None = None
+        super().__init__(service, input_collector, invocation)
+
+    @classmethod
+    def for_lost(cls, tasks: TaskService, record: TaskRecord) -> TaskJob | None:
+        """Return the job that runs the handler of a task again, from its beginning.
+
+        Return None if the server has no such tool any more, or its input has changed.
+        """
+        call = record.call
+        dialect = DIALECTS.get(record.revision)
+        if call is None or dialect is None:
+            return None
+        method = dialect.receives[Role.SERVER][_CALL_TOOL]
+        try:
+            params = replace(method.read_params(call.params), input_responses=None)
+        except InvalidPayload:
+            return None
+        params = replace(params, request_state=None)
+        peer = Peer(dialect, call.capabilities, call.client)
+        request = RequestReceived(record.id, method, params, peer, call.params)
+        if not tasks.server.may_be_task(request):
+            return None
+        host = TaskHost(tasks.server, tasks.runtime, tasks.lifespan, call.principal)
+        collector = InputCollector(host, request)
+        collector.round_trips.responses.update(record.responses)
+        job = cls(None, tasks, collector)
+        job.task = RunningTask(tasks, job, record)
+        tasks.add(job.task)
+        job.attach(host)
+        return job
+
+    def _new_call(self, invocation: Invocation | None) -> HandlerCall:
+        wants_context = invocation is None or invocation.wants_context
+        context = Context(self.input_collector) if wants_context else None
+        if context is not None:
+            context.bind_task_job(self)
+        return HandlerCall(
+            self._tasks.server,
+            self.request,
+            context,
+            self._tasks.runtime,
+            invocation,
+            before_handler=self._before_handler,
+        )
+
+    @property
+    def detaches_at_once(self) -> bool:
+        """True if the call is a task before its handler runs."""
+        options = self.options
+        return options is not None and (
+            options.detach == 0 or self.request.peer.dialect.tasks == "requested"
+        )
+
+    async def _before_handler(self, invocation: Invocation) -> None:
+        """Become a task at once, or after some time, as the tool and the revision want it."""
+        options = self.options = invocation.task
+        if options is None or self.task is not None:
+            return
+        if self.detaches_at_once:
+            await self.detach()
+        elif options.detach is not None:
+            self._tasks.runtime.start_soon(partial(self._detach_after, options.detach))
+
+    async def _detach_after(self, seconds: float) -> None:
+        assert self.answered is not None
+        if not await self._tasks.runtime.wait(self.answered, seconds):
+            try:
+                await self.detach()
+            except McpError as exc:
+                self._tasks.runtime.warn(f"{self.request.params.name} stays a call: {exc}")
+
+    async def detach(self) -> bool:
+        """Make the call a task and answer its request. Return False if it stays a call.
+
+        Raises:
+            McpError: there are too many tasks, or the server is shutting down.
+        """
+        if self.task is not None:
+            return True
+        if self.options is None or self._finished:
+            return False
+        runtime = self._tasks.runtime
+        if self._detaching is not None:  # by another task of the handler
+            await runtime.wait(self._detaching)
+            return self.task is not None
+        detaching = self._detaching = runtime.new_event()
+        try:
+            record = self._new_record()
+            await self._tasks.create(record, self.request.peer)
+            if self._is_answered():  # the client has cancelled the request meanwhile
+                runtime.start_soon(partial(self._tasks.records.remove, record))
+                return False
+            self._become_task(record)
+        finally:
+            detaching.set()
+            self._detaching = None
+        return True
+
+    def _is_answered(self) -> bool:
+        return self._finished
+
+    def _new_record(self) -> TaskRecord:
+        tasks = self._tasks
+        request = self.request
+        options = self.options
+        service = self._service
+        assert options is not None
+        assert service is not None
+        wish = getattr(request.params, "task", None)
+        limits = tasks.records.limits
+        ttl = limits.ttl if options.ttl is None else min(options.ttl, limits.max_ttl)
+        if wish is not None and wish.ttl is not None:
+            ttl = limits.kept_for(wish.ttl)
+        now = tasks.runtime.wall_time()
+        record = TaskRecord(
+            id=new_task_id(tasks.runtime.entropy),
+            owner=service.task_owner(request),
+            created=now,
+            updated=now,
+            ttl=ttl,
+            tool=request.params.name,
+            revision=request.peer.dialect.version,
+        )
+        return tasks.with_worker(record, self._call_to_run_again(service))
+
+    def _call_to_run_again(self, service: Service) -> TaskCall | None:
+        assert self.options is not None
+        if not self.options.rerun:
+            return None
+        peer = self.request.peer
+        return TaskCall(
+            params=Raw(bytes(self.request.raw)),
+            capabilities=peer.capabilities,  # type: ignore[arg-type] # those of a client
+            client=peer.info,
+            principal=service.principal,
+        )
+
+    def _become_task(self, record: TaskRecord) -> None:
+        """Answer the request with the task, and let go of the conversation."""
+        service = self._service
+        assert service is not None
+        assert self.options is not None
+        tasks = self._tasks
+        task = self.task = RunningTask(tasks, self, record)
+        tasks.add(task)
+        self.attach(TaskHost(tasks.server, tasks.runtime, service.lifespan, service.principal))
+        dialect = self.request.peer.dialect
+        limits = tasks.records.limits
+        result = create_task_result(record, dialect, record.created, limits, self.options.meanwhile)
+        self._finished = True
+        self._service = None
+        service.finish(self.request, result)
+        if self.answered is not None:  # otherwise the conversation pumps when it goes on
+            service.runtime.pump()
+            self.answered.set()
+
+    def attach(self, host: TaskHost) -> None:
+        """Let what the handler asks and reports go to the task."""
+        collector = self.input_collector
+        collector.host = host
+        collector.task = self.task
+        if self._call.context is not None:
+            self._call.context.enter_task(host)
+
+    async def run(self) -> Any:
+        """Return the handler's result, or raise what it raised, unless it became a task.
+
+        Then store the outcome.
+        """
+        while True:
+            try:
+                result = await super().run()
+            except Exception as exc:
+                if self.task is None:
+                    raise
+                returned = await self._ask_for_page(exc)
+                if returned:
+                    continue
+                outcome = self._outcome_of_error(exc)
+            else:
+                if self.task is None:
+                    return result
+                outcome = self._outcome_of(result)
+            await self.task.finish(outcome, self.request.peer)
+            return None
+
+    async def _ask_for_page(self, exc: Exception) -> bool:
+        """Show the page of a `UrlElicitationRequired` in the task. Return True to run again."""
+        error = single(exc)
+        if not isinstance(error, UrlElicitationRequired):
+            return False
+        try:
+            response = self.input_collector.url_elicitation_response(error)
+        except Exception:  # noqa: BLE001 - `outcome_of_error` meets it too, and makes the response
+            return False
+        if not isinstance(response, InputRequiredResult):
+            return False
+        await self.input_collector.ask_returned(response)
+        self._call = self._new_call(None)
+        return True
+
+    def done(self, result: Any) -> None:
+        """Send the handler's result, unless the request has its response."""
+        if self.task is None and not self._finished:
+            super().done(result)
+            self._answered()
+
+    def failed(self, exc: BaseException) -> None:
+        """Send what the peer may know of an exception, or store it."""
+        if self.task is None:
+            if not self._finished:
+                super().failed(exc)
+                self._answered()
+            return
+        outcome = self._outcome_of_error(exc)
+        self._tasks.runtime.start_soon(partial(self.task.finish, outcome, self.request.peer))
+
+    def dropped(self) -> None:
+        if self.task is None:
+            super().dropped()
+            self._answered()
+        else:
+            self._tasks.discard(self.task)
+
+    def _answered(self) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            service.runtime.pump()
+        if self.answered is not None:
+            self.answered.set()
+
+
+class TaskCallJob(ConversationJob):
+    """The place of a call in its conversation, while a `TaskJob` runs its handler elsewhere."""
+
+    __slots__ = ("_answered", "_inner", "_tasks")
+
+    def __init__(self, inner: TaskJob, tasks: TaskService) -> None:
+        super().__init__()
+        self._inner = inner
+        self._answered = inner.answered = tasks.runtime.new_event()
+        self._tasks = tasks
+        self.input_collector = inner.input_collector
+
+    def __repr__(self) -> str:
+        return f"<TaskCallJob of {self._inner!r}>"
+
+    async def run(self) -> None:
+        """Start the handler, and wait until the request has its response."""
+        self._tasks.runtime.start_job(self._inner)
+        await self._tasks.runtime.wait(self._answered)
+
+    def done(self, result: Any) -> None:
+        """Do nothing: the inner job has sent the response."""
+
+    def failed(self, exc: BaseException) -> None:
+        """Send an error: the handler could not be started."""
+        self._inner.failed(exc)
+
+    def dropped(self) -> None:
+        if self._inner.task is None:
+            self._inner.stop()
+            self._inner.dropped()

@@ -1,0 +1,264 @@
+"""The tasks of one served `Server`: their creation, upkeep and end.
+
+1. A worker renews the lease of the tasks whose handlers it runs. A task whose lease is over has
+   lost its worker: it is run again if its tool wants that, and fails otherwise.
+2. Nothing here decides what a task may do next: `mcp_core.tasks` does.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from mcp_core._errors import Fault, McpError
+from mcp_core.tasks._record import TaskKey, TaskLimits
+from mcp_core.tasks._states import INTERNAL_ERROR, Cancel, Fail, TaskLease
+from mcp_core.tasks._store import TaskStoreError
+from mcp_core.types import ErrorData
+
+from ._memory_store import MemoryTaskStore
+from ._records import TaskRecords, run_now
+from ._requests import TaskRequestJob
+from ._running import RunningTask, TaskCallJob, TaskJob
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from mcp_core.messages._events import Peer
+    from mcp_core.registry._input_requests import InputCollector
+    from mcp_core.registry._server import Server
+    from mcp_core.registry.entries._invocation import Invocation
+    from mcp_core.runtime._service import Service
+    from mcp_core.tasks._record import TaskCall, TaskRecord
+
+    from ._runtime import TaskRuntime
+
+__all__ = ["TaskService"]
+
+# Seconds between two searches for expired tasks. A record that is over its time to live is never
+# shown, so this is about memory only.
+_UPKEEP_INTERVAL: Final = 10.0
+_WORKER_SIZE: Final = 8  # bytes of the name of a worker: many start in the life of one task
+_STALE_AT_ONCE: Final = 100  # records
+
+
+class TaskService:
+    """The tasks of `server`, for all its connections. Enter `opened` around them.
+
+    Args:
+        server: declares the tools that run as tasks.
+        runtime: what the driver adds.
+        lifespan: the value of the server's lifespan.
+    """
+
+    def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any = None) -> None:
+        tasks = server.tasks
+        self.server = server
+        self.runtime = runtime
+        self.lifespan = lifespan
+        self._store = tasks.store if tasks.store is not None else MemoryTaskStore()
+        self.records = TaskRecords(self._store, tasks.limits or TaskLimits(), runtime)
+        self._worker = runtime.entropy(_WORKER_SIZE).hex()
+        self._running: dict[TaskKey, RunningTask] = {}
+        self._questions: set[tuple[TaskKey, str]] = set()  # those that a client is asked now
+        self._closing = runtime.new_event()
+        self._closed = False
+        self._keeps_up = False
+        self._on_idle: Callable[[], object] | None = None
+
+    def __repr__(self) -> str:
+        return f"<TaskService of {self.server!r}, {len(self._running)} running>"
+
+    @asynccontextmanager
+    async def opened(self, grace: float = 0.0) -> AsyncIterator[TaskService]:
+        """Open the store, and close it at the end.
+
+        At the end, tasks in a durable store get `grace` seconds to end, and the others, which no
+        client can reach any more, none. Then their handlers are cancelled. A task that is to be run
+        again is left to another worker, any other one fails.
+        """
+        async with self._store.opened(self.runtime):
+            if self._store.durable:
+                self.runtime.start_soon(self.records.watch_store)
+                self._start_upkeep()
+            try:
+                yield self
+            finally:
+                self._closed = True
+                self._closing.set()
+                await self.runtime.shielded(partial(self._shut_down, grace))
+
+    async def _shut_down(self, grace: float) -> None:
+        if self._store.durable and self._running:
+            ended = self.runtime.new_event()
+            self._on_idle = ended.set
+            await self.runtime.wait(ended, grace)
+        for task in list(self._running.values()):
+            action = (
+                TaskLease("", 0.0)
+                if task.runs_again and self._store.durable
+                else Fail(ErrorData(INTERNAL_ERROR, "the server was shut down"))
+            )
+            try:
+                await self.records.apply(task.key, action)
+            except Exception as exc:  # noqa: BLE001 - a store may raise anything; stop the others
+                self.runtime.report_hook("the store of tasks", exc)
+            task.stop()
+
+    # -- Requests ----------------------------------------------------------------------------------
+
+    def request_job(self, service: Service, collector: InputCollector) -> TaskRequestJob | None:
+        """Return the job for a request about tasks, None if it has its response already."""
+        job = TaskRequestJob(service, self, collector)
+        if not self._store.immediate or job.waits:
+            return job
+        try:
+            job.done(run_now(job.run()))
+        except Exception as exc:  # noqa: BLE001 - the job decides what the client gets
+            job.failed(exc)
+        return None
+
+    def call_job(
+        self, service: Service, collector: InputCollector, invocation: Invocation | None
+    ) -> TaskCallJob | None:
+        """Return the job for a call that may become a task, None if it is one already.
+
+        `invocation` is the call to make, or None to look it up inside of the middleware.
+        """
+        job = TaskJob(service, self, collector, invocation)
+        if invocation is None or not self._store.immediate or not job.detaches_at_once:
+            return TaskCallJob(job, self)
+        try:
+            run_now(job.detach())
+        except Exception as exc:  # noqa: BLE001 - the job decides what the client gets
+            job.failed(exc)
+        else:
+            self.runtime.start_job(job)
+        return None
+
+    def claim_question(self, task: TaskKey, key: str) -> bool:
+        """Return True if no client is asked an input request of a task yet. Then ask one."""
+        question = (task, key)
+        if question in self._questions:
+            return False
+        self._questions.add(question)
+        return True
+
+    def release_question(self, task: TaskKey, key: str) -> None:
+        """Let another request ask, if there was no response."""
+        self._questions.discard((task, key))
+        self.records.changed(task)
+
+    # -- Running tasks -----------------------------------------------------------------------------
+
+    async def create(self, record: TaskRecord, peer: Peer) -> None:
+        """Store the record of a new task.
+
+        Raises:
+            McpError: there are too many tasks, the server is shutting down, or the store failed.
+        """
+        codes = peer.dialect.codes
+        if self._closed:
+            raise McpError(codes[Fault.BUSY], "the server is being shut down")
+        try:
+            limit = await self.records.create(record)
+        except TaskStoreError as exc:
+            self.runtime.report_hook("the store of tasks", exc)
+            raise McpError(codes[Fault.INTERNAL], "the task cannot be stored now") from None
+        if limit is not None:
+            count = getattr(self.records.limits, limit)
+            whose = "you have" if limit == "per_owner" else "the server has"
+            raise McpError(codes[Fault.BUSY], f"{whose} {count} tasks already, which is the limit")
+        self._start_upkeep()
+
+    def with_worker(self, record: TaskRecord, call: TaskCall | None) -> TaskRecord:
+        """Return a new record with the name of this worker, and its lease."""
+        if not self._store.durable:
+            # The record is lost together with this worker.
+            return replace(record, worker=self._worker, lease_until=record.expires)
+        until = self.runtime.wall_time() + self.records.limits.lease
+        return replace(record, worker=self._worker, lease_until=until, call=call)
+
+    def add(self, task: RunningTask) -> None:
+        """Remember a task whose handler runs here."""
+        self._running[task.key] = task
+
+    def discard(self, task: RunningTask) -> None:
+        """Forget a task whose handler has ended."""
+        if self._running.get(task.key) is task:
+            del self._running[task.key]
+        if not self._running and self._on_idle is not None:
+            self._on_idle()
+
+    def stop(self, key: TaskKey) -> None:
+        """Cancel the handler of a task, if it runs here."""
+        task = self._running.get(key)
+        if task is not None:
+            task.stop()
+
+    def cancel_owner(self, owner: str) -> None:
+        """Cancel the tasks of an owner that does not exist any more."""
+        keys = [key for key in self._running if key.owner == owner]
+        if keys:
+            self.runtime.start_soon(partial(self._cancel_all, keys))
+
+    async def _cancel_all(self, keys: list[TaskKey]) -> None:
+        for key in keys:
+            await self.records.apply(key, Cancel("The session has ended."))
+            self.stop(key)
+
+    # -- Upkeep ------------------------------------------------------------------------------------
+
+    def _start_upkeep(self) -> None:
+        if not self._keeps_up:
+            self._keeps_up = True
+            self.runtime.start_soon(self._keep_up)
+
+    async def _keep_up(self) -> None:
+        interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
+        while not await self.runtime.wait(self._closing, interval):
+            try:
+                await self._renew_leases()
+                await self._process_stale()
+            except Exception as exc:  # noqa: BLE001 - a store may raise anything; it is tried again
+                self.runtime.report_hook("the upkeep of tasks", exc)
+
+    async def _renew_leases(self) -> None:
+        """Renew the leases of the tasks that run here, and stop those that do so no longer."""
+        if not self._store.durable:
+            return
+        until = self.runtime.wall_time() + self.records.limits.lease
+        for task in list(self._running.values()):
+            record = await self.records.get(task.key)
+            if record is None or record.ended or record.worker != self._worker:
+                task.stop()  # cancelled elsewhere, expired, or run by another worker
+            else:
+                await self.records.apply(task.key, TaskLease(self._worker, until))
+
+    async def _process_stale(self) -> None:
+        now = self.runtime.wall_time()
+        for record in await self._store.stale(now, _STALE_AT_ONCE):
+            if now >= record.expires:
+                await self.records.remove(record)
+                self.stop(record.key)
+            elif not record.ended:
+                await self._recover(record)
+
+    async def _recover(self, record: TaskRecord) -> None:
+        """Run a task again whose worker was lost, or let it fail."""
+        if record.call is None:
+            text = "the process that ran this task is gone"
+            await self.records.apply(record.key, Fail(ErrorData(INTERNAL_ERROR, text)))
+            return
+        until = self.runtime.wall_time() + self.records.limits.lease
+        leased = replace(record, serial=record.serial + 1, worker=self._worker, lease_until=until)
+        if await self._store.change(record.key, record.serial, leased):
+            job = TaskJob.for_lost(self, leased)
+            if job is None:
+                text = "this server cannot run the task again: the tool or its arguments changed"
+                await self.records.apply(record.key, Fail(ErrorData(INTERNAL_ERROR, text)))
+            else:
+                self.runtime.start_job(job)

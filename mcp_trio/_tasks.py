@@ -1,0 +1,78 @@
+"""The tasks of a served server on trio: one nursery for all handlers that outlive their request."""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+
+from ._nursery import open_quiet_nursery
+from ._runtime import TrioRuntime, start_job
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from mcp_core.registry import Server
+    from mcp_core.runtime import EventLike, Job
+
+__all__ = ["TrioTaskRuntime", "open_server"]
+
+
+class TrioTaskRuntime(TrioRuntime, TaskRuntime):
+    """The runtime of all tasks of one server. `nursery` has their handlers."""
+
+    new_event = staticmethod(trio.Event)
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._trio = trio.lowlevel.current_trio_token()
+        self._nursery = nursery
+        self._context = contextvars.copy_context()
+
+    async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
+        with trio.move_on_after(math.inf if seconds is None else seconds):
+            await event.wait()
+            return True
+        return False
+
+    def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
+        # In a context of its own: what a handler has set is not for the upkeep of all tasks.
+        self._context.copy().run(self._nursery.start_soon, self._run_logged, function)
+
+    async def _run_logged(self, function: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await function()
+        except Exception as exc:  # noqa: BLE001 - one task must not end all others
+            self.report_hook("a background task of the tasks", exc)
+
+    def start_job(self, job: Job) -> None:
+        start_job(job, self._nursery, _nothing)
+
+    async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
+        with trio.CancelScope(shield=True):
+            await function()
+
+    async def drain(self, id: Any) -> None:
+        """Let other tasks run: a task writes to no connection."""
+        await self.checkpoint_if_due()
+
+
+def _nothing() -> None:
+    """Do nothing after a job: it has no connection to pump."""
+
+
+@asynccontextmanager
+async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[ServedServer]:
+    """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
+
+    *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
+    unchanged.
+    """
+    async with server.lifespan() as value, open_quiet_nursery() as nursery:
+        tasks = TaskService(server, TrioTaskRuntime(nursery), value)
+        async with tasks.opened(grace):
+            yield ServedServer(server, value, tasks)

@@ -1,0 +1,354 @@
+"""Tools that run as tasks, seen from the wire: both forms of tasks, on trio."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import DIALECTS, McpError, ToolError
+from mcp_core.registry import Context, Server, TaskOptions, Tasks
+from mcp_core.tasks import TaskLimits
+from mcp_trio import memory_pair, serve_stream
+from mcp_trio.testing import ScriptedPeer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+D = "2025-11-25"
+E = "2026-07-28"
+EXTENSION = "io.modelcontextprotocol/tasks"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+UNKNOWN = "0" * 32
+
+
+def make_server(**options: Any) -> Server:
+    server = Server("lab", **options)
+
+    @server.tool(task="optional")
+    async def research(topic: str, context: Context) -> str:
+        """Read everything about a topic."""
+        await context.progress(1, 2, f"Reading about {topic}")
+        await trio.sleep(10)
+        return f"All about {topic}"
+
+    @server.tool(task="required")
+    async def ask(context: Context) -> str:
+        """Ask for a name."""
+        answer = await context.elicit("Who?", FORM)
+        return f"{answer.action} {getattr(answer, 'data', None)}"
+
+    @server.tool(task="optional")
+    async def fail(how: str) -> str:
+        """Fail."""
+        if how == "tool":
+            raise ToolError("The oven is cold.")
+        if how == "bug":
+            raise ZeroDivisionError
+        raise McpError(-32050, "broken", {"part": "door"})
+
+    @server.tool(task=TaskOptions(detach=1.0))
+    async def sometimes(seconds: float, context: Context) -> str:
+        """Take some time."""
+        await trio.sleep(seconds)
+        return "task" if context.task is not None else "call"
+
+    @server.tool(task=TaskOptions(detach=None))
+    async def by_hand(context: Context) -> str:
+        """Ask first, then become a task."""
+        answer = await context.elicit("Who?", FORM)
+        assert answer.action == "accept"
+        detached = await context.detach()
+        return f"{answer.data['name']} {detached}"
+
+    @server.tool
+    def plain() -> str:
+        """Do nothing special."""
+        return "plain"
+
+    return server
+
+
+@asynccontextmanager
+async def conversation(version: str, server: Server | None = None) -> AsyncIterator[ScriptedPeer]:
+    """Open a conversation with a server whose client can have tasks."""
+    client_end, server_end = memory_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_stream, server or make_server(), server_end)
+        peer = ScriptedPeer(client_end, version)
+        if DIALECTS[version].stateful:
+            await peer.open_as_client(capabilities={"elicitation": {}, "sampling": {}})
+        else:
+            peer.meta[CAPABILITIES] = {"elicitation": {}, "extensions": {EXTENSION: {}}}
+        yield peer
+        await peer.aclose()
+
+
+async def start(peer: ScriptedPeer, tool: str, /, **arguments: Any) -> str:
+    """Call a tool as a task, and return the id of the task."""
+    params: dict[str, Any] = {"name": tool, "arguments": arguments}
+    if peer.version == D:
+        params["task"] = {}
+    result = await peer.result_of("tools/call", params)
+    task = result["task"] if peer.version == D else result
+    assert task["status"] == "working"
+    task_id: str = task["taskId"]
+    return task_id
+
+
+async def state_of(peer: ScriptedPeer, task_id: str) -> Any:
+    return await peer.result_of("tasks/get", {"taskId": task_id})
+
+
+async def test_task_in_extension_result_is_inlined_in_state(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        created = await peer.result_of(
+            "tools/call", {"name": "research", "arguments": {"topic": "owls"}}
+        )
+        assert created["resultType"] == "task"
+        assert created["ttlMs"] == 3_600_000
+        assert created["pollIntervalMs"] == 500
+        assert not {"task", "result", "error", "inputRequests", "ttl"} & created.keys()
+        working = await state_of(peer, created["taskId"])
+        assert working["status"] == "working"
+        assert working["statusMessage"] == "Reading about owls"
+        assert working["resultType"] == "complete"
+        await trio.sleep(11)
+        done = await state_of(peer, created["taskId"])
+        assert done["status"] == "completed"
+        assert done["result"]["content"] == [{"type": "text", "text": "All about owls"}]
+
+
+async def test_task_in_2025_11_25_result_is_fetched(autojump_clock: object) -> None:
+    async with conversation(D) as peer:
+        task_id = await start(peer, "research", topic="owls")
+        assert (await state_of(peer, task_id))["status"] == "working"
+        result = await peer.result_of("tasks/result", {"taskId": task_id})
+        assert result["content"] == [{"type": "text", "text": "All about owls"}]
+        assert result["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": task_id}
+        done = await state_of(peer, task_id)
+        assert done["status"] == "completed"
+        assert "result" not in done
+        assert [task["taskId"] for task in (await peer.result_of("tasks/list"))["tasks"]] == [
+            task_id
+        ]
+
+
+async def test_task_question_in_extension_is_answered_by_update(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        task_id = await start(peer, "ask")
+        await trio.sleep(1)
+        state = await state_of(peer, task_id)
+        assert state["status"] == "input_required"
+        ((key, request),) = state["inputRequests"].items()
+        assert request["method"] == "elicitation/create"
+        responses = {key: {"action": "accept", "content": {"name": "Ada"}}, "other": {}}
+        update = {"taskId": task_id, "inputResponses": responses}
+        assert await peer.result_of("tasks/update", update) == {"resultType": "complete"} | (
+            {"_meta": state["_meta"]} if "_meta" in state else {}
+        )
+        await trio.sleep(1)
+        done = await state_of(peer, task_id)
+        assert done["result"]["content"][0]["text"] == "accept {'name': 'Ada'}"
+        # An answer to a request that has one, and to a task that has ended, changes nothing.
+        await peer.result_of("tasks/update", update)
+
+
+async def test_task_question_in_2025_11_25_comes_with_result(autojump_clock: object) -> None:
+    async with conversation(D) as peer:
+        task_id = await start(peer, "ask")
+        await trio.sleep(1)
+        assert (await state_of(peer, task_id))["status"] == "input_required"
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        question = await peer.expect("elicitation/create")
+        related = question["params"]["_meta"]["io.modelcontextprotocol/related-task"]
+        assert related == {"taskId": task_id}
+        await peer.answer(question, {"action": "decline"})
+        result = await peer.expect_result(fetch)
+        assert result["content"][0]["text"] == "decline None"
+
+
+async def test_task_question_of_cancelled_fetch_is_asked_again(autojump_clock: object) -> None:
+    async with conversation(D) as peer:
+        task_id = await start(peer, "ask")
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        await peer.expect("elicitation/create")
+        await peer.notify("notifications/cancelled", {"requestId": fetch["id"]})
+        await peer.expect("notifications/cancelled")
+        again = await peer.request("tasks/result", {"taskId": task_id})
+        question = await peer.expect("elicitation/create")
+        await peer.answer(question, {"action": "accept", "content": {"name": "Bo"}})
+        result = await peer.expect_result(again)
+        assert result["content"][0]["text"] == "accept {'name': 'Bo'}"
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: object) -> None:
+    async with conversation(version) as peer:
+        task_id = await start(peer, "research", topic="owls")
+        answer = await peer.result_of("tasks/cancel", {"taskId": task_id})
+        if version == D:
+            assert answer["status"] == "cancelled"
+        else:
+            assert "status" not in answer
+        await trio.sleep(20)
+        assert (await state_of(peer, task_id))["status"] == "cancelled"
+        again = await peer.request("tasks/cancel", {"taskId": task_id})
+        if version == D:
+            await peer.expect_error(again, -32602)
+            await peer.expect_error(await peer.request("tasks/result", {"taskId": task_id}), -32603)
+        else:
+            await peer.expect_result(again)
+
+
+@pytest.mark.parametrize("how", ["tool", "bug"])
+async def test_task_with_error_result_fails_in_2025_11_25_only(
+    how: str, autojump_clock: object
+) -> None:
+    async with conversation(E) as peer:
+        task_id = await start(peer, "fail", how=how)
+        await trio.sleep(1)
+        state = await state_of(peer, task_id)
+        assert state["status"] == "completed"
+        assert state["result"]["isError"] is True
+    async with conversation(D) as peer:
+        task_id = await start(peer, "fail", how=how)
+        assert (await peer.result_of("tasks/result", {"taskId": task_id}))["isError"] is True
+        state = await state_of(peer, task_id)
+        assert state["status"] == "failed"
+        assert state["statusMessage"]
+
+
+async def test_task_with_json_rpc_error_fails(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        task_id = await start(peer, "fail", how="rpc")
+        await trio.sleep(1)
+        state = await state_of(peer, task_id)
+        assert state["status"] == "failed"
+        assert state["error"] == {"code": -32050, "message": "broken", "data": {"part": "door"}}
+        assert "result" not in state
+    async with conversation(D) as peer:
+        task_id = await start(peer, "fail", how="rpc")
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        assert (await peer.expect_error(fetch, -32050))["message"] == "broken"
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/result", "tasks/update"])
+async def test_task_unknown_id_is_invalid_params(
+    version: str, method: str, autojump_clock: object
+) -> None:
+    if (version, method) in {(D, "tasks/update"), (E, "tasks/result")}:
+        code = -32601
+    else:
+        code = -32602
+    async with conversation(version) as peer:
+        params = {"taskId": UNKNOWN, "inputResponses": {}}
+        await peer.expect_error(await peer.request(method, params), code)
+
+
+async def test_task_over_its_time_to_live_is_forgotten(autojump_clock: object) -> None:
+    # The wall clock does not jump with trio's, so the task is made to expire at once.
+    server = make_server(tasks=Tasks(limits=TaskLimits(ttl=0.001, poll_interval=0.001)))
+    async with conversation(E, server) as peer:
+        created = await peer.result_of(
+            "tools/call", {"name": "research", "arguments": {"topic": "owls"}}
+        )
+        with trio.fail_after(100):
+            while True:
+                request = await peer.request("tasks/get", {"taskId": created["taskId"]})
+                answer = await peer.receive()
+                assert answer["id"] == request["id"]
+                if "error" in answer:
+                    break
+        assert answer["error"]["code"] == -32602
+
+
+async def test_call_shorter_than_detach_stays_a_call(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        params = {"name": "sometimes", "arguments": {"seconds": 0.5}}
+        result = await peer.result_of("tools/call", params)
+        assert result["content"][0]["text"] == "call"
+
+
+async def test_call_longer_than_detach_becomes_a_task(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        task_id = await start(peer, "sometimes", seconds=5)
+        await trio.sleep(10)
+        assert (await state_of(peer, task_id))["result"]["content"][0]["text"] == "task"
+
+
+async def test_call_detached_by_hand_asks_in_the_result_first(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        first = await peer.result_of("tools/call", {"name": "by_hand"})
+        assert first["resultType"] == "input_required"
+        assert "taskId" not in first
+        responses = {
+            key: {"action": "accept", "content": {"name": "Ada"}} for key in first["inputRequests"]
+        }
+        second = await peer.result_of(
+            "tools/call",
+            {
+                "name": "by_hand",
+                "inputResponses": responses,
+                "requestState": first["requestState"],
+            },
+        )
+        assert second["resultType"] == "task"
+        assert not {"requestState", "inputRequests"} & second.keys()
+        await trio.sleep(1)
+        state = await state_of(peer, second["taskId"])
+        assert state["result"]["content"][0]["text"] == "Ada True"
+
+
+async def test_required_task_without_tasks_is_refused(autojump_clock: object) -> None:
+    async with conversation(D) as peer:
+        await peer.expect_error(await peer.request("tools/call", {"name": "ask"}), -32601)
+        wrong = {"name": "plain", "task": {}}
+        await peer.expect_error(await peer.request("tools/call", wrong), -32601)
+    async with conversation(E) as peer:
+        peer.meta[CAPABILITIES] = {}
+        error = await peer.expect_error(await peer.request("tools/call", {"name": "ask"}), -32021)
+        assert error["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+    async with conversation("2025-06-18") as peer:
+        await peer.expect_error(await peer.request("tools/call", {"name": "ask"}), -32601)
+
+
+async def test_optional_task_without_tasks_is_a_call(autojump_clock: object) -> None:
+    async with conversation(E) as peer:
+        peer.meta[CAPABILITIES] = {}
+        result = await peer.result_of(
+            "tools/call", {"name": "research", "arguments": {"topic": "owls"}}
+        )
+        assert result["content"][0]["text"] == "All about owls"
+
+
+async def test_tasks_of_one_owner_above_limit_are_refused(autojump_clock: object) -> None:
+    server = make_server(tasks=Tasks(limits=TaskLimits(per_owner=2)))
+    async with conversation(E, server) as peer:
+        for _ in range(2):
+            await start(peer, "research", topic="owls")
+        params = {"name": "research", "arguments": {"topic": "owls"}}
+        error = await peer.expect_error(await peer.request("tools/call", params))
+        assert error["code"] == 429
+        assert "limit" in error["message"]
+
+
+async def test_task_ends_with_the_server(autojump_clock: object) -> None:
+    ended: list[str] = []
+    server = Server("lab")
+
+    @server.tool(task="optional")
+    async def wait() -> None:
+        """Wait."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append("cancelled")
+
+    async with conversation(E, server) as peer:
+        await start(peer, "wait")
+    assert ended == ["cancelled"]
