@@ -13,7 +13,6 @@ import math
 import os
 import shlex
 import stat
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,7 @@ from mcp_core.tasks._layout import join_record, split_record
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from mcp_core.tasks import TaskLimitName, TaskRecord
 
@@ -117,13 +116,15 @@ class TaskFile:
         self._durable = True
         self._last_counter = -1
         try:
-            with self._explained():
-                self._writer = self._connect(_BUSY_TIMEOUT)
-                self._create_tables()
-                self._reader = self._connect(0)
-                self._reader.execute("PRAGMA query_only = TRUE")
-                # Tells the rows that this process has written from those of others.
-                self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
+            self._writer = self._connect(_BUSY_TIMEOUT)
+            self._create_tables()
+            self._reader = self._connect(0)
+            self._reader.execute("PRAGMA query_only = TRUE")
+            # Distinguishes the rows that this process has written from those of others.
+            self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
+        except sqlite3.Error as exc:
+            self.close()
+            raise self._explained(exc) from exc
         except BaseException:
             self.close()
             raise
@@ -282,30 +283,35 @@ class TaskFile:
         Raises:
             TaskStoreError: nothing was written.
         """
-        with self._explained():
-            self._check_identity()
-            execute = self._writer.execute
-            if durable is not self._durable:
-                # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
-                execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                self._durable = durable
-            execute("BEGIN IMMEDIATE")
-            try:
-                execute("UPDATE last SET sequence = sequence + 1")
-                sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
-                results = []
-                for operation in operations:
-                    try:
-                        results.append(operation(sequence))
-                    except (TaskStoreError, KeyError) as exc:
-                        results.append(exc)
-                execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled back already after some errors, such as a full disk.
-                if self._writer.in_transaction:
-                    execute("ROLLBACK")
-                raise
-            return results
+        self._check_identity()
+        try:
+            return self._run(operations, durable)
+        except self._sqlite.Error as exc:
+            raise self._explained(exc) from exc
+
+    def _run(self, operations: Sequence[Operation], durable: bool) -> list[Any]:
+        execute = self._writer.execute
+        if durable is not self._durable:
+            # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
+            execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+        execute("BEGIN IMMEDIATE")
+        try:
+            execute("UPDATE last SET sequence = sequence + 1")
+            sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
+            results = []
+            for operation in operations:
+                try:
+                    results.append(operation(sequence))
+                except (TaskStoreError, KeyError) as exc:
+                    results.append(exc)
+            execute("COMMIT")
+        except BaseException:
+            # SQLite has rolled back already after some errors, such as a full disk.
+            if self._writer.in_transaction:
+                execute("ROLLBACK")
+            raise
+        return results
 
     def _connect(self, timeout: float) -> sqlite3.Connection:
         connection = self._sqlite.connect(
@@ -356,10 +362,14 @@ class TaskFile:
     ) -> list[tuple[Any, ...]]:
         if wait:
             return self._writer.execute(query, values).fetchall()
-        with self._explained(FileIsBusy):
-            self._check_identity()
+        self._check_identity()
+        try:
             # Fetching all rows ends the read transaction, so that the next query sees new data.
             return self._reader.execute(query, values).fetchall()
+        except self._sqlite.Error as exc:
+            if _result_code(exc) == _BUSY:
+                raise FileIsBusy from None
+            raise self._explained(exc) from exc
 
     def _one(
         self, connection: sqlite3.Connection, query: str, values: Sequence[object] = ()
@@ -390,18 +400,14 @@ class TaskFile:
     def _error(self, cause: str, cure: str) -> TaskStoreError:
         return _store_error(self.path, cause, cure)
 
-    @contextmanager
-    def _explained(self, busy: Callable[[], Exception] | None = None) -> Iterator[None]:
-        """Turn an error of SQLite into a `TaskStoreError`, or into `busy()`."""
-        try:
-            yield
-        except self._sqlite.Error as exc:
-            # The lower byte is the primary result code.
-            code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
-            if code == _BUSY and busy is not None:
-                raise busy() from None
-            cause, cure = _CAUSES.get(code, ("SQLite failed", "see the cause"))
-            raise self._error(f"{cause} ({exc})", cure) from exc
+    def _explained(self, exc: sqlite3.Error) -> TaskStoreError:
+        cause, cure = _CAUSES.get(_result_code(exc), ("SQLite failed", "see the cause"))
+        return self._error(f"{cause} ({exc})", cure)
+
+
+def _result_code(exc: sqlite3.Error) -> int:
+    """Return the primary result code of an error: the lower byte of what SQLite returned."""
+    return getattr(exc, "sqlite_errorcode", 0) & 0xFF
 
 
 def _store_error(path: Path, cause: str, cure: str) -> TaskStoreError:
