@@ -69,6 +69,8 @@ PUBLIC: Final = {
     "mcp_core.types": "reference/api/types",
     "mcp_core.registry": "reference/api/registry",
     "mcp_core.runtime": "reference/api/runtime",
+    "mcp_core.tasks": "reference/api/tasks",
+    "mcp_core.runtime.tasks": "reference/api/tasks",
     "mcp_core.urls": "reference/api/urls",
     "mcp_core.http": "reference/api/http",
     "mcp_core.auth": "reference/api/auth",

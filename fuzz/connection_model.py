@@ -32,6 +32,7 @@ from mcp_core import (
     RequestReceived,
     ResultReceived,
     Role,
+    TaskCreated,
 )
 from mcp_core import types as t
 
@@ -228,7 +229,7 @@ class ConnectionModel:
             self._cancellations[event.id] += 1
             if event.reason != CLOSED_REASON:
                 self._cancel_related(event.id)
-        elif isinstance(event, ResultReceived | ErrorReceived | InputRequested):
+        elif isinstance(event, ResultReceived | ErrorReceived | InputRequested | TaskCreated):
             assert self.pending.pop(event.id).token == event.token
             self.last_progress.pop(event.id, None)
             if isinstance(event, ErrorReceived) and isinstance(event.error, RemoteProtocolError):

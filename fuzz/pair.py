@@ -50,6 +50,7 @@ from mcp_core import (
     ResultReceived,
     Role,
     State,
+    TaskCreated,
 )
 from mcp_core import types as t
 
@@ -321,7 +322,7 @@ class PairScript:
         elif isinstance(event, RequestCancelled):
             side.running[event.id] = True
             self._cancel_related(role, event.id)
-        elif isinstance(event, ResultReceived | ErrorReceived | InputRequested):
+        elif isinstance(event, ResultReceived | ErrorReceived | InputRequested | TaskCreated):
             assert side.pending.pop(event.id).token == event.token
         elif isinstance(event, ProgressReceived):
             assert side.pending[event.id].token == event.token

@@ -18,7 +18,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from hypothesis import strategies as st
@@ -194,6 +194,9 @@ def values_of(annotation: Any, *, present: bool = False) -> SearchStrategy[Any]:
     if simple is not None:
         return simple()
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        # The only constraint of the types is that a number is not negative.
+        return values_of(parts[0]).map(abs)
     if origin is Literal:
         return st.sampled_from(parts)
     if origin in (typing.Union, types.UnionType):
@@ -296,6 +299,8 @@ def _example_of(annotation: Any, full: bool) -> Any:
     if annotation in _EXAMPLES:
         return _EXAMPLES[annotation]
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return _example_of(parts[0], full=full)
     if origin is Literal:
         return parts[0]
     if origin in (typing.Union, types.UnionType):

@@ -45,6 +45,7 @@ from .messages._events import ProgressReceived as ProgressReceived
 from .messages._events import RequestCancelled as RequestCancelled
 from .messages._events import RequestReceived as RequestReceived
 from .messages._events import ResultReceived as ResultReceived
+from .messages._events import TaskCreated as TaskCreated
 from .messages._outbox import MessageKind as MessageKind
 from .messages._outbox import Outgoing as Outgoing
 from .revisions._config import Config as Config
@@ -101,6 +102,7 @@ __all__ = [
     "Role",
     "State",
     "Stats",
+    "TaskCreated",
     "ToolError",
     "__version__",
     "escape_text",

@@ -13,7 +13,7 @@ from ._chart import draw_benchmarks
 from ._conversations import USER, record
 from ._recorder import CLIENT, SERVER
 from ._sequence import draw_sequence
-from ._states import draw_lifecycle, draw_request
+from ._states import draw_lifecycle, draw_request, draw_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,7 @@ def _draw_conversation(name: str, title: str) -> str:
 PICTURES: Final[dict[str, Callable[[], str]]] = {
     "connection-states.svg": draw_lifecycle,
     "request-phases.svg": draw_request,
+    "task-statuses.svg": draw_task,
     "benchmarks.svg": draw_benchmarks,
     **{
         f"{name}.svg": partial(_draw_conversation, name, title)

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestPhase, State
+from mcp_core.tasks import TRANSITIONS
+from mcp_core.types import TaskStatus
 
 from ._svg import BLUE, INK, MUTED, TINT, Canvas, Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["draw_lifecycle", "draw_request"]
+__all__ = ["draw_lifecycle", "draw_request", "draw_task"]
 
-_S = TypeVar("_S", State, RequestPhase)
+# The status of a task is a text, and its actions are classes.
+_S = TypeVar("_S", State, RequestPhase, TaskStatus)
 
 _BOX: Final = (120.0, 36.0)
 _LINE_HEIGHT: Final = 16
@@ -130,7 +133,60 @@ def draw_request() -> str:
     return canvas.svg()
 
 
-# -- Both -----------------------------------------------------------------------------------------
+# -- The task -------------------------------------------------------------------------------------
+
+_STATUSES: Final[Mapping[TaskStatus, Point]] = {
+    "working": (220, 50),
+    "input_required": (220, 150),
+    "completed": (76, 300),
+    "failed": (220, 300),
+    "cancelled": (364, 300),
+}
+_ENDS: Final = 225.0  # the line from which the three ends branch off
+
+
+def _stay_in(status: TaskStatus) -> Route:
+    x, y = _STATUSES[status]
+    edge = x - _BOX[0] / 2
+    loop = [(edge, y - 9), (edge - 26, y - 9), (edge - 26, y + 9), (edge, y + 9)]
+    return Route(loop, (edge - 34, y), "end")
+
+
+def _end_of_work(status: TaskStatus, label: float) -> Route:
+    x, y = _STATUSES[status]
+    tip = (x, y - _BOX[1] / 2)
+    return Route([(280, 50), (428, 50), (428, _ENDS), (x, _ENDS), tip], (420, label), "end")
+
+
+def _end_of_waiting(status: TaskStatus) -> Route:
+    x, y = _STATUSES[status]
+    tip = (x, y - _BOX[1] / 2)
+    turns = [] if x == 220 else [(220.0, _ENDS), (x, _ENDS)]
+    return Route([(220, 168), *turns, tip], (x + 10, 260))
+
+
+_TASK_ROUTES: Final[Mapping[tuple[TaskStatus, TaskStatus], Route]] = {
+    ("working", "working"): _stay_in("working"),
+    ("working", "input_required"): Route([(200, 68), (200, 132)], (190, 100), "end"),
+    ("working", "completed"): _end_of_work("completed", 128),
+    ("working", "failed"): _end_of_work("failed", 144),
+    ("working", "cancelled"): _end_of_work("cancelled", 160),
+    ("input_required", "input_required"): _stay_in("input_required"),
+    ("input_required", "working"): Route([(240, 132), (240, 68)], (250, 104)),
+    ("input_required", "completed"): _end_of_waiting("completed"),
+    ("input_required", "failed"): _end_of_waiting("failed"),
+    ("input_required", "cancelled"): _end_of_waiting("cancelled"),
+}
+
+
+def draw_task() -> str:
+    """Return the picture of the life of a task."""
+    canvas = Canvas("The statuses of a task", 335)
+    _draw(canvas, TRANSITIONS, _STATUSES, _TASK_ROUTES)
+    return canvas.svg()
+
+
+# -- All ------------------------------------------------------------------------------------------
 
 
 def _draw(
@@ -142,7 +198,7 @@ def _draw(
     steps: dict[tuple[_S, _S], list[str]] = defaultdict(list)
     for source, row in table.items():
         for step, target in row.items():
-            steps[source, target].append(step.value)
+            steps[source, target].append(_name_of_step(step))
     differing = [*(set(places) ^ set(table)), *(set(routes) ^ set(steps))]
     if differing:
         raise ValueError(f"in the table or in {Path(__file__).name}, but not in both: {differing}")
@@ -151,7 +207,15 @@ def _draw(
     for state, (x, y) in places.items():
         corner = (x - _BOX[0] / 2, y - _BOX[1] / 2)
         canvas.box(corner, _BOX, fill=TINT, stroke=BLUE, radius=18)
-        canvas.text((x, y + 5), state.name, bold=True)
+        canvas.text((x, y + 5), _name_of_state(state), bold=True)
+
+
+def _name_of_state(state: Any) -> str:
+    return state if isinstance(state, str) else str(state.name)
+
+
+def _name_of_step(step: Any) -> str:
+    return step.__name__ if isinstance(step, type) else str(step.value)
 
 
 def _draw_route(canvas: Canvas, route: Route, names: Sequence[str]) -> None:

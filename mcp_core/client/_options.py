@@ -18,6 +18,7 @@ from mcp_core._version import __version__
 from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
 from mcp_core.revisions._config import PROBE_TIMEOUT, Config
 from mcp_core.revisions._dialects import ALL
+from mcp_core.revisions._methods import TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,6 +113,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
         info: name and version of the client; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
+        tasks: True to declare that the server may run a tool call as a task (2026-07-28, the
+            extension `io.modelcontextprotocol/tasks`); default False.
         probe_timeout: seconds to wait for a response to the probe, before the handshake of earlier
             revisions is tried; default 15.
         initialize_timeout: seconds to wait for that handshake; default no limit, because a process
@@ -138,6 +141,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     known_peer: Peer | None
     info: t.Implementation | None
     extensions: Mapping[str, Mapping[str, Any]] | None
+    tasks: bool
     probe_timeout: float
     initialize_timeout: float | None
     keep_alive: float | None
@@ -157,8 +161,9 @@ def client_config(
     `kind` is the `TypedDict` of all options that the driver has.
 
     Raises:
-        ValueError: an unknown version or log level, an invalid identifier of an extension, seconds
-            or bytes out of range, a declared capability without a callback, or an invalid root.
+        ValueError: an unknown version or log level, an invalid identifier of an extension, tasks
+            among the extensions, seconds or bytes out of range, a declared capability without a
+            callback, or an invalid root.
         TypeError: an option is unknown, or the roots are a single string.
     """
     check_keywords(options, kind, "connect()")
@@ -166,6 +171,14 @@ def client_config(
     declared = (
         {name: dict(settings) for name, settings in extensions.items()} if extensions else None
     )
+    if declared and TASKS[-1] in declared:
+        raise ValueError(f"the option tasks declares {TASKS[-1]}, not extensions")
+    capabilities = replace(
+        callback_capabilities(options), extensions=declared, experimental=declared
+    )
+    if options.get("tasks", False):
+        # Not `experimental`, which every revision has: earlier ones have tasks of their own.
+        capabilities = replace(capabilities, extensions={**(declared or {}), TASKS[-1]: {}})
     level = options.get("log_level")
     if level is not None:
         check_level(level)
@@ -175,7 +188,7 @@ def client_config(
         raise ValueError(f"max_listing is a number of bytes, not {max_listing!r}")
     return Config(
         options.get("info") or t.Implementation(name="mcp-trio", version=__version__),
-        replace(callback_capabilities(options), extensions=declared, experimental=declared),
+        capabilities,
         versions=options.get("versions", ALL),
         probe_timeout=options.get("probe_timeout", PROBE_TIMEOUT),
         initialize_timeout=options.get("initialize_timeout"),

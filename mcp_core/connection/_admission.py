@@ -2,8 +2,9 @@
 
 1. The peer's requests are checked in the order of the specification (2026-07-28,
    basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
-   revision, whether that revision is served, the state of the connection, the method, the params.
-   The first check that fails determines the error response.
+   revision, whether that revision is served, the state of the connection, the method, the
+   capabilities of the sender that the method asks for, the params. The first check that fails
+   determines the error response.
 2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
    (`_request_peer`), or from the handshake (`_session_peer`).
 3. An invalid message of our own is an error of our caller: `LocalProtocolError`. Nothing is sent.
@@ -11,23 +12,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET, Raw, Struct, field
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError
-from mcp_core.jsonrpc._codec import InvalidPayload, has_duplicates, reader
+from mcp_core.jsonrpc._codec import InvalidPayload, encode, has_duplicates, reader
 from mcp_core.messages._events import Peer
-from mcp_core.messages._rejection import RequestRejected
+from mcp_core.messages._rejection import RequestRejected, missing_capability
 from mcp_core.revisions._capabilities import capability_object, is_declared
 from mcp_core.revisions._dialects import Dialect, negotiate
-from mcp_core.revisions._methods import METHODS, Method, Role, Step
+from mcp_core.revisions._methods import METHODS, TASKS, Method, Role, Step
 
 from ._state import LIFECYCLE, State, next_state
 
 if TYPE_CHECKING:
-    from msgspec import Raw
+    from collections.abc import Callable
 
     from mcp_core.jsonrpc._body import DecodedParams
     from mcp_core.messages._incoming import HeaderValidator
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdmittedRequest",
     "admit",
+    "may_become_task",
     "may_notify",
     "may_request",
 ]
@@ -85,6 +88,7 @@ _STATELESS = Step.STATELESS
 
 _read_peer_meta = reader(_ParamsWithPeerMeta)
 _read_params_meta = reader(_ParamsMeta)
+_read_members: Final[Callable[[Raw | bytes], dict[str, Raw]]] = reader(dict[str, Raw])
 
 _SHUTTING_DOWN: Final = "the server is being shut down and takes no more requests"
 # Methods that MCP does not define always pass: custom methods are up to the two sides.
@@ -120,6 +124,7 @@ def admit(
     row = config.receivable[role].get(method)
     params: Any = None
     params_error = ""
+    task_error = False
     meta: t.RequestMeta | None = None
     # Usually the params are decoded once, `_meta` included. If they are invalid, `_meta` is decoded
     # by itself, because an unsupported revision is reported rather than invalid params.
@@ -129,9 +134,10 @@ def admit(
             params = read(raw) if decoded is None else decoded.get(read, raw)
         meta = params.meta if row is not None and row.has_meta else _read_params_meta(raw).meta
     except InvalidPayload as exc:
-        params = None
         params_error = str(exc)
-        meta = _peer_meta(raw)
+        params = _without_task(row, raw) if row is not None else None
+        task_error = params is not None
+        meta = _peer_meta(raw) if params is None else params.meta
     step = row.step if row is not None else _WORK
     # The only distinction between stateless and stateful requests: the first identify their sender.
     if (
@@ -170,6 +176,10 @@ def admit(
             {"supported": config.versions} if method in _HANDSHAKE_METHODS else UNSET,
             dialect=dialect,
         )
+    if row.asks and not is_declared(peer.capabilities, row.asks):
+        raise missing_capability(method, row.asks, dialect)
+    if task_error and _runs_as_task(row, dialect, config):
+        params = None
     if params is None:
         raise RequestRejected(
             Fault.INVALID_PARAMS,
@@ -226,6 +236,26 @@ def _session_peer(
     raise RequestRejected(Fault.INVALID_REQUEST, "the conversation has not been initialized")
 
 
+def _without_task(row: Method, raw: Raw | bytes) -> Any:
+    """Decode invalid params again, without a member `task`. Return None if they are still invalid.
+
+    A receiver that runs no such requests as tasks ignores `task`, even one that is malformed
+    (2025-11-25, basic/utilities/tasks, Task Support and Handling).
+    """
+    if not row.task_needs:
+        return None
+    try:
+        members = _read_members(raw)
+        return None if members.pop("task", None) is None else row.read_params(encode(members))
+    except InvalidPayload:
+        return None
+
+
+def _runs_as_task(row: Method, dialect: Dialect, config: Config) -> bool:
+    """Return True if we run requests of `row` as tasks on request, as in 2025-11-25."""
+    return dialect.tasks == "requested" and bool(row.task_needs) and config.declares(row.task_needs)
+
+
 def _header_mismatch(mismatch: str, config: Config) -> RequestRejected:
     return RequestRejected(Fault.HEADER_MISMATCH, mismatch, dialect=config.dialects[0])
 
@@ -269,9 +299,16 @@ def _peer_meta(raw: Raw | bytes) -> t.RequestMeta | None:
         return None
     if meta is None or (meta.version is None and meta.capabilities is None):
         return None
+    declared = meta.capabilities
+    extensions = declared.get("extensions") if isinstance(declared, dict) else None
     return t.RequestMeta(
         protocol_version=meta.version if isinstance(meta.version, str) else None,
-        client_capabilities=t.ClientCapabilities() if isinstance(meta.capabilities, dict) else None,
+        # The extensions matter: a method may ask for one, which is checked before the params.
+        client_capabilities=t.ClientCapabilities(
+            extensions=extensions if isinstance(extensions, dict) else None
+        )
+        if isinstance(declared, dict)
+        else None,
     )
 
 
@@ -290,7 +327,7 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
     Return None for a custom method that is not registered in `config`.
 
     Raises:
-        LocalProtocolError: the revision has no such request, the peer did not declare the
+        LocalProtocolError: the revision has no such request, the peer or we did not declare the
             capability, or the request is not legal in `state`.
     """
     if role is Role.SERVER and not peer.dialect.stateful:
@@ -309,7 +346,37 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
             Fault.MISSING_CAPABILITY,
             {"requiredCapabilities": capability_object(row.needs)},
         )
+    if row is not None and not config.declares(row.asks):
+        raise LocalProtocolError(
+            f"{method} needs the capability {'.'.join(row.asks)}, which we did not declare",
+            Fault.MISSING_CAPABILITY,
+            {"requiredCapabilities": capability_object(row.asks)},
+        )
     return row
+
+
+def may_become_task(row: Method, params: Any, peer: Peer, config: Config) -> bool:
+    """Return True if the response to our request may be a `CreateTaskResult`.
+
+    Raises:
+        LocalProtocolError: the params ask for a task, and the peer does not run such requests as
+            tasks (2025-11-25, basic/utilities/tasks, Capabilities).
+    """
+    if not row.task_needs:
+        return False
+    if peer.dialect.tasks == "extension":
+        return config.declares(TASKS)
+    task = params.get("task") if isinstance(params, Mapping) else getattr(params, "task", None)
+    if task is None or peer.dialect.tasks == "none":
+        return False
+    if not is_declared(peer.capabilities, row.task_needs):
+        raise LocalProtocolError(
+            f"the peer did not declare the capability {'.'.join(row.task_needs)}, so {row.name} "
+            "cannot ask for a task",
+            Fault.MISSING_CAPABILITY,
+            {"requiredCapabilities": capability_object(row.task_needs)},
+        )
+    return True
 
 
 def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State) -> None:

@@ -57,8 +57,14 @@ from mcp_core.revisions._encoding import encode_params, encode_request_params, e
 from mcp_core.revisions._methods import Role, Step
 from mcp_core.subscriptions._server import SUBSCRIPTION_METHODS, SubscriptionPublisher
 
-from ._admission import admit, may_notify, may_request
-from ._builtin import BUILTIN_RESULTS, log_notification, progress_notification
+from ._admission import admit, may_become_task, may_notify, may_request
+from ._builtin import (
+    BUILTIN_RESULTS,
+    ProgressSender,
+    log_notification,
+    progress_notification,
+    task_progress,
+)
 from ._keep_alive import KeepAlive, KeepAliveAction
 from ._negotiation import OpeningReply, VersionNegotiation, opening_params, reply_from
 from ._requests import (
@@ -336,7 +342,7 @@ class Connection:
     ) -> RequestId:
         """Send a request and return its id.
 
-        `ResultReceived`, `ErrorReceived` or `InputRequested` completes it.
+        `ResultReceived`, `ErrorReceived`, `InputRequested` or `TaskCreated` completes it.
 
         Args:
             method: a method of MCP or a custom one.
@@ -349,7 +355,7 @@ class Connection:
 
         Raises:
             LocalProtocolError: the connection is not open, the peer's revision has no such request,
-                or the peer did not declare the capability.
+                or the peer or we did not declare the capability.
             TypeError, ValueError: the params are no JSON.
         """
         peer = self._peer_for(related)
@@ -363,6 +369,8 @@ class Connection:
         config = self.config.dialect_configs[self.role][dialect]
         encoded = encode_request_params(config, params, meta, id if progress else None)
         call = OutgoingRequest(method, row, dialect, token, related, progress)
+        if row is not None and row.task_needs:
+            call.may_become_task = may_become_task(row, params, peer, self.config)
         return self._outgoing.send(call, encoded, params, headers)
 
     def send_notification(
@@ -387,9 +395,13 @@ class Connection:
         )
 
     def send_progress(
-        self, id: RequestId, progress: float, total: float | None = None, message: str | None = None
+        self,
+        id: RequestId | ProgressSender,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
     ) -> bool:
-        """Send progress of the request `id` of the peer. Return whether it was sent.
+        """Send progress of the request `id` of the peer, or of a task. Return whether it was sent.
 
         Nothing is sent if the peer did not request progress, the request is complete or cancelled,
         or `progress` has not increased.
@@ -397,9 +409,18 @@ class Connection:
         Raises:
             LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
         """
-        return self._outbox.put_if_any(
-            progress_notification(id, self._incoming.table.get(id), progress, total, message)
-        )
+        if not isinstance(id, ProgressSender):
+            id = ProgressSender(self._incoming.table.get(id), id)
+        elif self._closed_emitted:
+            return False
+        return self._outbox.put_if_any(progress_notification(id, progress, total, message))
+
+    def task_progress(self, id: RequestId, task_id: str) -> ProgressSender | None:
+        """Return the sender of progress of the request `id` of the peer after it became a task.
+
+        Call it before `send_result`. None if no progress can be sent while the task runs.
+        """
+        return task_progress(self._incoming.table.get(id), task_id)
 
     def send_log(
         self,
@@ -408,6 +429,7 @@ class Connection:
         *,
         logger: str | None = None,
         related: RequestId | None = None,
+        meta: dict[str, Any] | None = None,
     ) -> bool:
         """Send a log message. Return whether it was sent.
 
@@ -422,7 +444,7 @@ class Connection:
         peer = self.peer if related is None else self._incoming.log_recipient(related, self.peer)
         if peer is not None:
             may_notify("notifications/message", peer, self.role, self.config, self.state)
-        return self._outbox.put_if_any(log_notification(peer, level, data, logger, related))
+        return self._outbox.put_if_any(log_notification(peer, level, data, logger, related, meta))
 
     def send_change(self, change: Change) -> bool:
         """Send a change notification if the peer is subscribed. Return whether it is.
@@ -432,6 +454,41 @@ class Connection:
         if self._closed_emitted or (self._publisher is None and self.peer is None):
             return False
         subscribed = self._subscription_publisher().table.publish(change)
+        self._send_changes()
+        return subscribed
+
+    def send_acknowledgement(self, id: RequestId, honoured: t.SubscriptionFilter) -> bool:
+        """Accept the `subscriptions/listen` request `id` of the peer, which names tasks.
+
+        `honoured` is the filter that it requested, without the tasks that the peer may not see.
+        Return False if the request was cancelled, or is over a limit and was therefore rejected.
+
+        Raises:
+            LocalProtocolError: there is no such request, or it was answered.
+        """
+        request = self._incoming.get_unanswered(id)
+        if request is None:
+            return False
+        del self._incoming.table[id]
+        dialect = request.dialect_config.dialect
+        try:
+            if self.state in ENDING_STATES:
+                raise RequestRejected(Fault.BUSY, "the server is being shut down", dialect=dialect)
+            self._subscription_publisher().listen(id, dialect, honoured)
+        except RequestRejected as rejected:
+            self._reject_request(id, rejected)
+            return False
+        return True
+
+    def send_task_status(self, status: t.TaskStatusParams) -> bool:
+        """Send the state of a task if the peer is subscribed to it. Return whether it is.
+
+        For servers, in revisions where a client subscribes to tasks. Of several states of a task
+        that are not sent yet, only the last one is.
+        """
+        if self._closed_emitted or self._publisher is None:
+            return False
+        subscribed = self._publisher.publish_task(status)
         self._send_changes()
         return subscribed
 
@@ -603,10 +660,9 @@ class Connection:
             admission = admit(
                 method, raw, self.role, self.config, self.state, self.peer, validator, decoded
             )
-            if method in SUBSCRIPTION_METHODS:
-                self._subscription_publisher().handle_request(
-                    id, method, admission.params, admission.dialect_config
-                )
+            if method in SUBSCRIPTION_METHODS and self._subscription_publisher().handle_request(
+                id, method, admission.params, admission.peer, admission.dialect_config
+            ):
                 return
         except RequestRejected as rejected:
             self._reject_request(id, rejected)

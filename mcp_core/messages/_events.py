@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         LoggingLevel,
         RequestId,
         ServerCapabilities,
+        Task,
     )
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "RequestCancelled",
     "RequestReceived",
     "ResultReceived",
+    "TaskCreated",
 ]
 
 
@@ -207,6 +209,23 @@ class InputRequested(Struct, gc=False):
     token: Any
 
 
+class TaskCreated(Struct, gc=False):
+    """The peer runs our request `id` as a task (basic/utilities/tasks; since 2025-11-25).
+
+    The request is complete. Its outcome is that of the task: send `tasks/get` until that ends.
+
+    Attributes:
+        task: the state of the task. `task_id` names it.
+        meta: the `_meta` of the response, None if it has none. The member
+            `types.META_IMMEDIATE_RESPONSE` is a text for the model, to read while the task runs.
+    """
+
+    id: RequestId
+    task: Task
+    meta: dict[str, Any] | None
+    token: Any
+
+
 class ChangesMissed(Struct, gc=False):
     """The transport was disconnected for a while, and change notifications may have been lost."""
 
@@ -240,6 +259,7 @@ Event = (
     | ErrorReceived
     | ProgressReceived
     | InputRequested
+    | TaskCreated
     | ChangesMissed
     | MessageRejected
     | ConnectionClosed

@@ -13,6 +13,7 @@ from ._events import (
     InputRequested,
     ProgressReceived,
     ResultReceived,
+    TaskCreated,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ class PendingRequest(abc.ABC):
             RemoteProtocolError("the server requested input, which this request cannot answer"),
         )
 
+    def on_task_created(self, event: TaskCreated) -> None:
+        """Handle a response that the request runs as a task. Unless overridden, end with an error.
+
+        The task goes on at the peer, until it ends or is expired.
+        """
+        text = "the peer runs the request as a task, which this call cannot follow"
+        self.end(None, RemoteProtocolError(text))
+
 
 def deliver(event: Event) -> None:
     """Pass an event to the `PendingRequest` that it concerns, if any."""
@@ -54,6 +63,8 @@ def deliver(event: Event) -> None:
         event.token.on_progress(event)
     elif isinstance(event, InputRequested):
         event.token.on_input_required(event)
+    elif isinstance(event, TaskCreated):
+        event.token.on_task_created(event)
     elif isinstance(event, ConnectionClosed):
         for pending in event.lost:
             pending.end(None, connection_lost(event))

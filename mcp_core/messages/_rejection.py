@@ -14,11 +14,14 @@ from msgspec import UNSET
 from mcp_core import types as t
 from mcp_core._errors import Fault
 from mcp_core.jsonrpc._codec import encode, encode_error
+from mcp_core.revisions._capabilities import capability_object
 from mcp_core.revisions._methods import Role
 
 from ._outbox import MessageKind, Outgoing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_core.jsonrpc._codec import BadMessage
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RequestRejected",
     "error_response",
+    "missing_capability",
     "rate_limited",
     "response_to_bad_message",
     "response_to_rejected",
@@ -83,6 +87,16 @@ def rate_limited(wait: float, dialect: Dialect) -> RequestRejected:
     """Return the rejection of a call above the rate limit, which allows one in `wait` seconds."""
     message = f"too many calls in a short time; try again in {wait:.3g} s"
     return RequestRejected(Fault.BUSY, message, {"retryAfter": wait}, dialect=dialect)
+
+
+def missing_capability(what: str, path: Sequence[str], dialect: Dialect) -> RequestRejected:
+    """Return the rejection of a request for `what`, whose sender lacks the capability at `path`."""
+    return RequestRejected(
+        Fault.MISSING_CAPABILITY,
+        f"{what} needs the client capability {'.'.join(path)}, which was not declared",
+        {"requiredCapabilities": capability_object(path)},
+        dialect=dialect,
+    )
 
 
 class RequestRejected(Exception):

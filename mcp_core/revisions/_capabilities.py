@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from mcp_core import types as t
+
+from ._methods import TASKS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +33,7 @@ __all__ = [
     "capability_object",
     "is_declared",
     "supported_methods",
+    "with_tasks",
     "without_change_notifications",
 ]
 
@@ -63,14 +68,37 @@ def capability_object(path: Sequence[str]) -> dict[str, Any]:
     """
     declared: dict[str, Any] = {}
     for name in reversed(path):
-        declared = {name: declared}
+        declared = {_json_name(name): declared}
     return declared
 
 
 def capability_name(path: Sequence[str]) -> str:
     """Return the capability at `path` as users know it, such as `tools.listChanged`."""
-    words = (name.split("_") for name in path)
-    return ".".join(first + "".join(map(str.capitalize, others)) for first, *others in words)
+    return ".".join(map(_json_name, path))
+
+
+def _json_name(name: str) -> str:
+    """Return the member of JSON for an attribute. An identifier of an extension is unchanged."""
+    first, *others = name.split("_") if "/" not in name else (name,)
+    return first + "".join(map(str.capitalize, others))
+
+
+def with_tasks(capabilities: ServerCapabilities, *, may_list: bool) -> ServerCapabilities:
+    """Return `capabilities` of a server that runs tool calls as tasks.
+
+    Each revision gets its own form: 2025-11-25 `tasks`, and 2026-07-28 the extension, which is not
+    repeated under `experimental`. The other revisions get neither.
+
+    Pass `may_list` False for a server that cannot tell its clients apart: it would list the tasks
+    of all of them (2025-11-25, basic/utilities/tasks, Task Isolation and Access Control).
+    """
+    declared = t.TasksCapability(
+        list={} if may_list else None,
+        cancel={},
+        requests=t.TaskRequests(tools=t.ToolTasks(call={})),
+    )
+    extensions = {**(capabilities.extensions or {}), TASKS[-1]: {}}
+    return replace(capabilities, tasks=declared, extensions=extensions)
 
 
 def without_change_notifications(capabilities: ServerCapabilities) -> ServerCapabilities:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-__all__ = ["INPUTS", "METHODS", "NEVER", "Method", "Role", "Step"]
+__all__ = ["INPUTS", "METHODS", "NEVER", "TASKS", "Method", "Role", "Step"]
 
 
 class Role(enum.Enum):
@@ -80,8 +80,13 @@ class Method(Struct, frozen=True, eq=False):
         until: the first revision that does not have it any more, or `NEVER`.
         needs: the path of the capability that it requires: of the receiver for a request, of the
             sender for a notification.
+        asks: the path of the capability that the sender of the request must have declared, beside
+            what the receiver `needs`.
         step: its step in the life cycle of the connection.
         input_ok: its result may be `input_required` (2026-07-28).
+        task_needs: the path of the capability with which its receiver declares, in 2025-11-25, that
+            it runs the request as a task if the params ask for one. Empty if the response is never
+            a `CreateTaskResult`, in any revision.
         name_field: the field of the params that names the tool, resource, prompt or task.
         metered: it counts against `Limits.tool_calls`.
         long_lived: it has no result until one side ends it.
@@ -96,8 +101,10 @@ class Method(Struct, frozen=True, eq=False):
     since: str = R_2024_11_05
     until: str = NEVER
     needs: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
     step: Step = Step.WORK
     input_ok: bool = False
+    task_needs: tuple[str, ...] = ()
     name_field: str = ""
     metered: bool = False
     long_lived: bool = False
@@ -119,6 +126,7 @@ class Method(Struct, frozen=True, eq=False):
 
 
 C, S, BOTH = Role.CLIENT, Role.SERVER, None
+# The path at which both sides declare the extension for tasks. Its last member is the identifier.
 TASKS: Final = ("extensions", "io.modelcontextprotocol/tasks")
 
 # fmt: off
@@ -132,7 +140,8 @@ METHODS: Final[tuple[Method, ...]] = (
     # What a server offers
     Method("tools/list", S, t.PaginatedParams, t.ListToolsResult, needs=("tools",)),
     Method("tools/call", S, t.CallToolParams, t.CallToolResult, needs=("tools",), input_ok=True,
-           name_field="name", metered=True, non_idempotent=True),
+           task_needs=("tasks", "requests", "tools", "call"), name_field="name", metered=True,
+           non_idempotent=True),
     Method("resources/list", S, t.PaginatedParams, t.ListResourcesResult, needs=("resources",)),
     Method("resources/templates/list", S, t.PaginatedParams, t.ListResourceTemplatesResult,
            needs=("resources",)),
@@ -157,11 +166,13 @@ METHODS: Final[tuple[Method, ...]] = (
 
     # Requests of the server. In 2026-07-28 they are values inside a result: see INPUTS.
     Method("sampling/createMessage", C, t.CreateMessageParams, t.CreateMessageResult,
-           until=R_2026_07_28, needs=("sampling",)),
+           until=R_2026_07_28, needs=("sampling",),
+           task_needs=("tasks", "requests", "sampling", "create_message")),
     Method("roots/list", C, t.ListRootsParams, t.ListRootsResult, until=R_2026_07_28,
            needs=("roots",)),
     Method("elicitation/create", C, t.ElicitParams, t.ElicitResult, since=R_2025_06_18,
-           until=R_2026_07_28, needs=("elicitation",)),
+           until=R_2026_07_28, needs=("elicitation",),
+           task_needs=("tasks", "requests", "elicitation", "create")),
 
     # Tasks: part of 2025-11-25, for both sides; an extension of 2026-07-28, for servers
     Method("tasks/get", BOTH, t.GetTaskParams, t.GetTaskResult, since=R_2025_11_25,
@@ -173,11 +184,11 @@ METHODS: Final[tuple[Method, ...]] = (
     Method("tasks/cancel", BOTH, t.CancelTaskParams, t.CancelTaskResult, since=R_2025_11_25,
            until=R_2026_07_28, needs=("tasks", "cancel"), name_field="task_id"),
     Method("tasks/get", S, t.GetTaskParams, t.GetTaskResult, since=R_2026_07_28, needs=TASKS,
-           name_field="task_id"),
+           asks=TASKS, name_field="task_id"),
     Method("tasks/update", S, t.UpdateTaskParams, t.UpdateTaskResult, since=R_2026_07_28,
-           needs=TASKS, name_field="task_id", non_idempotent=True),
+           needs=TASKS, asks=TASKS, name_field="task_id", non_idempotent=True),
     Method("tasks/cancel", S, t.CancelTaskParams, t.CancelTaskResult, since=R_2026_07_28,
-           needs=TASKS, name_field="task_id"),
+           needs=TASKS, asks=TASKS, name_field="task_id"),
 
     # Notifications
     Method("notifications/initialized", S, t.InitializedParams, until=R_2026_07_28,

@@ -36,6 +36,7 @@ from ._server import (
     ACKNOWLEDGED,
     LISTEN,
     LISTS,
+    TASK_CHANGED,
     UPDATED,
     Change,
     announced,
@@ -352,6 +353,8 @@ class ClientSubscriptions:
                     subscription.acknowledged(params.notifications)
             elif method == UPDATED:
                 self._changed(Change(uri=params.uri), params)
+            elif method == TASK_CHANGED:
+                self._changed(Change(task=params.task_id), params)
             elif method in LISTS:
                 self._changed(LISTS[method], params)
         elif isinstance(event, PeerReady):

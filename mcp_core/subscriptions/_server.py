@@ -3,7 +3,8 @@
 A change is a level, not an event: it means "read again", so one notification is worth as much as a
 hundred. A subscription is a set of `Change`s, and what is still to be sent is a subset of it. A
 client that does not read costs no more than what it subscribed to, and never misses the last
-change. The client side is `ClientSubscriptions`.
+change. The notification of a task has its state, of which only the last one is kept. The client
+side is `ClientSubscriptions`.
 
 1. Until 2025-11-25 a session gets changes of all lists unasked, and of a resource after
    `resources/subscribe`. Since 2026-07-28 it gets what a `subscriptions/listen` requested, with the
@@ -13,29 +14,33 @@ change. The client side is `ClientSubscriptions`.
    2026-07-28 contradict each other here.
 3. A change becomes a message only while little else is queued. What a client does not read stays a
    set of changes, each sent once, and does not become a queue.
+4. Which tasks a client may see is not known here. A `subscriptions/listen` that names tasks becomes
+   an event, and is accepted when its handler has looked them up.
 
 Sources: server/tools, server/prompts and server/resources of all revisions;
-basic/patterns/subscriptions of 2026-07-28.
+basic/patterns/subscriptions of 2026-07-28; the extension `io.modelcontextprotocol/tasks`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.jsonrpc._codec import encode_notification, encode_result
 from mcp_core.messages._outbox import MessageKind, Outgoing
-from mcp_core.messages._rejection import RequestRejected
+from mcp_core.messages._rejection import RequestRejected, error_response, missing_capability
 from mcp_core.revisions._capabilities import capability_name, is_declared
 from mcp_core.revisions._encoding import encode_result_parts
-from mcp_core.revisions._methods import Role
+from mcp_core.revisions._methods import TASKS, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
+    from mcp_core.messages._events import Peer
     from mcp_core.messages._outbox import Outbox
     from mcp_core.revisions._config import Config, DialectConfig
     from mcp_core.revisions._dialects import Dialect
@@ -47,6 +52,7 @@ __all__ = [
     "LISTEN",
     "LISTS",
     "SUBSCRIPTION_METHODS",
+    "TASK_CHANGED",
     "UPDATED",
     "Change",
     "ChangeNotification",
@@ -64,6 +70,7 @@ __all__ = [
 LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
+TASK_CHANGED: Final = "notifications/tasks"
 SUBSCRIPTION_METHODS: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
 
 # Bytes queued on a connection or stream above which change notifications wait.
@@ -76,25 +83,29 @@ _SERVER: Final = Role.SERVER
 
 
 class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """A change of something that a server offers: of a list (`list`) or of the resource `uri`.
+    """A change of something that a server offers: of a list, of the resource `uri`, or of a task.
 
-    What was read of it before may be out of date. Exactly one of the two is None.
+    What was read of it before may be out of date. Exactly one of the three is given; `task` is the
+    id of a task.
 
     Raises:
-        ValueError: both are None, or neither.
+        ValueError: none is given, or several.
     """
 
     list: Literal["tools", "prompts", "resources"] | None = None
     uri: str | None = None
+    task: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.list is None) is (self.uri is None):
-            raise ValueError("what changes is either a list or a resource")
+        if (self.list, self.uri, self.task).count(None) != 2:
+            raise ValueError("what changes is either a list, a resource or a task")
 
     @property
     def method(self) -> str:
-        """The method of the notification for this change, the same in every revision."""
-        return UPDATED if self.list is None else f"notifications/{self.list}/list_changed"
+        """The method of the notification for this change, in every revision that has one."""
+        if self.list is not None:
+            return f"notifications/{self.list}/list_changed"
+        return UPDATED if self.task is None else TASK_CHANGED
 
 
 _TOOLS: Final = Change("tools")
@@ -136,6 +147,7 @@ def changes_in_filter(subscription_filter: SubscriptionFilter) -> dict[Change, N
     found.update(
         (Change(uri=uri), None) for uri in subscription_filter.resource_subscriptions or ()
     )
+    found.update((Change(task=id), None) for id in subscription_filter.task_ids or ())
     return found
 
 
@@ -147,6 +159,7 @@ def to_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
         prompts_list_changed=_PROMPTS in wanted or None,
         resources_list_changed=_RESOURCES in wanted or None,
         resource_subscriptions=[change.uri for change in wanted if change.uri is not None] or None,
+        task_ids=[change.task for change in wanted if change.task is not None] or None,
     )
 
 
@@ -154,14 +167,17 @@ def announced(dialect: Dialect, capabilities: Any, wanted: Iterable[Change]) -> 
     """Return those of `wanted` that a server with these capabilities announces."""
     rows = dialect.receives[Role.CLIENT]
     return {
-        change: None for change in wanted if is_declared(capabilities, rows[change.method].needs)
+        change: None
+        for change in wanted
+        if change.method in rows and is_declared(capabilities, rows[change.method].needs)
     }
 
 
 def capabilities_for(dialect: Dialect, wanted: Iterable[Change]) -> list[str]:
     """Return the names of the capabilities with which a server announces `wanted`, each once."""
     rows = dialect.receives[Role.CLIENT]
-    return list(dict.fromkeys(capability_name(rows[change.method].needs) for change in wanted))
+    needed = [rows[change.method].needs for change in wanted if change.method in rows]
+    return list(dict.fromkeys(map(capability_name, needed)))
 
 
 def needs_listen(dialect: Dialect) -> bool:
@@ -196,12 +212,13 @@ class SubscriptionEnd(Struct):
 class _Subscription(Struct):
     """The changes that one listen request or the session covers, and those not yet sent.
 
-    `pending` is ordered: the change that was published first is sent first.
+    `pending` is ordered: the change that was published first is sent first. The value of a task is
+    its state.
     """
 
     dialect: Dialect
     wanted: dict[Change, None]
-    pending: dict[Change, None] = {}
+    pending: dict[Change, t.TaskStatusParams | None] = {}
 
 
 class SubscriptionTable:
@@ -215,7 +232,7 @@ class SubscriptionTable:
             never sent.
     """
 
-    __slots__ = ("_config", "_limits", "_ready", "_subscriptions", "_uri_count")
+    __slots__ = ("_config", "_limits", "_ready", "_subscriptions", "_task_count", "_uri_count")
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -225,6 +242,7 @@ class SubscriptionTable:
         # Ids of subscriptions with changes to send, in the order in which they are served.
         self._ready: dict[RequestId | None, None] = {}
         self._uri_count = 0
+        self._task_count = 0
 
     def __repr__(self) -> str:
         session = "a session and " if None in self._subscriptions else ""
@@ -266,7 +284,7 @@ class SubscriptionTable:
         # subscribed resource, but only the server's author knows the parts, and publishes both.
         change = Change(uri=uri)
         if change not in wanted:
-            self._reserve_uris([change])
+            self._reserve([change])
             wanted[change] = None
 
     def unsubscribe(self, uri: str) -> None:
@@ -290,10 +308,24 @@ class SubscriptionTable:
         sent, and covers every change from now on.
 
         Raises:
-            LocalProtocolError: there are too many listen requests or URIs, or a URI is too long;
-                `fault` says which.
+            LocalProtocolError: as `check_listen`.
         """
         assert id not in self._subscriptions, "an id is in use until its request has ended"
+        wanted = self.check_listen(dialect, subscription_filter)
+        self._reserve(wanted)
+        self._subscriptions[id] = _Subscription(dialect, wanted)
+        params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=to_filter(wanted))
+        return ChangeNotification(dialect, id, ACKNOWLEDGED, params)
+
+    def check_listen(
+        self, dialect: Dialect, subscription_filter: SubscriptionFilter
+    ) -> dict[Change, None]:
+        """Return the changes that a listen request with this filter would get.
+
+        Raises:
+            LocalProtocolError: there are too many listen requests, URIs or tasks, or a URI is too
+                long; `fault` says which.
+        """
         limit = self._limits.listens
         if self.listen_count >= limit:
             raise LocalProtocolError(
@@ -302,10 +334,8 @@ class SubscriptionTable:
         wanted = announced(
             dialect, self._config.capabilities, changes_in_filter(subscription_filter)
         )
-        self._reserve_uris([change for change in wanted if change.uri is not None])
-        self._subscriptions[id] = _Subscription(dialect, wanted)
-        params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=to_filter(wanted))
-        return ChangeNotification(dialect, id, ACKNOWLEDGED, params)
+        self._check_limits(wanted)
+        return wanted
 
     def cancel(self, id: RequestId) -> bool:
         """End a listen request that its client cancelled, and send nothing more for it.
@@ -316,6 +346,7 @@ class SubscriptionTable:
         if subscription is None:
             return False
         self._uri_count -= sum(change.uri is not None for change in subscription.wanted)
+        self._task_count -= sum(change.task is not None for change in subscription.wanted)
         self._ready.pop(id, None)
         return True
 
@@ -328,7 +359,10 @@ class SubscriptionTable:
             SubscriptionEnd(
                 subscription.dialect,
                 id,
-                [_build_notification(id, subscription, change) for change in subscription.pending],
+                [
+                    _build_notification(id, subscription.dialect, change, status)
+                    for change, status in subscription.pending.items()
+                ],
                 t.ListenResult(meta=_subscription_meta(id)),
             )
             for id, subscription in self._subscriptions.items()
@@ -337,33 +371,59 @@ class SubscriptionTable:
         self._subscriptions.clear()
         self._ready.clear()
         self._uri_count = 0
+        self._task_count = 0
         return ended
 
-    def _reserve_uris(self, resources: list[Change]) -> None:
-        """Check the limits of length and number, and count the URIs."""
-        max_length = self._limits.uri
-        max_uris = self._limits.uris
-        for change in resources:
-            assert change.uri is not None
-            if len(change.uri) > max_length:
-                raise LocalProtocolError(
-                    f"a URI has at most {max_length} characters here", Fault.INVALID_PARAMS
-                )
-        if self._uri_count + len(resources) > max_uris:
-            raise LocalProtocolError(f"at most {max_uris} URIs can be watched at once", Fault.BUSY)
-        self._uri_count += len(resources)
+    def _reserve(self, wanted: Collection[Change]) -> None:
+        """Check the limits, and count the URIs and tasks."""
+        self._uri_count, self._task_count = self._check_limits(wanted)
+
+    def _check_limits(self, wanted: Collection[Change]) -> tuple[int, int]:
+        """Return the numbers of URIs and tasks with these changes."""
+        limits = self._limits
+        uris = [change.uri for change in wanted if change.uri is not None]
+        if any(len(uri) > limits.uri for uri in uris):
+            raise LocalProtocolError(
+                f"a URI has at most {limits.uri} characters here", Fault.INVALID_PARAMS
+            )
+        uri_count = self._uri_count + len(uris)
+        if uri_count > limits.uris:
+            text = f"at most {limits.uris} URIs can be watched at once"
+            raise LocalProtocolError(text, Fault.BUSY)
+        task_count = self._task_count + sum(change.task is not None for change in wanted)
+        if task_count > limits.task_ids:
+            text = f"at most {limits.task_ids} tasks can be watched at once"
+            raise LocalProtocolError(text, Fault.BUSY)
+        return uri_count, task_count
 
     # -- Changes to send --------------------------------------------------------------------------
 
-    def publish(self, change: Change) -> bool:
-        """Record a change. Return True if this peer is to be notified of it."""
+    def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
+        """Record a change. Return True if this peer is to be notified of it.
+
+        That of a task has its `status`.
+        """
         covered = False
         for id, subscription in self._subscriptions.items():
             if change in subscription.wanted:
-                subscription.pending[change] = None
+                subscription.pending[change] = status
                 self._ready[id] = None
                 covered = True
         return covered
+
+    def end_unread(self) -> dict[RequestId, Dialect]:
+        """End the listen requests whose client leaves too many results of tasks unread.
+
+        Return their ids, and their revisions. Their client has to read the states of its tasks.
+        """
+        unread = {
+            id: subscription.dialect
+            for id, subscription in self._subscriptions.items()
+            if id is not None and _unread_results(subscription) > self._limits.message
+        }
+        for id in unread:
+            self.cancel(id)
+        return unread
 
     def next_notification(
         self, has_capacity: Callable[[RequestId | None], bool] | None = None
@@ -380,22 +440,32 @@ class SubscriptionTable:
             return None
         subscription = self._subscriptions[id]
         change = next(iter(subscription.pending))
-        del subscription.pending[change]
+        status = subscription.pending.pop(change)
         del self._ready[id]
         if subscription.pending:
             self._ready[id] = None  # at the end of the turn order
-        return _build_notification(id, subscription, change)
+        return _build_notification(id, subscription.dialect, change, status)
+
+
+def _unread_results(subscription: _Subscription) -> int:
+    """Return the bytes of all results that wait, or 0 if it is one, which may have any size."""
+    results = [status.result for status in subscription.pending.values() if status is not None]
+    sizes = [memoryview(result).nbytes for result in results if isinstance(result, Raw)]
+    return sum(sizes) if len(sizes) > 1 else 0
 
 
 def _build_notification(
-    id: RequestId | None, subscription: _Subscription, change: Change
+    id: RequestId | None, dialect: Dialect, change: Change, status: t.TaskStatusParams | None
 ) -> ChangeNotification:
     meta = _subscription_meta(id) if id is not None else None
-    if change.uri is None:
+    params: t.NotificationParams
+    if status is not None:
+        params = replace(status, meta=meta)
+    elif change.uri is None:
         params = t.ListChangedParams(meta=meta)
     else:
         params = t.ResourceUpdatedParams(uri=change.uri, meta=meta)
-    return ChangeNotification(subscription.dialect, id, change.method, params)
+    return ChangeNotification(dialect, id, change.method, params)
 
 
 def _subscription_meta(id: RequestId) -> dict[str, Any]:
@@ -429,21 +499,29 @@ class SubscriptionPublisher:
         self.table = SubscriptionTable(config)
 
     def handle_request(
-        self, id: RequestId, method: str, params: Any, dialect_config: DialectConfig
-    ) -> None:
+        self, id: RequestId, method: str, params: Any, peer: Peer, dialect_config: DialectConfig
+    ) -> bool:
         """Handle one of the requests in `SUBSCRIPTION_METHODS`.
 
         The response is queued, except to a listen request: its response is the end of the
-        subscription.
+        subscription. Return False for a listen request that names tasks: call `listen` when it is
+        known which of them the peer may see.
 
         Raises:
-            RequestRejected: it is one subscription too many, or a URI is too long.
+            RequestRejected: it is one subscription too many, a URI is too long, or the peer did not
+                declare that it knows tasks.
         """
         dialect = dialect_config.dialect
         try:
             if method == LISTEN:
-                self._send_notification(self.table.listen(id, dialect, params.notifications))
-                return
+                wanted = params.notifications
+                if wanted.task_ids and self._config.declares(TASKS):
+                    if not is_declared(peer.capabilities, TASKS):
+                        raise missing_capability(f"{LISTEN} with taskIds", TASKS, dialect)
+                    self.table.check_listen(dialect, wanted)
+                    return False
+                self._send_notification(self.table.listen(id, dialect, wanted))
+                return True
             if method == "resources/subscribe":
                 self.table.subscribe(dialect, params.uri)
             else:
@@ -451,6 +529,26 @@ class SubscriptionPublisher:
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
         self._send_result(id, t.EmptyResult(), dialect_config)
+        return True
+
+    def listen(self, id: RequestId, dialect: Dialect, honoured: SubscriptionFilter) -> None:
+        """Accept the listen request `id` with `honoured`.
+
+        Raises:
+            RequestRejected: it is over a limit.
+        """
+        try:
+            self._send_notification(self.table.listen(id, dialect, honoured))
+        except LocalProtocolError as exc:
+            raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
+
+    def publish_task(self, status: t.TaskStatusParams) -> bool:
+        """Record the state of a task. Return True if the peer is to be notified of it."""
+        subscribed = self.table.publish(Change(task=status.task_id), status)
+        for id, dialect in self.table.end_unread().items():
+            text = "the client does not read the states of its tasks; get them, then listen again"
+            self._out.put(error_response(id, t.ErrorData(dialect.codes[Fault.BUSY], text)))
+        return subscribed
 
     def queue_notifications(self, *, ready: bool) -> None:
         """Queue notifications while there is capacity; for the session only if `ready`."""

@@ -89,10 +89,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
             if getattr(self, name) > getattr(self, f"max_{name}"):
                 raise ValueError(f"TaskLimits.{name} has to be at most max_{name}")
 
-    def kept_for(self, wish: int | UnsetType | None) -> float:
+    def kept_for(self, wish: float | UnsetType | None) -> float:
         """Return for how many seconds a task is kept whose client wishes `wish` milliseconds.
 
-        UNSET is no wish, None is "without a limit". The client gets the actual time with the task.
+        `wish` is the `ttl` of a `types.TaskMetadata`: UNSET is none, None is "without a limit". The
+        client gets the actual time with the task.
         """
         if wish is UNSET:
             return self.ttl
@@ -114,6 +115,8 @@ class TaskKey(NamedTuple):
         return f"<TaskKey of {self.owner!r}>"
 
 
+# Without the garbage collector: a store in memory keeps thousands, and a frozen record, made of
+# values, is in no cycle.
 class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The call of a task, stored if another worker may have to run it again.
 

@@ -106,6 +106,7 @@ class TaskLease(Struct, frozen=True):
     lease_until: float
 
 
+# What can happen to a task.
 TaskAction: TypeAlias = (
     SetMessage | RequestInput | ReceiveResponse | Complete | Fail | Cancel | TaskLease
 )
@@ -116,6 +117,7 @@ _OPEN: Final[Mapping[type[TaskAction], TaskStatus]] = {
     Fail: "failed",
     Cancel: "cancelled",
 }
+# The next status of a task, by its status and the kind of an action. A missing one changes nothing.
 TRANSITIONS: Final[Mapping[TaskStatus, Mapping[type[TaskAction], TaskStatus]]] = {
     "working": {SetMessage: "working", TaskLease: "working", **_OPEN},
     "input_required": {

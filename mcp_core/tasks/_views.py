@@ -54,8 +54,8 @@ _LATEST: Final = 253_402_300_799.9995
 
 def poll_interval(record: TaskRecord, now: float, limits: TaskLimits) -> float:
     """Return the interval, in seconds, at which the client is asked to poll."""
-    age = max(now - record.created, 0.0)
-    return min(max(age / 10, limits.poll_interval), limits.max_poll_interval)
+    tenth = (now - record.created) / 10
+    return min(max(tenth, limits.poll_interval), limits.max_poll_interval)
 
 
 def shown_status(record: TaskRecord, dialect: Dialect) -> TaskStatus:

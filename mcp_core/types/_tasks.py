@@ -16,8 +16,10 @@ from ._client import InputRequest
 
 # The state of a task. The last three are final.
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
+# Integers in the schema. A peer that computes them may send `60000.0`, which is no reason to fail.
+Milliseconds: TypeAlias = int | float
 # How long a task is retained. None is unlimited, UNSET is unspecified.
-Ttl: TypeAlias = int | UnsetType | None
+Ttl: TypeAlias = Milliseconds | UnsetType | None
 
 
 class Task(Shape, kw_only=True):
@@ -33,8 +35,8 @@ class Task(Shape, kw_only=True):
     status_message: str | None = None
     ttl: Ttl = UNSET
     ttl_ms: Ttl = UNSET
-    poll_interval: int | None = None
-    poll_interval_ms: int | None = None
+    poll_interval: Milliseconds | None = None
+    poll_interval_ms: Milliseconds | None = None
 
 
 class CreateTaskResult(Result, kw_only=True):
@@ -51,7 +53,7 @@ class CreateTaskResult(Result, kw_only=True):
     last_updated_at: str | None = None
     status_message: str | None = None
     ttl_ms: Ttl = UNSET
-    poll_interval_ms: int | None = None
+    poll_interval_ms: Milliseconds | None = None
 
 
 class GetTaskParams(RequestParams, kw_only=True):
@@ -74,8 +76,8 @@ class GetTaskResult(Result, kw_only=True):
     status_message: str | None = None
     ttl: Ttl = UNSET
     ttl_ms: Ttl = UNSET
-    poll_interval: int | None = None
-    poll_interval_ms: int | None = None
+    poll_interval: Milliseconds | None = None
+    poll_interval_ms: Milliseconds | None = None
     input_requests: dict[str, InputRequest] | None = None
     result: Raw | UnsetType = UNSET
     error: ErrorData | None = None
@@ -113,7 +115,7 @@ class CancelTaskResult(Result, kw_only=True):
     last_updated_at: str | None = None
     status_message: str | None = None
     ttl: Ttl = UNSET
-    poll_interval: int | None = None
+    poll_interval: Milliseconds | None = None
 
 
 class UpdateTaskParams(RequestParams, kw_only=True):
@@ -141,8 +143,8 @@ class TaskStatusParams(NotificationParams, kw_only=True):
     status_message: str | None = None
     ttl: Ttl = UNSET
     ttl_ms: Ttl = UNSET
-    poll_interval: int | None = None
-    poll_interval_ms: int | None = None
+    poll_interval: Milliseconds | None = None
+    poll_interval_ms: Milliseconds | None = None
     input_requests: dict[str, InputRequest] | None = None
     result: Raw | UnsetType = UNSET
     error: ErrorData | None = None

@@ -5,9 +5,9 @@ types depend on the tool.
 Pages: server/tools of every revision.
 """
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from mcp_core._errors import ToolError
 
@@ -64,13 +64,18 @@ class ListToolsResult(CacheableResult, kw_only=True):
     next_cursor: Cursor | None = None
 
 
+# JSON has one type of number. A union keeps integers integers.
+_Milliseconds: TypeAlias = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
+
+
 class TaskMetadata(Shape, gc=False, kw_only=True):
     """A request to run the call as a task (2025-11-25 only).
 
-    `ttl` is how long to retain the task, in milliseconds.
+    `ttl` is how long to retain the task, in milliseconds: None for as long as possible, UNSET for
+    the default of the receiver.
     """
 
-    ttl: int | None = None
+    ttl: _Milliseconds | UnsetType | None = UNSET
 
 
 class CallToolParams(InputResponseParams, kw_only=True):

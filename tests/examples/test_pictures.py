@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -15,6 +16,7 @@ from mcp_core import Connection, Role, State
 from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestAction, RequestPhase
 from mcp_core.registry import Server
 from mcp_core.revisions._methods import Step as LifecycleStep
+from mcp_core.tasks import TRANSITIONS
 from tests.examples.pages import PAGES, ROOT, read
 
 IMAGES: Final = ROOT / "docs" / "images"
@@ -99,6 +101,13 @@ def test_state_diagram_has_every_state_and_step_of_its_table(name: str) -> None:
     for state, row in table.items():
         assert state.name in texts
         assert {step.value for step in row} <= set(texts)
+
+
+def test_task_diagram_has_every_status_and_action_of_its_table() -> None:
+    svg = ET.fromstring(file_text("task-statuses.svg"))
+    texts = Counter(element.text for element in svg.iter(f"{SVG}text"))
+    actions = Counter(action.__name__ for row in TRANSITIONS.values() for action in row)
+    assert texts == actions + Counter(list(TRANSITIONS))
 
 
 def test_transition_without_a_place_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

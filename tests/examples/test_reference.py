@@ -16,6 +16,7 @@ from mcp_core import CLIENT_LIMITS, DIALECTS, Fault, Limits, McpTrioError, Rate
 from mcp_core.client._options import ClientConfigOptions
 from mcp_core.http import HttpLimits
 from mcp_core.revisions._config import PROBE_TIMEOUT
+from mcp_core.tasks import TaskLimits
 from mcp_trio._connect import ClientOptions
 from mcp_trio.http_server._serve import serve_http
 from tests.examples.pages import read
@@ -133,7 +134,11 @@ def test_options_page_lists_options_of_clients() -> None:
 
 @pytest.mark.parametrize(
     ("title", "limits"),
-    [("Limits of a connection", Limits), ("Limits of an endpoint", HttpLimits)],
+    [
+        ("Limits of a connection", Limits),
+        ("Limits of tasks", TaskLimits),
+        ("Limits of an endpoint", HttpLimits),
+    ],
 )
 def test_options_page_lists_limits_with_defaults(title: str, limits: type[msgspec.Struct]) -> None:
     shown = options_of(title)

@@ -99,8 +99,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("RPC-15",),
         "mcp_core/connection/_admission.py",
-        "    except InvalidPayload as exc:\n        params = None\n",
-        "    except InvalidPayload as exc:\n        params = row.read_params(b'{}') if row is not None and row.params is not t.CallToolParams else None\n",
+        "        params = _without_task(row, raw) if row is not None else None\n",
+        "        params = row.read_params(b'{}') if row is not None and row.params is not t.CallToolParams else None\n",
     ),
     Mutation(
         ("RPC-16",),
@@ -175,6 +175,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if kind is None:",
     ),
     Mutation(
+        ("RPC-33",),
+        "mcp_core/messages/_responses.py",
+        "    if kind == _TASK:\n        if not",
+        "    if kind is None:\n        if not",
+    ),
+    Mutation(
         ("RPC-34",),
         "mcp_core/connection/_builtin.py",
         "    return t.EmptyResult(), None",
@@ -247,6 +253,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/connection/_admission.py",
         "meta.progress_token if meta is not None else None",
         "None",
+    ),
+    Mutation(
+        ("META-15",),
+        "mcp_core/connection/_builtin.py",
+        'meta={t.META_RELATED_TASK: {"taskId": task_id}}',
+        "meta=None",
+    ),
+    Mutation(
+        ("META-16",),
+        "mcp_core/types/_revisions.py",
+        'Gate(_base.RequestMeta, "related_task", D, E)',
+        'Gate(_base.RequestMeta, "related_task", D)',
     ),
     Mutation(
         ("META-19",),
@@ -457,6 +475,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if row.result is None or capabilities",
     ),
     Mutation(
+        ("CAP-8", "TSK-2", "TSK-3"),
+        "mcp_core/connection/_admission.py",
+        "    if not is_declared(peer.capabilities, row.task_needs):",
+        "    if not is_declared(peer.capabilities, row.task_needs[:1]):",
+    ),
+    Mutation(
         ("CAP-9",),
         "mcp_core/revisions/_capabilities.py",
         "if member is None or member is False:",
@@ -569,6 +593,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "\n    def _reject",
     ),
     Mutation(
+        ("PROG-6",),
+        "mcp_core/connection/_builtin.py",
+        'dialect.tasks != "requested"',
+        'dialect.tasks == "requested"',
+    ),
+    Mutation(
         ("PROG-8",),
         "mcp_core/revisions/_methods.py",
         'Method("notifications/progress", C, t.ProgressParams, since=R_2026_07_28)',
@@ -590,8 +620,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("LOG-2",),
         "mcp_core/connection/_builtin.py",
-        "t.LoggingMessageParams(level=level, data=data, logger=logger)",
-        "t.LoggingMessageParams(level=level, data=data)",
+        "t.LoggingMessageParams(level=level, data=data, logger=logger, meta=meta)",
+        "t.LoggingMessageParams(level=level, data=data, meta=meta)",
     ),
     Mutation(
         ("LOG-3",),
@@ -621,8 +651,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("LOG-9",),
         "mcp_core/connection/_connection.py",
-        "put_if_any(log_notification(peer, level, data, logger, related))",
-        "put_if_any(log_notification(peer, level, data, logger, None))",
+        "put_if_any(log_notification(peer, level, data, logger, related, meta))",
+        "put_if_any(log_notification(peer, level, data, logger, None, meta))",
     ),
     # Pagination, completion
     Mutation(
@@ -685,6 +715,49 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/client/_cache.py",
         "        for method in methods:\n            if uri is None:",
         "        for method in methods[:0]:\n            if uri is None:",
+    ),
+    # Tasks
+    Mutation(
+        ("TSK-6",),
+        "mcp_core/types/_tools.py",
+        "    ttl: _Milliseconds | UnsetType | None = UNSET",
+        "    ttl: int | UnsetType | None = UNSET",
+    ),
+    Mutation(
+        ("TSK-8",),
+        "mcp_core/connection/_admission.py",
+        'return dialect.tasks == "requested" and bool(row.task_needs) and config.declares(row.task_needs)',
+        "return bool(row.task_needs)",
+    ),
+    Mutation(
+        ("TX-1",),
+        "mcp_core/revisions/_capabilities.py",
+        "tasks=declared, extensions=extensions)",
+        "tasks=declared, extensions=extensions, experimental=extensions)",
+    ),
+    Mutation(
+        ("TX-4",),
+        "mcp_core/messages/_responses.py",
+        "        if not call.may_become_task:",
+        "        if call.row is None:",
+    ),
+    Mutation(
+        ("TX-20",),
+        "mcp_core/subscriptions/_server.py",
+        "        params = replace(status, meta=meta)",
+        "        params = status",
+    ),
+    Mutation(
+        ("TX-21",),
+        "mcp_core/revisions/_methods.py",
+        'needs=TASKS, asks=TASKS, name_field="task_id", non_idempotent=True',
+        "needs=TASKS, asks=TASKS, non_idempotent=True",
+    ),
+    Mutation(
+        ("TX-22",),
+        "mcp_core/types/_revisions.py",
+        'Gate(_base.ServerCapabilities, "tasks", D, E)',
+        'Gate(_base.ServerCapabilities, "tasks", D)',
     ),
     # Input requests
     Mutation(
@@ -805,8 +878,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TOOL-23", "RES-14", "PRM-5"),
         "mcp_core/subscriptions/_server.py",
-        'else f"notifications/{self.list}/list_changed"',
-        'else f"notifications/{self.list}/listChanged"',
+        'return f"notifications/{self.list}/list_changed"',
+        'return f"notifications/{self.list}/listChanged"',
     ),
     Mutation(
         ("RES-4", "RES-5"),
@@ -866,8 +939,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TOOL-16", "DEC-7"),
         "mcp_core/registry/entries/_tools.py",
-        "            if dialect.tool_argument_errors_are_results and not",
-        "            if not",
+        "            is_result = dialect.tool_argument_errors_are_results and (",
+        "            is_result = (",
     ),
     Mutation(("TOOL-19",), "mcp_core/registry/_validation.py", "{1,128}", "{1,64}"),
     Mutation(

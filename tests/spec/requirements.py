@@ -422,7 +422,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Set of accepted `resultType` values = core + active extensions (`task` with the tasks "
             "extension).",
         ),
@@ -572,7 +572,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             '`_meta["io.modelcontextprotocol/related-task"] = {taskId}` ties a message to a task.',
         ),
         (
@@ -580,7 +580,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "reading",
             "E",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "`io.modelcontextprotocol/related-task` has no function in E.",
         ),
         (
@@ -1084,7 +1084,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Support for task augmentation is declared per request type under `tasks.requests`; the set is "
             "exhaustive.",
         ),
@@ -1324,7 +1324,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "reporter",
-            PLANNED("tasks"),
+            TESTED,
             "For a task the original token stays valid after `CreateTaskResult` until a terminal status, "
             "and is the one used.",
         ),
@@ -1681,7 +1681,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "D",
             "requestor",
-            PLANNED("tasks"),
+            TESTED,
             "Augment only request types the receiver declared; none if `tasks` is absent.",
         ),
         (
@@ -1689,7 +1689,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "D",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "No augmentation of `tools/call` if `tasks.requests.tools.call` is absent, whatever the tool "
             "says.",
         ),
@@ -1716,7 +1716,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "D",
             "requestor",
-            PLANNED("tasks"),
+            TESTED,
             "Augmentation = `params.task {ttl?}` (ms).",
         ),
         (
@@ -1732,7 +1732,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "A receiver that did not declare the type ignores `task` and processes normally.",
         ),
         (
@@ -1909,7 +1909,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "E",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Declared as `{}` in client per-request `extensions` and in server `extensions` (discover). "
             "Only with E; MUST NOT enable anything under D.",
         ),
@@ -1935,7 +1935,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "`CreateTaskResult` on any other method is an invalid response.",
         ),
         (
@@ -2073,7 +2073,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "E",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Listen filter and ack gain `taskIds?: string[]`; `notifications/tasks` carries a full "
             "DetailedTask.",
         ),
@@ -2082,7 +2082,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "HTTP: `tasks/get|update|cancel` set `Mcp-Name` to `params.taskId`.",
         ),
         (
@@ -2090,7 +2090,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "`tasks/result` → `-32601`; `task` param on `tools/call` is ignored; legacy `tasks.*` "
             "capability counts as non-declaring and is not advertised under E. (`tasks/list` likewise "
             "`-32601`.)",

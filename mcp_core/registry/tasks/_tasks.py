@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
+from mcp_core.messages._events import RequestReceived
 from mcp_core.tasks._record import TaskLimits
 from mcp_core.tasks._store import TaskStore
 
 if TYPE_CHECKING:
-    from mcp_core.messages._events import RequestReceived
     from mcp_core.types import InputRequest, LoggingLevel
 
 __all__ = ["CurrentTask", "DetachableJob", "RunningTaskLike", "TaskOwner", "Tasks"]
 
 # Returns the owner of the tasks of a request, given the default one.
-TaskOwner: TypeAlias = "Callable[[RequestReceived, str], str]"
+TaskOwner: TypeAlias = Callable[[RequestReceived, str], str]
 
 
 class Tasks(Struct, frozen=True, kw_only=True):

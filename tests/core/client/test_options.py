@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, __version__
+from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Role, __version__
 from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities, check_level
 from mcp_core.http.wire._mcp_headers import check_headers
@@ -53,6 +53,36 @@ def test_client_config_takes_every_option() -> None:
     assert config.capabilities == t.ClientCapabilities(
         elicitation=t.ElicitationCapability(), extensions=extensions, experimental=extensions
     )
+
+
+TASKS = "io.modelcontextprotocol/tasks"
+
+
+@pytest.mark.requirement("TX-1", "TX-22")
+@pytest.mark.parametrize("extensions", [None, {"com.example/x": {"a": 1}}])
+@pytest.mark.parametrize("tasks", [True, False, None])
+def test_client_config_tasks_declares_extension_in_newest_revision(
+    extensions: Any, tasks: bool | None
+) -> None:
+    options: ClientConfigOptions = {"extensions": extensions}
+    if tasks is not None:
+        options["tasks"] = tasks
+    config = client_config(options)
+    own = extensions or {}
+    declared = own | ({TASKS: {}} if tasks else {})
+    for version in ALL:
+        sent = json.loads(DIALECTS[version].encode(config.capabilities))
+        assert sent.get("extensions", {}) == (declared if version == E else {})
+        assert sent.get("experimental", {}) == own
+        assert "tasks" not in sent
+    stamp = b"{%b}" % config.dialect_configs[Role.CLIENT][DIALECTS[E]].request_meta_members
+    capabilities = json.loads(stamp)["io.modelcontextprotocol/clientCapabilities"]
+    assert capabilities.get("extensions", {}) == declared
+
+
+def test_client_config_tasks_among_extensions_raises() -> None:
+    with pytest.raises(ValueError, match=f"the option tasks declares {TASKS}"):
+        client_config({"extensions": {TASKS: {}}})
 
 
 @pytest.mark.requirement("SAMP-1", "ELIC-1", "ELIC-2", "ROOT-1")

@@ -12,12 +12,14 @@ from mcp_core import ALL, DIALECTS, Config, Fault, Method, Peer, Role, State
 from mcp_core import types as t
 from mcp_core.connection._admission import AdmittedRequest, admit
 from mcp_core.messages._rejection import RequestRejected
+from mcp_core.revisions._capabilities import with_tasks
 from tests.core.helpers import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     META_CAPABILITIES,
     META_CLIENT,
     META_VERSION,
+    SERVER_CAPABILITIES,
     STATEFUL,
     STATELESS_META,
     VERSIONS,
@@ -340,3 +342,164 @@ def test_admit_request_while_client_opens_rejected(method: str) -> None:
     with pytest.raises(RequestRejected, match="has not been initialized") as caught:
         admitted(method, config=client_config(), role=CLIENT, state=OPENING)
     assert (caught.value.fault, caught.value.may_respond) == (Fault.INVALID_REQUEST, True)
+
+
+# -- Tasks -----------------------------------------------------------------------------------------
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+TASK_SERVER = server_config(capabilities=with_tasks(SERVER_CAPABILITIES, may_list=True))
+TASK_OPTIONS: Any = {"config": TASK_SERVER, "state": NEW}
+TASK_METHODS = ["tasks/get", "tasks/update", "tasks/cancel"]
+
+
+def declaring(capabilities: Any) -> Any:
+    return {"_meta": {META_VERSION: E, META_CAPABILITIES: capabilities}}
+
+
+def rejection_of(method: str, params: Any, **options: Any) -> RequestRejected:
+    with pytest.raises(RequestRejected) as caught:
+        admitted(method, params, **TASK_OPTIONS | options)
+    return caught.value
+
+
+@pytest.mark.requirement("TX-22", "CAP-7")
+@pytest.mark.parametrize("method", TASK_METHODS)
+@pytest.mark.parametrize(
+    "capabilities",
+    [
+        {},
+        {"extensions": {}},
+        {"extensions": {EXTENSION: None}},
+        {"extensions": {EXTENSION: False}},
+        {"extensions": {"com.example/tasks": {}}},
+        {"experimental": {EXTENSION: {}}},
+        {"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}},
+    ],
+)
+@pytest.mark.parametrize("params", [{"taskId": "t", "inputResponses": {}}, {}, {"taskId": 1}])
+def test_admit_task_request_of_undeclaring_client_rejected_before_params(
+    method: str, capabilities: Any, params: Any
+) -> None:
+    rejected = rejection_of(method, params | declaring(capabilities))
+    assert (rejected.fault, rejected.data) == (
+        Fault.MISSING_CAPABILITY,
+        {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+    )
+    assert f"{method} needs the client capability extensions.{EXTENSION}" in rejected.message
+    assert rejected.dialect is DIALECTS[E]
+
+
+@pytest.mark.parametrize("method", TASK_METHODS)
+def test_admit_task_request_of_declaring_client_checks_params(method: str) -> None:
+    declared = declaring({"extensions": {EXTENSION: {}}})
+    params = {"taskId": "t", "inputResponses": {}} | declared
+    assert admitted(method, params, config=TASK_SERVER, state=NEW).params.task_id == "t"
+    for wrong in ({}, {"taskId": 1}):
+        assert rejection_of(method, wrong | declared).fault is Fault.INVALID_PARAMS
+
+
+@pytest.mark.requirement("TX-22")
+@pytest.mark.parametrize(
+    ("config", "method", "version"),
+    [
+        *((TASK_SERVER, method, E) for method in ("tasks/result", "tasks/list")),
+        *((ALL_ERAS, method, E) for method in TASK_METHODS),
+        *((ALL_ERAS, f"tasks/{verb}", D) for verb in ("get", "result", "list", "cancel")),
+        *((TASK_SERVER, f"tasks/{verb}", C) for verb in ("get", "result", "list", "cancel")),
+        (TASK_SERVER, "tasks/update", D),
+    ],
+)
+def test_admit_task_request_not_offered_is_method_not_found(
+    config: Config, method: str, version: str
+) -> None:
+    params: Any = {"taskId": "t"}
+    if version == E:
+        rejected = rejection_of(method, params | declaring({}), config=config)
+    else:
+        peer = session_peer_of(version)
+        rejected = rejection_of(method, params, config=config, state=READY, session_peer=peer)
+    assert rejected.fault is Fault.METHOD_NOT_FOUND
+
+
+def test_admit_task_request_of_session_asks_for_no_extension() -> None:
+    peer = session_peer_of(D)
+    params = {"taskId": "t"}
+    assert admitted("tasks/get", params, config=TASK_SERVER, session_peer=peer).peer is peer
+
+
+def test_admit_task_list_not_declared_is_method_not_found() -> None:
+    config = server_config(capabilities=with_tasks(SERVER_CAPABILITIES, may_list=False))
+    peer = session_peer_of(D)
+    assert admitted("tasks/get", {"taskId": "t"}, config=config, session_peer=peer).peer is peer
+    rejected = rejection_of("tasks/list", None, config=config, state=READY, session_peer=peer)
+    assert rejected.fault is Fault.METHOD_NOT_FOUND
+
+
+@pytest.mark.requirement("TSK-6")
+@pytest.mark.parametrize(
+    ("task", "ttl"),
+    [
+        ({}, UNSET),
+        ({"ttl": None}, None),
+        ({"ttl": 0}, 0),
+        ({"ttl": 60_000}, 60_000),
+        ({"ttl": 1500.5}, 1500.5),
+        ({"ttl": 10**30}, 10**30),
+        ({"ttl": 1, "more": "x"}, 1),
+    ],
+)
+def test_admit_task_metadata_is_decoded(task: Any, ttl: Any) -> None:
+    found = admitted(
+        "tools/call", CALL | {"task": task}, config=TASK_SERVER, session_peer=session_peer_of(D)
+    )
+    assert found.params.task == t.TaskMetadata(ttl=ttl)
+    assert type(found.params.task.ttl) is type(ttl)
+
+
+WRONG_TASKS = [{"ttl": "60000"}, {"ttl": -1}, {"ttl": -0.5}, {"ttl": True}, {"ttl": []}, [], "x", 1]
+
+
+@pytest.mark.requirement("TSK-6")
+@pytest.mark.parametrize("task", WRONG_TASKS)
+def test_admit_task_metadata_wrong_is_invalid_params(task: Any) -> None:
+    rejected = rejection_of(
+        "tools/call", CALL | {"task": task}, state=READY, session_peer=session_peer_of(D)
+    )
+    assert rejected.fault is Fault.INVALID_PARAMS
+    assert rejected.message.startswith("the params of tools/call do not fit: Expected ")
+    assert "`$.task" in rejected.message
+
+
+@pytest.mark.requirement("TSK-8", "TX-22")
+@pytest.mark.parametrize("task", [*WRONG_TASKS, {"ttl": 1}, None])
+@pytest.mark.parametrize(
+    ("config", "version"), [(ALL_ERAS, D), (TASK_SERVER, C), (TASK_SERVER, A), (TASK_SERVER, E)]
+)
+def test_admit_task_metadata_without_meaning_is_ignored(
+    task: Any, config: Config, version: str
+) -> None:
+    """The request is processed, with the same sender and progress token."""
+    meta: Any = {"progressToken": 7}
+    peer = None if version == E else session_peer_of(version)
+    if version == E:
+        meta |= {META_VERSION: E, META_CAPABILITIES: {"sampling": {}}}
+    params = CALL | {"task": task, "_meta": meta}
+    state = NEW if peer is None else READY
+    found = admitted("tools/call", params, config=config, state=state, session_peer=peer)
+    assert (found.params.name, found.progress_token) == ("t", 7)
+    declared = found.peer.capabilities
+    assert isinstance(declared, t.ClientCapabilities)
+    assert declared.sampling == t.SamplingCapability()
+
+
+@pytest.mark.parametrize("task", [{"ttl": "x"}, {}])
+def test_admit_other_invalid_member_beside_task_is_invalid_params(task: Any) -> None:
+    for config in (ALL_ERAS, TASK_SERVER):
+        rejected = rejection_of(
+            "tools/call",
+            {"name": 1, "task": task},
+            config=config,
+            state=READY,
+            session_peer=session_peer_of(D),
+        )
+        assert rejected.fault is Fault.INVALID_PARAMS

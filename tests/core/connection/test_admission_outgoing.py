@@ -8,7 +8,8 @@ import pytest
 
 from mcp_core import DIALECTS, Fault, LocalProtocolError, Method, Peer, Role, State
 from mcp_core import types as t
-from mcp_core.connection._admission import may_notify, may_request
+from mcp_core.connection._admission import may_become_task, may_notify, may_request
+from mcp_core.revisions._capabilities import with_tasks
 from tests.core.helpers import (
     CLIENT_CAPABILITIES,
     SERVER_CAPABILITIES,
@@ -186,3 +187,98 @@ def test_may_notify_own_undeclared_capability_raises(version: str) -> None:
         LocalProtocolError, match=r"the capability tools\.list_changed, which we did not declare"
     ):
         may_notify("notifications/tools/list_changed", peer, SERVER, config, State.READY)
+
+
+# -- Tasks -----------------------------------------------------------------------------------------
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+DECLARING = client_config(
+    capabilities=t.ClientCapabilities(extensions={EXTENSION: {}}, sampling=t.SamplingCapability())
+)
+TASK_SERVER: Any = with_tasks(SERVER_CAPABILITIES, may_list=True)
+TASK_CLIENT = t.ClientCapabilities(
+    sampling=t.SamplingCapability(),
+    elicitation=t.ElicitationCapability(),
+    tasks=t.TasksCapability(
+        requests=t.TaskRequests(
+            sampling=t.SamplingTasks(create_message={}), elicitation=t.ElicitationTasks(create={})
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_may_request_own_undeclared_extension_raises(method: str) -> None:
+    """Because it would be answered with an error."""
+    peer = peer_of(CLIENT, E, TASK_SERVER)
+    assert may_request(method, peer, CLIENT, DECLARING, State.READY) is not None
+    with pytest.raises(LocalProtocolError, match="which we did not declare") as caught:
+        may_request(method, peer, CLIENT, CONFIGS[CLIENT], State.READY)
+    assert caught.value.data == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+
+
+def may_become(role: Role, version: str, method: str, params: Any, capabilities: Any) -> bool:
+    row = DIALECTS[version].receives[role.other][method]
+    config = DECLARING if role is CLIENT else CONFIGS[SERVER]
+    return may_become_task(row, params, peer_of(role, version, capabilities), config)
+
+
+TASK: Any = {"task": {}}
+
+
+@pytest.mark.requirement("TX-4")
+@pytest.mark.parametrize(
+    ("role", "version", "method", "params", "may"),
+    [
+        (CLIENT, E, "tools/call", None, True),
+        (CLIENT, E, "resources/read", None, False),
+        (CLIENT, E, "prompts/get", TASK, False),
+        (CLIENT, D, "tools/call", {"name": "t"} | TASK, True),
+        (CLIENT, D, "tools/call", t.CallToolParams(name="t", task=t.TaskMetadata()), True),
+        (CLIENT, D, "tools/call", {"name": "t", "task": None}, False),
+        (CLIENT, D, "tools/call", {"name": "t"}, False),
+        (CLIENT, D, "tools/call", t.CallToolParams(name="t"), False),
+        (CLIENT, D, "tools/call", None, False),
+        (CLIENT, D, "prompts/get", TASK, False),
+        (CLIENT, C, "tools/call", TASK, False),
+        (SERVER, D, "sampling/createMessage", TASK, True),
+        (SERVER, D, "elicitation/create", TASK, True),
+        (SERVER, D, "elicitation/create", {}, False),
+        (SERVER, C, "elicitation/create", TASK, False),
+        (SERVER, D, "roots/list", TASK, False),
+    ],
+)
+def test_may_become_task_depends_on_method_and_what_was_sent(
+    role: Role, version: str, method: str, params: Any, may: bool
+) -> None:
+    capabilities = TASK_SERVER if role is CLIENT else TASK_CLIENT
+    assert may_become(role, version, method, params, capabilities) is may
+
+
+def test_may_become_task_without_declared_extension_is_false() -> None:
+    row = DIALECTS[E].receives[SERVER]["tools/call"]
+    assert not may_become_task(row, None, peer_of(CLIENT, E, TASK_SERVER), CONFIGS[CLIENT])
+
+
+@pytest.mark.requirement("CAP-8", "TSK-2", "TSK-3")
+@pytest.mark.parametrize(
+    ("role", "method", "missing"),
+    [
+        (CLIENT, "tools/call", {"tools": {"call": {}}}),
+        (SERVER, "sampling/createMessage", {"sampling": {"createMessage": {}}}),
+        (SERVER, "elicitation/create", {"elicitation": {"create": {}}}),
+    ],
+)
+@pytest.mark.parametrize("other_types", [False, True])
+def test_may_become_task_of_undeclared_type_raises(
+    role: Role, method: str, missing: Any, other_types: bool
+) -> None:
+    """The set of declared types is exhaustive."""
+    empty = t.TasksCapability(list={}, cancel={}, requests=t.TaskRequests())
+    tasks = empty if other_types else None
+    capabilities = t.ServerCapabilities(tasks=tasks)
+    if role is SERVER:
+        capabilities = t.ClientCapabilities(tasks=tasks)  # type: ignore[assignment]
+    with pytest.raises(LocalProtocolError, match=f"so {method} cannot ask for a task") as caught:
+        may_become(role, D, method, TASK, capabilities)
+    assert caught.value.data == {"requiredCapabilities": {"tasks": {"requests": missing}}}

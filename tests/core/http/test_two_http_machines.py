@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mcp_core import (
+    DIALECTS,
     NEED_DATA,
+    Config,
     Connection,
     ConnectionLost,
     ErrorReceived,
     InputRequested,
     NotificationReceived,
+    PeerError,
     PeerReady,
     ProgressReceived,
     RequestCancelled,
@@ -36,7 +40,9 @@ from mcp_core.http import (
     HttpOptions,
     Router,
 )
+from mcp_core.revisions._capabilities import with_tasks
 from tests.core.helpers import (
+    SERVER_CAPABILITIES,
     STATEFUL,
     VERSIONS,
     A,
@@ -66,10 +72,16 @@ class Wire:
     """
 
     def __init__(
-        self, *versions: str, chunk: int = 1 << 20, noticed: bool = True, **options: Any
+        self,
+        *versions: str,
+        chunk: int = 1 << 20,
+        noticed: bool = True,
+        client: Config | None = None,
+        server: Config | None = None,
+        **options: Any,
     ) -> None:
         names = iter(range(1, 1000))
-        config = server_config()
+        config = server or server_config()
         self.endpoint = Endpoint(
             lambda: config,
             HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), **options),
@@ -77,7 +89,7 @@ class Wire:
             param_headers=lambda _: None,
         )
         self.router = Router({"/mcp": self.endpoint})
-        self.conn = Connection(Role.CLIENT, client_config(*versions))
+        self.conn = Connection(Role.CLIENT, client or client_config(*versions))
         self.client = HttpClient(self.conn, URL)
         self.now = 0.0
         self.chunk = chunk
@@ -283,6 +295,120 @@ def test_the_server_asks_in_its_answer() -> None:
     server.send_result(id, t.InputRequiredResult(result_type="input_required", request_state="s"))
     wire.pump()
     assert isinstance(single(wire.client_events), InputRequested)
+
+
+# -- Tasks -----------------------------------------------------------------------------------------
+
+EXTENSION: Final[Any] = {"io.modelcontextprotocol/tasks": {}}
+TASK_SERVER: Final = server_config(capabilities=with_tasks(SERVER_CAPABILITIES, may_list=True))
+TASK_REQUESTS: Final[Any] = [
+    ("tasks/get", t.GetTaskParams(task_id="ä 1")),
+    ("tasks/update", t.UpdateTaskParams(task_id="ä 1", input_responses={})),
+    ("tasks/cancel", {"taskId": "ä 1"}),
+]
+
+
+def task_wire(*, declared: bool = True) -> Wire:
+    capabilities = t.ClientCapabilities(extensions=EXTENSION if declared else None)
+    wire = Wire(client=client_config(E, capabilities=capabilities), server=TASK_SERVER)
+    wire.open()
+    return wire
+
+
+@pytest.mark.requirement("TX-21")
+@pytest.mark.parametrize(("method", "params"), TASK_REQUESTS)
+def test_task_request_has_the_id_in_mcp_name(method: str, params: Any) -> None:
+    wire = task_wire()
+    wire.conn.send_request(method, params)
+    wire.pump()
+    headers = wire.calls[-1].head.headers
+    assert (b"mcp-method", method.encode()) in headers
+    assert (b"mcp-name", b"=?base64?w6QgMQ==?=") in headers
+    event = wire.server_events[-1][1]
+    assert isinstance(event, RequestReceived)
+    assert (event.method.name, event.params.task_id) == (method, "ä 1")
+
+
+@pytest.mark.requirement("TX-21")
+@pytest.mark.parametrize(("method", "params"), TASK_REQUESTS)
+@pytest.mark.parametrize("name", [b"t-2", None])
+def test_task_request_with_another_id_in_mcp_name_rejected(
+    method: str, params: Any, name: bytes | None
+) -> None:
+    """A gateway that routes by the header would have asked the wrong server."""
+    wire = task_wire()
+
+    def tampered(headers: Any) -> Any:
+        rest = [header for header in headers if header[0] != b"mcp-name"]
+        return rest if name is None else [*rest, (b"mcp-name", name)]
+
+    begin = wire.router.begin
+    wire.router.begin = lambda head, *args, **options: begin(  # type: ignore[method-assign]
+        replace(head, headers=tampered(head.headers)), *args, **options
+    )
+    wire.conn.send_request(method, params)
+    wire.pump()
+    error = single(wire.client_events).error
+    assert isinstance(error, PeerError)
+    assert error.code == -32020
+    assert "Mcp-Name" in error.message
+    assert wire.statuses[wire.calls[-1].key] == 400
+
+
+def test_task_request_without_extension_has_status_400() -> None:
+    wire = task_wire()
+    wire.conn.config = client_config(E, capabilities=t.ClientCapabilities())
+    row = wire.conn.config.dialect_configs[Role.CLIENT][DIALECTS[E]].sends
+    # Our client would not send it.
+    row["tasks/get"] = replace(row["tasks/get"], asks=())
+    wire.conn.send_request("tasks/get", {"taskId": "t"})
+    wire.pump()
+    error = single(wire.client_events).error
+    assert isinstance(error, PeerError)
+    assert (error.code, error.data) == (-32021, {"requiredCapabilities": {"extensions": EXTENSION}})
+    assert wire.statuses[wire.calls[-1].key] == 400
+
+
+@pytest.mark.requirement("TX-20")
+def test_listening_client_gets_states_of_accepted_tasks() -> None:
+    wire = task_wire()
+    wanted = t.SubscriptionFilter(task_ids=["mine", "yours"])
+    wire.conn.send_request("subscriptions/listen", t.ListenParams(notifications=wanted), token="T")
+    wire.pump()
+    assert wire.client_events == []
+    ((conversation, event),) = [
+        found for found in wire.server_events if isinstance(found[1], RequestReceived)
+    ]
+    accepted = t.SubscriptionFilter(task_ids=["mine"])
+    assert conversation.conn.send_acknowledgement(event.id, accepted)
+    conversation.mark_dirty()
+    wire.pump()
+    states: list[Any] = ["working", "completed"]
+    for state in states:
+        status = t.TaskStatusParams(
+            task_id="mine", status=state, created_at="1", last_updated_at="2"
+        )
+        assert conversation.conn.send_task_status(status)
+        conversation.mark_dirty()
+        wire.pump()
+    acknowledged, *changed = wire.client_events
+    assert acknowledged.params.notifications == accepted
+    assert [each.params.status for each in changed] == states
+    assert wire.statuses[wire.calls[-1].key] == 200
+
+
+def test_listening_client_that_disconnects_during_the_lookup_cancels_it() -> None:
+    wire = task_wire()
+    wanted = t.SubscriptionFilter(task_ids=["t"])
+    wire.conn.send_request("subscriptions/listen", t.ListenParams(notifications=wanted), token="T")
+    wire.pump()
+    wire.breaks(wire.calls[-1].key)
+    wire.pump()
+    assert wire.was_cancelled()
+    ((conversation, event),) = [
+        found for found in wire.server_events if isinstance(found[1], RequestReceived)
+    ]
+    assert not conversation.conn.send_acknowledgement(event.id, wanted)
 
 
 @pytest.mark.parametrize("version", STATEFUL)

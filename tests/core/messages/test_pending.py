@@ -23,10 +23,11 @@ from mcp_core import (
     ProgressReceived,
     RemoteProtocolError,
     ResultReceived,
+    TaskCreated,
 )
 from mcp_core.client._calls import PagedList
 from mcp_core.runtime import CallWait, PendingCall, PendingRequest, deliver
-from mcp_core.types import ListToolsResult, Tool
+from mcp_core.types import ListToolsResult, Task, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,16 @@ def test_deliver_input_required_fails_plain_request() -> None:
     ((result, error),) = deliver_to(InputRequested(1, {}, None, request), request).ends
     assert result is None
     assert isinstance(error, RemoteProtocolError)
+
+
+def test_deliver_task_created_fails_request_that_follows_no_task() -> None:
+    """Otherwise its caller would wait for ever."""
+    request = RecordingRequest()
+    task = Task(task_id="t", status="working", created_at="", last_updated_at="")
+    ((result, error),) = deliver_to(TaskCreated(1, task, None, request), request).ends
+    assert result is None
+    assert isinstance(error, RemoteProtocolError)
+    assert "runs the request as a task, which this call cannot follow" in str(error)
 
 
 @pytest.mark.parametrize(

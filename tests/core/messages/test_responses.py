@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from mcp_core import (
     DIALECTS,
@@ -16,6 +17,7 @@ from mcp_core import (
     RemoteProtocolError,
     ResultReceived,
     Role,
+    TaskCreated,
 )
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import decode
@@ -102,6 +104,123 @@ def test_response_result_type_decides_over_members() -> None:
     assert found == InputRequested(7, None, "s", "token")
 
 
+# -- Tasks -----------------------------------------------------------------------------------------
+
+STATE: Any = {
+    "taskId": "786512e2",
+    "status": "working",
+    "createdAt": "2025-11-25T10:30:00Z",
+    "lastUpdatedAt": "2025-11-25T10:40:00Z",
+}
+TASK = t.Task(
+    task_id="786512e2",
+    status="working",
+    created_at="2025-11-25T10:30:00Z",
+    last_updated_at="2025-11-25T10:40:00Z",
+)
+META = {t.META_IMMEDIATE_RESPONSE: "It is running.", "more": 1}
+FLAT: Any = {"resultType": "task", **STATE}
+AUGMENTED = ["tools/call", "sampling/createMessage", "elicitation/create"]
+
+
+def task_event_for(version: str, method: str, result: Any) -> Any:
+    """Return the event of a request that may become a task."""
+    dialect = DIALECTS[version]
+    row = dialect.receives[Role.SERVER].get(method) or dialect.receives[Role.CLIENT][method]
+    call = OutgoingRequest(method, row, dialect, "token", may_become_task=True)
+    message = {"jsonrpc": "2.0", "id": 7, "result": result}
+    return response_event(7, call, decode(json.dumps(message).encode()))
+
+
+@pytest.mark.requirement("RPC-33")
+@pytest.mark.parametrize(
+    ("version", "method", "own", "ttl", "interval"),
+    [(E, "tools/call", FLAT, "ttlMs", "pollIntervalMs")]
+    + [(D, method, STATE, "ttl", "pollInterval") for method in AUGMENTED],
+)
+@pytest.mark.parametrize("meta", [None, META])
+@pytest.mark.parametrize("value", [None, 0, 60_000, 60_000.0, 1.5, UNSET])
+def test_response_create_task_result_becomes_task_created(
+    version: str, method: str, own: Any, ttl: str, interval: str, meta: Any, value: Any
+) -> None:
+    state = own | {"statusMessage": "begun", interval: 500, "more": []}
+    if value is not UNSET:
+        state |= {ttl: value}
+    result = state if version == E else {"task": state}
+    event = task_event_for(version, method, result | ({} if meta is None else {"_meta": meta}))
+    numbers = {"ttl" if version == D else "ttl_ms": value}
+    numbers["poll_interval" if version == D else "poll_interval_ms"] = 500
+    task = replace(TASK, status_message="begun", **numbers)
+    assert event == TaskCreated(7, task, meta, "token")
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_response_ordinary_result_of_request_that_may_become_task(version: str) -> None:
+    event = task_event_for(version, "tools/call", CALLED)
+    assert event == ResultReceived(7, t.CallToolResult(content=[]), "token")
+
+
+@pytest.mark.parametrize(("result", "status"), [(FLAT, "working"), (STATE, "working")])
+def test_response_state_of_task_has_either_result_type(result: Any, status: str) -> None:
+    """Examples of the extension have "task" on it; its text demands "complete"."""
+    event = event_for(E, "tasks/get", result=result)
+    assert isinstance(event, ResultReceived)
+    assert event.result.status == status
+
+
+def without(name: str) -> Any:
+    return {key: value for key, value in STATE.items() if key != name}
+
+
+@pytest.mark.requirement("TX-4")
+@pytest.mark.parametrize(
+    ("version", "method", "result", "words"),
+    [
+        # The form of the other revision
+        (D, "tools/call", FLAT, "missing required field `content`"),
+        (D, "elicitation/create", FLAT, "missing required field `action`"),
+        (E, "tools/call", {"task": STATE}, "missing required field `content`"),
+        (E, "tools/call", {"resultType": "task", "task": STATE}, "missing required field `taskId`"),
+        (E, "tools/call", STATE, "missing required field `content`"),
+        # Malformed
+        (D, "tools/call", {"task": None}, "got `null` - at `$.task`"),
+        (D, "tools/call", {"task": {}}, "taskId"),
+        (D, "tools/call", {"task": without("createdAt")} | CALLED, "createdAt"),
+        (D, "tools/call", {"task": STATE | {"status": "odd"}}, "'odd' - at `$.task.status`"),
+        (D, "tools/call", {"task": STATE, "_meta": 1}, "_meta"),
+        (E, "tools/call", FLAT | {"taskId": 1}, "taskId"),
+        (E, "tools/call", FLAT | {"ttlMs": "1"}, "ttlMs"),
+        (E, "tools/call", {"resultType": "task"} | without("lastUpdatedAt"), "lastUpdatedAt"),
+    ],
+)
+def test_response_invalid_create_task_result_fails_request(
+    version: str, method: str, result: Any, words: str
+) -> None:
+    event = task_event_for(version, method, result)
+    assert type(event) is ErrorReceived
+    assert type(event.error) is RemoteProtocolError
+    assert words in str(event.error)
+
+
+@pytest.mark.requirement("TX-4")
+@pytest.mark.parametrize(
+    ("version", "method", "result", "words"),
+    [
+        *((E, method, FLAT | LISTED, "this request cannot become a task")
+          for method in ("tools/call", "tools/list", "resources/read", "prompts/get", "acme/add",
+                         "completion/complete", "server/discover", "tasks/cancel")),
+        (D, "tools/call", {"task": STATE}, "missing required field `content`"),
+        (D, "tools/list", {"task": STATE}, "missing required field `tools`"),
+    ],
+)  # fmt: skip
+def test_response_task_to_request_that_cannot_become_one_is_invalid(
+    version: str, method: str, result: Any, words: str
+) -> None:
+    event = event_for(version, method, result=result)
+    assert type(event) is ErrorReceived
+    assert words in str(event.error)
+
+
 # version, method, result, part of the message
 NO_RESULTS = [
     *((version, "tools/list", {}, "missing required field `tools`") for version in VERSIONS),
@@ -113,7 +232,7 @@ NO_RESULTS = [
     (E, "tools/list", LISTED | {"resultType": "odd"}, "unknown resultType 'odd'"),
     (E, "tools/list", {"resultType": "odd"}, "unknown resultType 'odd'"),
     (E, "tools/list", {"resultType": "complete"}, "tools"),
-    (E, "tools/call", {"resultType": "task"}, "unknown resultType 'task'"),
+    (E, "tools/call", {"resultType": "task"}, "cannot become a task"),
     (E, "tools/call", ASKING, "neither inputRequests nor requestState"),
     (E, "tools/call", ASKING | {"inputRequests": {"r": {"method": "odd"}}}, "odd"),
     (E, "tools/list", LISTED | ASKING | {"requestState": "s"}, "cannot ask for input"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -9,8 +10,13 @@ import pytest
 
 from mcp_core import DIALECTS, Role
 from mcp_core import types as t
-from mcp_core.revisions._capabilities import capability_object, is_declared, supported_methods
-from tests.core.helpers import D, E
+from mcp_core.revisions._capabilities import (
+    capability_object,
+    is_declared,
+    supported_methods,
+    with_tasks,
+)
+from tests.core.helpers import STATEFUL, D, E
 
 CLIENT = t.ClientCapabilities
 SERVER = t.ServerCapabilities
@@ -105,3 +111,36 @@ def test_missing_capability_becomes_json_object(
     path: tuple[str, ...], value: dict[str, Any]
 ) -> None:
     assert capability_object(path) == value
+
+
+# -- Tasks -----------------------------------------------------------------------------------------
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+
+
+@pytest.mark.requirement("TX-1", "TX-22", "CAP-8")
+@pytest.mark.parametrize("may_list", [True, False])
+def test_with_tasks_each_revision_declares_its_own_form(may_list: bool) -> None:
+    others = {"com.example/x": {"a": 1}}
+    capabilities = SERVER(tools=t.ToolsCapability(), extensions=others, experimental=others)
+    found = with_tasks(capabilities, may_list=may_list)
+    sent = {
+        version: json.loads(dialect.encode(found)) | {"tools": {}}
+        for version, dialect in DIALECTS.items()
+    }
+    plain: Any = {"tools": {}, "experimental": others}
+    tasks: Any = {"cancel": {}, "requests": {"tools": {"call": {}}}} | (
+        {"list": {}} if may_list else {}
+    )
+    assert sent.pop(E) == plain | {"extensions": others | {EXTENSION: {}}}
+    assert sent.pop(D) == plain | {"tasks": tasks}
+    assert all(value == plain for value in sent.values())
+    assert capabilities.extensions == others  # the server's own dict is not changed
+
+
+@pytest.mark.requirement("TX-1")
+@pytest.mark.parametrize("version", STATEFUL)
+def test_extension_for_tasks_enables_nothing_with_a_handshake(version: str) -> None:
+    rows = DIALECTS[version].receives[Role.SERVER]
+    capabilities = SERVER(extensions={EXTENSION: {}}, experimental={EXTENSION: {}})
+    assert not [name for name in supported_methods(rows, capabilities) if name[:6] == "tasks/"]

@@ -183,6 +183,25 @@ def test_methods_that_may_return_input_required() -> None:
         assert (row.params, row.result, row.needs) == (other.params, other.result, other.needs)
 
 
+def test_methods_that_ask_for_a_capability_of_their_sender() -> None:
+    """Those of the extension for tasks, which both sides have to declare."""
+    asking = {(row.name, row.since, row.asks) for row in METHODS if row.asks}
+    extension = ("extensions", "io.modelcontextprotocol/tasks")
+    assert asking == {(f"tasks/{verb}", E, extension) for verb in ("get", "update", "cancel")}
+
+
+def test_methods_that_may_become_a_task() -> None:
+    """2025-11-25, basic/utilities/tasks, Capabilities; in the extension only the first."""
+    assert {row.name: row.task_needs for row in METHODS if row.task_needs} == {
+        "tools/call": ("tasks", "requests", "tools", "call"),
+        "sampling/createMessage": ("tasks", "requests", "sampling", "create_message"),
+        "elicitation/create": ("tasks", "requests", "elicitation", "create"),
+    }
+    assert not any(row.task_needs for row in INPUTS)
+    with_a_task = {row.name for row in METHODS if "task" in row.params.__struct_fields__}
+    assert with_a_task == {row.name for row in METHODS if row.task_needs}
+
+
 def test_method_row_decodes_params_and_result() -> None:
     row = DIALECTS[D].receives[SERVER]["tools/call"]
     assert row.read_params(b'{"name":"t"}') == t.CallToolParams(name="t")

@@ -34,7 +34,7 @@ from mcp_core.runtime import PendingRequest
 from mcp_core.subscriptions._client import ClientSubscription, ClientSubscriptions
 from mcp_core.subscriptions._server import Change, ChangeNotification
 from tests.core.helpers import SERVER_CAPABILITIES, STATEFUL, VERSIONS, C, D, E, Message, single
-from tests.core.subscriptions.test_server import NOTHING, filter_of, subscription_table
+from tests.core.subscriptions.test_server import NOTHING, TASKS, filter_of, subscription_table
 
 if TYPE_CHECKING:
     from mcp_core import Dialect
@@ -622,6 +622,38 @@ def test_progress_of_subscribe_request_is_ignored() -> None:
     _, _, token = single(consumer.requests)
     token.on_progress(ProgressReceived(1, 0.5, None, None, token))
     assert not subscription.settled
+
+
+# -- Tasks ----------------------------------------------------------------------------------------
+
+MINE, YOURS = Change(task="mine"), Change(task="yours")
+STATE: Final[Message] = {"status": "working", "createdAt": "1", "lastUpdatedAt": "2"}
+
+
+@pytest.mark.requirement("TX-20")
+def test_listen_to_tasks_sends_their_ids_and_reports_their_changes() -> None:
+    consumer = Consumer(E, TASKS)
+    subscription = consumer.opens(TOOLS, MINE, YOURS)
+    ((method, params, _),) = consumer.requests
+    assert (method, params.notifications) == (LISTEN, filter_of(TOOLS, MINE, YOURS))
+    consumer.acknowledged(1, TOOLS, MINE)  # the other is unknown to the server, or not ours
+    assert subscription.honoured == (TOOLS, MINE)
+    for task_id in ("mine", "mine", "theirs"):
+        consumer.receives("notifications/tasks", STATE | {"taskId": task_id}, 1)
+    assert take_changes(subscription) == [MINE]
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_listen_to_tasks_of_earlier_revision_is_not_announced(version: str) -> None:
+    subscription = Consumer(version, TASKS).opens(MINE)
+    with pytest.raises(LocalProtocolError, match="it has accepted none of them"):
+        subscription.require_open()
+
+
+def test_listen_to_tasks_of_server_without_them_names_the_extension() -> None:
+    subscription = Consumer(E).opens(MINE)
+    with pytest.raises(LocalProtocolError, match=r"did not declare extensions\.io\.modelcontext"):
+        subscription.require_open()
 
 
 # -- Against the server side ---------------------------------------------------------------------

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Role
 from mcp_core import types as t
-from mcp_core.subscriptions._server import Change, ChangeNotification, SubscriptionTable, changes
+from mcp_core.revisions._capabilities import with_tasks
+from mcp_core.subscriptions._server import (
+    Change,
+    ChangeNotification,
+    SubscriptionTable,
+    announced,
+    capabilities_for,
+    changes,
+)
 from tests.core.helpers import (
     SERVER_CAPABILITIES,
     STATEFUL,
@@ -55,12 +63,23 @@ def subscription_table(
     return found
 
 
+MINE, YOURS = Change(task="mine"), Change(task="yours")
+TASKS: Final = with_tasks(SERVER_CAPABILITIES, may_list=True)
+
+
+def status(task_id: str, state: Any = "working") -> t.TaskStatusParams:
+    return t.TaskStatusParams(
+        task_id=task_id, status=state, created_at="1", last_updated_at="2", ttl=5, ttl_ms=5
+    )
+
+
 def filter_of(*wanted: Change) -> t.SubscriptionFilter:
     return t.SubscriptionFilter(
         tools_list_changed=TOOLS in wanted or None,
         prompts_list_changed=PROMPTS in wanted or None,
         resources_list_changed=RESOURCES in wanted or None,
         resource_subscriptions=[change.uri for change in wanted if change.uri is not None] or None,
+        task_ids=[change.task for change in wanted if change.task is not None] or None,
     )
 
 
@@ -111,9 +130,11 @@ def test_change_is_compared_by_value_and_shows_it() -> None:
     assert (Change(uri="x:1") == ONE, hash(Change(uri="x:1")) == hash(ONE)) == (True, True)
 
 
-@pytest.mark.parametrize("members", [{}, {"list": "tools", "uri": "x:1"}])
+@pytest.mark.parametrize(
+    "members", [{}, {"list": "tools", "uri": "x:1"}, {"task": "t", "uri": ""}, {"task": None}]
+)
 def test_change_without_exactly_one_member_raises(members: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="either a list or a resource"):
+    with pytest.raises(ValueError, match="either a list, a resource or a task"):
         Change(**members)
 
 
@@ -302,6 +323,47 @@ def test_listen_filter_without_known_change_is_accepted(named: str) -> None:
     )
     assert not table.publish(TOOLS)
     assert 1 in table
+
+
+@pytest.mark.requirement("TX-20")
+def test_listen_task_has_its_last_state_on_each_subscription() -> None:
+    table = subscription_table(E, TASKS)
+    assert listen(table, 1, TOOLS, MINE, YOURS)["params"]["notifications"] == {
+        "toolsListChanged": True,
+        "taskIds": ["mine", "yours"],
+    }
+    listen(table, 2, MINE)
+    assert table.publish(MINE, status("mine"))
+    assert table.publish(MINE, status("mine", "failed"))
+    assert not table.publish(Change(task="other"), status("other"))
+    found = []
+    while (notice := table.next_notification()) is not None:
+        found.append(as_sent(notice))
+    state = {"taskId": "mine", "status": "failed", "createdAt": "1", "lastUpdatedAt": "2"}
+    method, params = "notifications/tasks", state | {"ttlMs": 5}
+    assert found == [
+        {"on": id, "method": method, "params": params | {"_meta": {ID: id}}} for id in (1, 2)
+    ]
+
+
+def test_listen_tasks_count_apart_from_uris() -> None:
+    table = subscription_table(E, TASKS, uris=1, task_ids=2)
+    listen(table, 1, ONE, MINE, YOURS, MINE)
+    with pytest.raises(LocalProtocolError, match="at most 2 tasks") as caught:
+        listen(table, 2, Change(task="third"))
+    assert caught.value.fault is Fault.BUSY
+    table.cancel(1)
+    listen(table, 3, MINE)
+    table.end_all()
+    listen(table, 4, MINE, YOURS)
+
+
+@pytest.mark.parametrize("version", STATEFUL)
+def test_session_has_no_subscription_to_tasks(version: str) -> None:
+    table = subscription_table(version, TASKS)
+    assert not table.publish(MINE, status("mine"))
+    assert announced(DIALECTS[version], TASKS, [MINE]) == {}
+    assert capabilities_for(DIALECTS[version], [MINE, TOOLS]) == ["tools.listChanged"]
 
 
 def test_listen_requests_get_changes_separately() -> None:
