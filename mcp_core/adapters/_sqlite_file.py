@@ -13,6 +13,8 @@ import math
 import os
 import shlex
 import stat
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +24,7 @@ from mcp_core.tasks._layout import join_record, split_record
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mcp_core.tasks import TaskLimitName, TaskRecord
 
@@ -33,6 +35,8 @@ __all__ = ["FileIsBusy", "TaskFile"]
 
 # Seconds to wait for another process that writes. A transaction takes milliseconds.
 _BUSY_TIMEOUT: Final = 5.0
+# Seconds between attempts where SQLite itself does not wait.
+_RETRY_INTERVAL: Final = 0.01
 # Identifies the files of this store. The version is that of the tables in them.
 _APPLICATION_ID: Final = int.from_bytes(b"mcpt")
 _SCHEMA_VERSION: Final = 1
@@ -295,8 +299,7 @@ class TaskFile:
             # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
             execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
-        execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction("BEGIN IMMEDIATE"):
             execute("UPDATE last SET sequence = sequence + 1")
             sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
             results = []
@@ -305,12 +308,6 @@ class TaskFile:
                     results.append(operation(sequence))
                 except (TaskStoreError, KeyError) as exc:
                     results.append(exc)
-            execute("COMMIT")
-        except BaseException:
-            # SQLite has rolled back already after some errors, such as a full disk.
-            if self._writer.in_transaction:
-                execute("ROLLBACK")
-            raise
         return results
 
     def _connect(self, timeout: float) -> sqlite3.Connection:
@@ -322,27 +319,49 @@ class TaskFile:
 
     def _create_tables(self) -> None:
         """Create the tables in a new file. Do not touch a file that is not ours."""
-        self._find_tables()
-        mode = self._one(self._writer, "PRAGMA journal_mode = WAL")[0]
-        if mode != "wal":
-            raise self._error(
-                "its file system does not support a write-ahead log", "use a local disk"
-            )
-        execute = self._writer.execute
-        execute("PRAGMA synchronous = FULL")
-        execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction("BEGIN"):
+            self._find_tables()
+        self._use_write_ahead_log()
+        self._writer.execute("PRAGMA synchronous = FULL")
+        with self._transaction("BEGIN IMMEDIATE"):
             if not self._find_tables():  # another process may have been faster
                 for statement in _SCHEMA:
-                    execute(statement)
+                    self._writer.execute(statement)
+
+    def _use_write_ahead_log(self) -> None:
+        deadline = time.monotonic() + _BUSY_TIMEOUT
+        while True:
+            try:
+                mode = self._one(self._writer, "PRAGMA journal_mode = WAL")[0]
+            except self._sqlite.OperationalError as exc:
+                # Here SQLite does not wait for a process that creates the same file.
+                if _result_code(exc) != _BUSY or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_RETRY_INTERVAL)
+                continue
+            if mode == "wal":
+                return
+            cause = "its file system does not support a write-ahead log (WAL)"
+            raise self._error(cause, "use a local disk")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        execute = self._writer.execute
+        execute(begin)
+        try:
+            yield
             execute("COMMIT")
         except BaseException:
+            # SQLite has rolled back already after some errors, such as a full disk.
             if self._writer.in_transaction:
                 execute("ROLLBACK")
             raise
 
     def _find_tables(self) -> bool:
-        """Return True if the file has the tables, False if it is empty."""
+        """Return True if the file has the tables, False if it is empty.
+
+        In a transaction, because another process may be creating them.
+        """
         (schema,) = self._one(self._writer, "PRAGMA user_version")
         (application_id,) = self._one(self._writer, "PRAGMA application_id")
         if application_id != _APPLICATION_ID:

@@ -217,17 +217,31 @@ def test_locked_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     fill(path)
 
 
+def test_file_system_without_write_ahead_log_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = _sqlite_file.TaskFile._one
+
+    def answer(self: _sqlite_file.TaskFile, connection: Any, query: str, values: Any = ()) -> Any:
+        return ("delete",) if "journal_mode" in query else one(self, connection, query, values)
+
+    monkeypatch.setattr(_sqlite_file.TaskFile, "_one", answer)
+    assert "does not support a write-ahead log (WAL); use a local disk" in open_error(path)
+
+
 def test_many_stores_open_a_new_file_at_once(path: Path) -> None:
-    """Each of them wants to create the tables."""
+    """Each of them wants to create the tables. More than one attempt, because it is a race."""
     ready = threading.Barrier(4)
     failures: list[BaseException] = []
+    paths = [path.with_name(f"{number}.db") for number in range(10)]
 
     def run() -> None:
-        ready.wait()
-        try:
-            _sqlite_file.TaskFile(path).close()
-        except BaseException as exc:  # noqa: BLE001 - the test examines it
-            failures.append(exc)
+        for path in paths:
+            ready.wait()
+            try:
+                _sqlite_file.TaskFile(path).close()
+            except BaseException as exc:  # noqa: BLE001 - the test examines it
+                failures.append(exc)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
@@ -389,6 +403,18 @@ def test_operation_that_fails_leaves_others_of_its_transaction(path: Path) -> No
     with_store(path, main)
 
 
+def test_write_that_raises_leaves_no_transaction(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        def broken(sequence: int) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(TaskStoreError, match="ZeroDivisionError"):
+            await store._write(broken, durable=True)
+        assert await store.create(new_record(), **MANY) is None
+
+    with_store(path, main)
+
+
 # Durability, and how writes are put together.
 
 
@@ -539,6 +565,33 @@ def test_cancelled_caller_leaves_its_write_and_no_lock(
     with_store(path, main)
 
 
+@pytest.mark.parametrize("queued", [False, True])
+def test_store_left_with_a_thread_writing_waits_for_it(
+    path: Path, queued: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Background tasks may end after the store is closed."""
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            store = SqliteTaskStore(path)
+            async with store.opened(TrioStoreRuntime(nursery)):
+                stopped = StoppedThread(store, monkeypatch)
+                nursery.start_soon(partial(store.create, new_record("a"), **MANY))
+                await stopped.wait_until_reached()
+                if queued:
+                    nursery.start_soon(partial(store.create, new_record("b"), **MANY))
+                    await trio.testing.wait_all_tasks_blocked()
+                threading.Timer(0.05, stopped.go.set).start()
+
+    trio.run(run)
+
+    async def check(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        found = [record.id for record in await store.page("ada", "", 10)]
+        assert found == (["a", "b"] if queued else ["a"])
+
+    with_store(path, check)
+
+
 def with_cancelled_store(
     path: Path, main: Callable[[SqliteTaskStore, trio.Nursery], Awaitable[None]]
 ) -> None:
@@ -628,6 +681,17 @@ def test_watch_sees_other_connections_by_looking(path: Path) -> None:
             store._look()  # yields no change of this process again
             assert await other.change(b.key, 1, None)
             assert await anext(watch) == b.key
+
+    with_store(path, main)
+
+
+def test_second_watch_takes_no_change_from_the_first(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as first:
+            await other.create(new_record(), **MANY)
+            async with store.watch():
+                assert await anext(first) == TaskKey("ada", "a")
 
     with_store(path, main)
 
