@@ -360,6 +360,12 @@ def test_write_to_locked_file_fails_after_the_timeout(
     with_store(path, main)
 
 
+def test_reader_never_blocks_the_event_loop(path: Path) -> None:
+    with closing(_sqlite_file.TaskFile(path)) as file:
+        assert file._reader.execute("PRAGMA busy_timeout").fetchone() == (0,)
+        assert file._writer.execute("PRAGMA busy_timeout").fetchone() == (5_000,)
+
+
 def test_read_of_busy_file_waits_in_the_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer never makes a reader wait; another program may take the file for itself."""
 
@@ -452,6 +458,31 @@ def test_ended_task_waits_for_the_disk_and_a_message_does_not(
         assert synchronous() == mode
         await store.create(new_record("b"), **MANY)
         assert synchronous() == "FULL"
+
+    with_store(path, main)
+
+
+def test_transaction_with_one_durable_write_waits_for_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        record = new_record()
+        await store.create(record, **MANY)
+        file = store._file
+        assert file is not None
+        stopped = StoppedThread(store, monkeypatch)
+        second = transition(record, SetMessage("2"), NOW, LIMITS)
+        third = transition(second, SetMessage("3"), NOW, LIMITS)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.change, record.key, 1, second)
+            await stopped.wait_until_reached()
+            nursery.start_soon(partial(store.create, new_record("b"), **MANY))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(store.change, record.key, 2, third)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(store._queued) == 2
+            stopped.go.set()
+        assert file._writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
     with_store(path, main)
 
