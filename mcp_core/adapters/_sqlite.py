@@ -214,8 +214,6 @@ class SqliteTaskStore:
         # The event loop may append meanwhile; with the lock only this thread takes.
         while self._queued and len(batch) < _MAX_BATCH:
             batch.append(self._queued.popleft())
-        if not batch:
-            return  # another thread was faster
         try:
             outcomes = self._open_file().write(
                 [write.operation for write in batch],

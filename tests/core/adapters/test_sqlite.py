@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import stat
@@ -20,7 +21,13 @@ from hypothesis import settings as hypothesis_settings
 
 from mcp_core.adapters import SqliteTaskStore, _sqlite, _sqlite_file
 from mcp_core.tasks import Cancel, SetMessage, TaskKey, TaskStoreError, transition
-from tests.core.tasks.runtimes import RUNS, TrioStoreRuntime, run_trio, together
+from tests.core.tasks.runtimes import (
+    RUNS,
+    AsyncioStoreRuntime,
+    TrioStoreRuntime,
+    run_trio,
+    together,
+)
 from tests.core.tasks.store_contract import (
     CONTRACT,
     LIMITS,
@@ -675,6 +682,29 @@ def test_write_after_the_end_of_background_tasks_is_written_at_once(path: Path) 
 
     with_cancelled_store(path, main)
     assert [record and record.status for record in found] == ["completed"]
+
+
+def test_asyncio_tasks_cancelled_in_the_thread_leave_the_store_usable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        runtime = AsyncioStoreRuntime()
+        store = SqliteTaskStore(path)
+        async with store.opened(runtime):
+            stopped = StoppedThread(store, monkeypatch)
+            caller = asyncio.create_task(store.create(new_record("a"), **MANY))
+            assert await asyncio.to_thread(stopped.reached.wait, 10)
+            waiting = asyncio.create_task(store.create(new_record("b"), **MANY))
+            await asyncio.sleep(0)
+            threading.Timer(0.05, stopped.go.set).start()
+            for task in (caller, *runtime.tasks):
+                task.cancel()
+            # Written by the event loop, after the thread that was left behind.
+            assert await waiting is None
+            assert await store.create(new_record("c"), **MANY) is None
+            assert [record.id for record in await store.page("ada", "", 10)] == ["a", "b", "c"]
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("checkpoints", range(6))
