@@ -20,7 +20,7 @@ from msgspec import Struct
 from mcp_core._errors import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core._keywords import check_keywords
 from mcp_core.jsonrpc._codec import encode
-from mcp_core.messages._events import InputRequested, ProgressReceived
+from mcp_core.messages._events import InputRequested, ProgressReceived, TaskCreated
 from mcp_core.messages._pending import PendingRequest
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "PagedList",
     "Params",
     "PendingCall",
+    "UntimedRequest",
 ]
 
 T = TypeVar("T")
@@ -41,6 +42,13 @@ Params: TypeAlias = Struct | Mapping[str, Any] | None
 
 # A call of a client: yields requests to send and waits, and returns a `T`.
 CallSteps: TypeAlias = Generator["tuple[str, Params] | CallWait", Any, T]
+
+
+class UntimedRequest(tuple[str, Params]):
+    """A request whose response takes as long as the server likes: `timeout` does not apply."""
+
+    __slots__ = ()
+
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
@@ -150,6 +158,7 @@ class PendingCall(PendingRequest, Generic[T]):
     pause_count = 0
     _current_wait: CallWait | None = None
     _progress_seen = False  # since the last request
+    _untimed = False  # the last request is an `UntimedRequest`
     _method = ""
     _result: Any = None
     _error: BaseException | None = None
@@ -207,7 +216,7 @@ class PendingCall(PendingRequest, Generic[T]):
                 self._take_response(result, error)
 
     def progress_failed(self, error: BaseException) -> None:
-        """End the call with the exception of a progress callback (rule 3)."""
+        """End the call with `error`, which a `progress` callback has raised."""
         if self.progress_callbacks is not None:
             self.progress_callbacks.abandon()
         if not self.done:
@@ -222,6 +231,16 @@ class PendingCall(PendingRequest, Generic[T]):
 
     def on_input_required(self, event: InputRequested) -> None:
         """Pass the event to the call in place of a result."""
+        self.end(event, None)
+
+    def on_task_created(self, event: TaskCreated) -> None:
+        """Pass the event to the call in place of a result.
+
+        The default of `max_timeout` does not apply any more: a task takes long.
+        """
+        if "max_timeout" not in self._options:
+            self._max_timeout = None
+            self._total_deadline = inf
         self.end(event, None)
 
     def on_progress(self, event: ProgressReceived) -> None:
@@ -251,6 +270,10 @@ class PendingCall(PendingRequest, Generic[T]):
             self.pause_count -= current_wait.pauses_timeout
             current_wait.stop()
 
+    def abandon(self) -> None:
+        """Let the call clean up, if it is not over: no task waits for it any more."""
+        self._steps.close()
+
     def result(self) -> T:
         """Return the result, after `wake` or at the deadline.
 
@@ -277,6 +300,7 @@ class PendingCall(PendingRequest, Generic[T]):
             self._finish(None, exc)
             return
         self._progress_seen = False
+        self._untimed = isinstance(step, UntimedRequest)
         if not isinstance(step, tuple):
             self._current_wait = step
             self.pause_count += step.pauses_timeout
@@ -305,7 +329,10 @@ class PendingCall(PendingRequest, Generic[T]):
         if total_deadline is None:
             total_deadline = inf if self._max_timeout is None else now + self._max_timeout
             self._total_deadline = total_deadline
-        quiet_deadline = inf if self._timeout is None or self.pause_count else now + self._timeout
+        if self._timeout is None or self.pause_count or self._untimed:
+            quiet_deadline = inf
+        else:
+            quiet_deadline = now + self._timeout
         self._total_applies = total_deadline < quiet_deadline
         deadline = total_deadline if self._total_applies else quiet_deadline
         self.deadline = None if deadline == inf else deadline

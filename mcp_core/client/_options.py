@@ -114,7 +114,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
         tasks: True to declare that the server may run a tool call as a task (2026-07-28, the
-            extension `io.modelcontextprotocol/tasks`); default False.
+            extension `io.modelcontextprotocol/tasks`); default True. `call_tool` then
+            follows the task to its end.
         probe_timeout: seconds to wait for a response to the probe, before the handshake of earlier
             revisions is tried; default 15.
         initialize_timeout: seconds to wait for that handshake; default no limit, because a process
@@ -156,7 +157,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
 def client_config(
     options: ClientConfigOptions, kind: type[ClientConfigOptions] = ClientConfigOptions
 ) -> Config:
-    """Return the configuration of a client with these options.
+    """Return the configuration of a client with `options`.
 
     `kind` is the `TypedDict` of all options that the driver has.
 
@@ -176,7 +177,7 @@ def client_config(
     capabilities = replace(
         callback_capabilities(options), extensions=declared, experimental=declared
     )
-    if options.get("tasks", False):
+    if options.get("tasks", True):
         # Not `experimental`, which every revision has: earlier ones have tasks of their own.
         capabilities = replace(capabilities, extensions={**(declared or {}), TASKS[-1]: {}})
     level = options.get("log_level")

@@ -114,7 +114,7 @@ class Connection:
 
     *What arrived* goes in by `receive_data` (framed streams; `b""` is the end of file),
     `receive_message` (one complete message), `receive_failure` (there will be no response) and
-    `handle_timeout`. They take the monotonic time in seconds.
+    `handle_timeout`. Their `now` is a monotonic time in seconds, on one clock for all calls.
 
     *What we want to send* goes in by `open`, `close`, `shutdown` and all that begins with `send`.
     They raise `LocalProtocolError` if the protocol does not allow it, and then nothing was sent.
@@ -213,7 +213,7 @@ class Connection:
     def queued(self, related: RequestId | None = None) -> int:
         """Return the number of bytes to send.
 
-        With `related`, count only messages that belong to this request of the peer.
+        With `related`, the id of a request of the peer, count only messages that belong to it.
         """
         return self._outbox.queued if related is None else self._outbox.queued_for(related)
 
@@ -248,7 +248,7 @@ class Connection:
     # -- What arrived ------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Receive bytes of a stream of lines, in chunks of any size. `b""` is the end of file."""
+        """Receive `data`, a chunk of a stream of lines of any size. `b""` is the end of file."""
         self._mark_activity(now)
         if not data:
             self._eof = True
@@ -260,14 +260,14 @@ class Connection:
     ) -> None:
         """Receive one complete message from a transport with message boundaries.
 
-        `context` is what the transport knows of the message beside its bytes.
+        `data` is its JSON. `context` is what the transport knows of it beside its bytes.
         """
         self._mark_activity(now)
         if self.state is not _CLOSED:
             self._input.add(data, context)
 
     def receive_parsed(self, body: ParsedBody, now: float, context: MessageContext) -> None:
-        """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
+        """Receive a message or a batch: `body`, as `parse_body` returns it with our limits.
 
         `context` is what the transport knows of it beside its bytes.
         """
@@ -304,7 +304,7 @@ class Connection:
     # -- What we want to send ----------------------------------------------------------------------
 
     def open(self, now: float, *, known_peer: Peer | None = None) -> None:
-        """Begin the version negotiation of a client.
+        """Begin the version negotiation of a client (basic/versioning; basic/lifecycle).
 
         `PeerReady` or `ConnectionClosed` follows. `known_peer`, from an earlier connection to the
         same server, saves the probe, unless the server refuses the handshake of its revision.
@@ -348,10 +348,10 @@ class Connection:
             method: a method of MCP or a custom one.
             params: an object of the method's params type, or a mapping of its members.
             token: passed back on every event of this request.
-            related: the request of the peer that needs this one. Its end cancels this one.
+            related: the id of the peer's request it belongs to. Its end cancels this one.
             meta: further members of `_meta`.
             progress: request `ProgressReceived` events.
-            headers: HTTP headers, ignored by other transports.
+            headers: further HTTP headers by name, ignored by other transports.
 
         Raises:
             LocalProtocolError: the connection is not open, the peer's revision has no such request,
@@ -380,7 +380,7 @@ class Connection:
         *,
         related: RequestId | None = None,
     ) -> None:
-        """Send a notification. `related` is the request of the peer to which it belongs.
+        """Send the notification `method` with `params`, for the request `related` of the peer.
 
         Raises:
             LocalProtocolError: the connection is not open, the peer's revision has no such
@@ -404,7 +404,7 @@ class Connection:
         """Send progress of the request `id` of the peer, or of a task. Return whether it was sent.
 
         Nothing is sent if the peer did not request progress, the request is complete or cancelled,
-        or `progress` has not increased.
+        or `progress` has not increased. `total` is its final value, `message` is for the user.
 
         Raises:
             LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
@@ -431,9 +431,9 @@ class Connection:
         related: RequestId | None = None,
         meta: dict[str, Any] | None = None,
     ) -> bool:
-        """Send a log message. Return whether it was sent.
+        """Send a log message, `data`, in the name of `logger`. Return whether it was sent.
 
-        `related` is the request of the peer to which it belongs; 2026-07-28 requires one
+        `related` is the id of the peer's request to which it belongs; 2026-07-28 requires one
         (server/utilities/logging). Nothing is sent if the peer did not request that level, or the
         request is complete.
 
@@ -447,7 +447,7 @@ class Connection:
         return self._outbox.put_if_any(log_notification(peer, level, data, logger, related, meta))
 
     def send_change(self, change: Change) -> bool:
-        """Send a change notification if the peer is subscribed. Return whether it is.
+        """Send the notification of `change` if the peer is subscribed. Return whether it is.
 
         For servers. Equal changes that are not sent yet become one notification.
         """
@@ -493,7 +493,7 @@ class Connection:
         return subscribed
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:
-        """Send the result of the request `id` of the peer.
+        """Send `result`, of the method's type or as a mapping, to the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled. A `Raw` result is an encoded
         object without `_meta`, in the revision of the peer. A `Raw` inside a result is not checked.
@@ -510,13 +510,13 @@ class Connection:
         return True
 
     def send_error(self, id: RequestId, error: ErrorData) -> bool:
-        """Send an error response to the request `id` of the peer.
+        """Send `error` as the response to the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled.
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
-            TypeError, ValueError: `data` is no JSON. The request still needs a response.
+            TypeError, ValueError: its `data` is no JSON. The request still needs a response.
         """
         if self._incoming.get_unanswered(id) is None:
             return False
@@ -524,7 +524,7 @@ class Connection:
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
-        """Cancel our request `id`. No event follows. Do nothing if it is complete."""
+        """Cancel our request `id` unless it is complete. No event follows. `reason` is for logs."""
         self._outgoing.cancel(id, reason)
 
     def shutdown(self) -> None:

@@ -31,14 +31,14 @@ class PendingRequest(abc.ABC):
 
     @abc.abstractmethod
     def end(self, result: Any, error: BaseException | None) -> None:
-        """Take the response: the result, or the exception to raise."""
+        """Take the response: `result`, or `error`, the exception to raise; None for a result."""
 
     @abc.abstractmethod
     def on_progress(self, event: ProgressReceived) -> None:
-        """Handle a progress notification from the server."""
+        """Handle `event`, a progress notification from the peer."""
 
     def on_input_required(self, event: InputRequested) -> None:
-        """Handle a result that requests input. Unless overridden, end with an error."""
+        """Handle `event`, a result that requests input. Unless overridden, end with an error."""
         self.end(
             None,
             RemoteProtocolError("the server requested input, which this request cannot answer"),
@@ -54,7 +54,7 @@ class PendingRequest(abc.ABC):
 
 
 def deliver(event: Event) -> None:
-    """Pass an event to the `PendingRequest` that it concerns, if any."""
+    """Pass `event` to the `PendingRequest` that it concerns, its `token`, if there is one."""
     if isinstance(event, ResultReceived):
         event.token.end(event.result, None)
     elif isinstance(event, ErrorReceived):

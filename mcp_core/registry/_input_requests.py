@@ -177,6 +177,9 @@ class NestedRequests(abc.ABC, Generic[T]):
 
     Enter `entered(wake)`, wait until `wake` is called, or for at most `seconds` (None: without a
     limit), and leave it. Then call `result`.
+
+    Args:
+        sender: the request or notification of the client on whose behalf they are sent.
     """
 
     seconds: float | None = None
@@ -202,7 +205,7 @@ class NestedRequests(abc.ABC, Generic[T]):
 
     @contextmanager
     def entered(self, wake: Callable[[], object]) -> Iterator[None]:
-        """Send the requests, and cancel on exit those that have no response.
+        """Return a context manager that sends the requests, and on exit cancels the unanswered.
 
         `wake` is called when all responses are here, or one of the requests has failed.
 
@@ -249,7 +252,14 @@ class NestedRequests(abc.ABC, Generic[T]):
     def receive_response(
         self, key: str, method: str, response: Any, error: BaseException | None
     ) -> None:
-        """Record the end of one request: its response, or the error with which it failed."""
+        """Record the end of one request. Call `wake` if it was the last one, or failed.
+
+        Args:
+            key: the key of the request.
+            method: its method, for texts.
+            response: the response, an object of the method's result type.
+            error: the error with which it failed, None for a response.
+        """
         if isinstance(error, PeerError):
             refused = f"the client refused {method}: {error.message}"
             error = McpError(error.code, refused, error.data)

@@ -52,6 +52,9 @@ from ._service import RequestJob as RequestJob
 from ._service import Service as Service
 from ._typed_results import TypedToolResult as TypedToolResult
 from ._typed_results import UnexpectedResult as UnexpectedResult
+from .client_tasks._task import ClientTask as ClientTask
+from .client_tasks._task import InvalidTaskReference as InvalidTaskReference
+from .client_tasks._task import TaskState as TaskState
 
 if TYPE_CHECKING:
     from ._asgi_app import AsgiApplication as AsgiApplication
@@ -83,12 +86,14 @@ __all__ = [
     "Changes",
     "ClientConfigOptions",
     "ClientContext",
+    "ClientTask",
     "ConnectionStatus",
     "EventLike",
     "HandshakeCache",
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
+    "InvalidTaskReference",
     "Job",
     "LogEscaper",
     "OnActions",
@@ -101,6 +106,7 @@ __all__ = [
     "Runtime",
     "Service",
     "Subscription",
+    "TaskState",
     "TypedToolResult",
     "UnexpectedResult",
     "UnsafeArgument",

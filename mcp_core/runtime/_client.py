@@ -36,6 +36,7 @@ from mcp_core.messages._events import (
     PeerReady,
     RequestCancelled,
     RequestReceived,
+    TaskCreated,
 )
 from mcp_core.messages._pending import PendingRequest, connection_lost
 from mcp_core.revisions._capabilities import is_declared
@@ -47,6 +48,8 @@ from ._callback_queue import CallbackQueue
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
+from .client_tasks._calls import TASK_CALLS, TaskCalls
+from .client_tasks._poller import TaskPoller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -64,6 +67,9 @@ __all__ = ["AbstractClient"]
 _CLIENT: Final = Role.CLIENT
 _SERVER: Final = Role.SERVER
 _LOG: Final = "notifications/message"
+_CALL_TOOL: Final = "tools/call"
+_TASKS: Final = "tasks/"  # begins the requests about tasks
+_TASK_NOTIFICATIONS: Final = ("notifications/tasks/status", "notifications/tasks")
 _SET_LEVEL: Final = "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _ROOTS_LIST: Final = "roots/list"
@@ -82,7 +88,7 @@ _META_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 T = TypeVar("T")
 
 
-class AbstractClient(abc.ABC):
+class AbstractClient(TaskCalls):
     """The client side of one connection, without a runtime.
 
     Every call takes `CallOptions`. Beside what its own docstring names, a call raises:
@@ -100,6 +106,7 @@ class AbstractClient(abc.ABC):
       refuses.
     - `ValueError`: an option is out of its range, or a header cannot be sent, or only unencrypted;
       nothing was sent.
+    - `TypeError`: an option is unknown; nothing was sent.
     - `AuthRequired`: over HTTP, the server requires an access token.
 
     A call also raises any other exception of a callback that the server's result made necessary.
@@ -142,6 +149,7 @@ class AbstractClient(abc.ABC):
         )
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
+        self._poller = TaskPoller(self._conn, self._callbacks, self._start_job, clock, sleep)
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
         self.needs_handshake = False
@@ -160,7 +168,8 @@ class AbstractClient(abc.ABC):
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
         """Return the revisions to try with the same server, started again, after a failed opening.
 
-        Empty if a second start is of no use, as for a server that ended before it read the probe.
+        Empty if a second start is of no use, as for a server that ended before it read the probe,
+        which `probe_unread` says.
         """
         return self._status.versions_without_probe(probe_unread=probe_unread)
 
@@ -212,7 +221,8 @@ class AbstractClient(abc.ABC):
     ) -> RequestId:
         """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
-        progress = options.get("progress")
+        # What is asked about a task is quick: only the call itself reports progress.
+        progress = None if method.startswith(_TASKS) else options.get("progress")
         if call not in self._pending:
             self._pending[call] = None  # as `_register`, without a call for each request
             call.pause_count += self._pause_count
@@ -242,6 +252,7 @@ class AbstractClient(abc.ABC):
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(call, None)
         call.end_wait()
+        call.abandon()
         if call.progress_callbacks is not None:
             call.progress_callbacks.abandon()
         if call.id is not None:
@@ -266,7 +277,7 @@ class AbstractClient(abc.ABC):
 
     @shows_keywords(CallOptions)
     async def list_tools(self, **options: Unpack[CallOptions]) -> list[t.Tool]:
-        """List all tools, page after page (server/tools)."""
+        """Return all tools, page after page (server/tools). The keywords are `CallOptions`."""
         return await self._call(self._tools(options), options)
 
     @overload
@@ -300,7 +311,7 @@ class AbstractClient(abc.ABC):
         returns: Any = None,
         **options: Unpack[CallOptions],
     ) -> t.CallToolResult:
-        """Call a tool (server/tools).
+        """Call a tool, and return its result (server/tools).
 
         A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it::
 
@@ -331,32 +342,35 @@ class AbstractClient(abc.ABC):
 
     @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
-        """List all resources, page after page (server/resources)."""
+        """Return all resources, page after page (server/resources), with `CallOptions`."""
         return await self._call(self._pages("resources/list", "resources", options), options)
 
     @shows_keywords(CallOptions)
     async def list_resource_templates(
         self, **options: Unpack[CallOptions]
     ) -> list[t.ResourceTemplate]:
-        """List all resource templates, page after page (server/resources)."""
+        """Return all resource templates, page after page (server/resources), with `CallOptions`."""
         steps = self._pages("resources/templates/list", "resource_templates", options)
         return await self._call(steps, options)
 
     @shows_keywords(CallOptions)
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
-        """Read a resource (server/resources)."""
+        """Return the contents of the resource `uri` (server/resources), with `CallOptions`."""
         return await self._call(self._cached("resources/read", {"uri": uri}, options), options)
 
     @shows_keywords(CallOptions)
     async def list_prompts(self, **options: Unpack[CallOptions]) -> list[t.Prompt]:
-        """List all prompts, page after page (server/prompts)."""
+        """Return all prompts, page after page (server/prompts), with `CallOptions`."""
         return await self._call(self._pages("prompts/list", "prompts", options), options)
 
     @shows_keywords(CallOptions)
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> t.GetPromptResult:
-        """Get a prompt, filled in with `arguments` (server/prompts). Their values are strings."""
+        """Return the prompt `name`, filled in with `arguments` (server/prompts).
+
+        The values of the arguments are strings. The keywords are `CallOptions`.
+        """
         return await self._call(self._once("prompts/get", _named(name, arguments)), options)
 
     @shows_keywords(CallOptions)
@@ -369,7 +383,7 @@ class AbstractClient(abc.ABC):
         arguments: Mapping[str, str] | None = None,
         **options: Unpack[CallOptions],
     ) -> t.Completion:
-        """Get suggestions for an argument of a prompt, or a variable of a resource template.
+        """Return suggestions for an argument of a prompt, or a variable of a resource template.
 
         Source: server/utilities/completion.
 
@@ -380,6 +394,7 @@ class AbstractClient(abc.ABC):
             value: what the user has typed so far.
             arguments: the arguments that are settled already. Revisions before 2025-06-18 do not
                 send them.
+            options: see `CallOptions`.
         """
         params = t.CompleteParams(
             ref=_reference(ref) if isinstance(ref, str) else ref,
@@ -393,7 +408,7 @@ class AbstractClient(abc.ABC):
         """Receive log messages of `level` and more severe ones (server/utilities/logging).
 
         Until 2025-11-25 this sends a request; in 2026-07-28 every later request carries the level,
-        and nothing is sent now.
+        and nothing is sent now. The keywords are `CallOptions`.
 
         Raises:
             ValueError: there is no such level.
@@ -403,7 +418,10 @@ class AbstractClient(abc.ABC):
 
     @shows_keywords(CallOptions)
     async def ping(self, **options: Unpack[CallOptions]) -> object:
-        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28."""
+        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28.
+
+        The keywords are `CallOptions` (basic/utilities/ping).
+        """
         return await self._call(self._once(self.peer.dialect.ping, None), options)
 
     def listen(
@@ -505,9 +523,15 @@ class AbstractClient(abc.ABC):
     async def request(
         self, method: str, params: Params = None, **options: Unpack[CallOptions]
     ) -> Any:
-        """Send any request, without the cache.
+        """Send any request, without the cache, and return its result.
 
-        A method of MCP gives its result type, any other method a dict.
+        Args:
+            method: a method of MCP or a custom one.
+            params: an object of the method's params type, or a mapping of its members.
+            options: see `CallOptions`.
+
+        Returns:
+            An object of the method's result type; a dict for a method that MCP does not define.
         """
         return await self._call(self._once(method, params), options)
 
@@ -591,15 +615,52 @@ class AbstractClient(abc.ABC):
         tools = yield from self._pages("tools/list", "tools", options)
         if not self.peer.dialect.lacks(t.Tool, "output_schema"):
             self._outputs.replace_all(tools)
+        self._task_support = {
+            tool.name: tool.execution.task_support for tool in tools if tool.execution is not None
+        }
         return tools
 
     def _tool_call(
         self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
         params = _named(name, arguments)
-        result: t.CallToolResult
+        if (self._task_support or {}).get(name) == "required":
+            params["task"] = {}
+        return (yield from self._checked(name, self._followed(name, params, options)))
+
+    def _followed(
+        self, name: str, params: dict[str, Any], options: CallOptions
+    ) -> CallSteps[t.CallToolResult]:
+        """Request a call of a tool. If it becomes a task, follow that to its end."""
         try:
-            result = yield from self._once("tools/call", params)
+            result = yield from self._tool_request(params, options)
+        except PeerError as exc:
+            if not self._may_need_task(exc, params):
+                raise
+            yield from self._tools(options)
+            if (self._task_support or {}).get(name) != "required":
+                raise
+            result = yield from self._tool_request({**params, "task": {}}, options)
+        if isinstance(result, TaskCreated):
+            return (yield from self._poller.follow_own(self._new_task(result, name)))
+        return result
+
+    def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
+        """Return True if a tool that was never listed may have to be called as a task."""
+        peer = self.peer
+        return (
+            peer.dialect.tasks == "requested"
+            and error.code == peer.dialect.codes[Fault.METHOD_NOT_FOUND]
+            and self._task_support is None
+            and "task" not in params
+            and is_declared(peer.capabilities, TASK_CALLS)
+        )
+
+    def _tool_request(
+        self, params: dict[str, Any], options: CallOptions
+    ) -> CallSteps[t.CallToolResult | TaskCreated]:
+        try:
+            result: t.CallToolResult | TaskCreated = yield from self._once(_CALL_TOOL, params)
         except PeerError as exc:
             mismatch = exc.code == self.peer.dialect.codes[Fault.HEADER_MISMATCH]
             if self._conn.check_headers is None or not mismatch:
@@ -609,10 +670,7 @@ class AbstractClient(abc.ABC):
             if self._cache is not None:
                 self._cache.discard("tools/list")
             yield from self._tools(options)
-            result = yield from self._once("tools/call", params)
-        error = self._outputs.find_error(name, result)
-        if error is not None:
-            raise RemoteProtocolError(f"the result of tool {name!r} {error}")
+            result = yield from self._once(_CALL_TOOL, params)
         return result
 
     def _set_level(self, level: t.LoggingLevel) -> CallSteps[None]:
@@ -637,6 +695,7 @@ class AbstractClient(abc.ABC):
         if negotiation is not None and negotiation.needs_handshake:
             self.needs_handshake = True
         self._outputs.clear()
+        self._task_support = None
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None
         if self._log_level is None or not _has_logging(peer):
@@ -653,6 +712,9 @@ class AbstractClient(abc.ABC):
             self._cache.invalidate(name, self._updated_uri(notification))
         if name == _TOOLS_CHANGED:
             self._outputs.clear()
+            self._task_support = None
+        elif name in _TASK_NOTIFICATIONS:
+            self._poller.notify(notification.params)
         option = _CALLBACKS.get(name)
         callbacks = self._callbacks_of(option) if option is not None else None
         if callbacks is not None:
@@ -692,6 +754,7 @@ class AbstractClient(abc.ABC):
     def _handle_missed(self, event: ChangesMissed) -> None:
         # The cache stays: nothing is cached in revisions whose notifications can be missed.
         self._outputs.clear()
+        self._task_support = None
 
     def _handle_request(self, event: RequestReceived) -> None:
         self._server_requests.handle_request(event)

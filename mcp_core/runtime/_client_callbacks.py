@@ -56,7 +56,8 @@ _INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
 class CallbackJob(Job):
     """A client's callback, or another wait, in a task of its own.
 
-    The first outcome is passed to `on_end(result, error)`. `failed` raises a `BaseException`.
+    The first outcome is passed to `on_end(result, error)`. `failed` raises a `BaseException` that
+    is no `Exception`, such as `KeyboardInterrupt`.
 
     Args:
         start: called in the task; its awaitable gives the result.

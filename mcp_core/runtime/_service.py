@@ -253,7 +253,8 @@ class Service:
             is valid for this user only.
         tasks: the tasks of the server, None if it runs no tools as tasks.
 
-    `session_state` is a dict for the handlers of this connection.
+    Attributes:
+        session_state: a dict for the handlers of this connection.
     """
 
     def __init__(
@@ -291,7 +292,7 @@ class Service:
         return not self._jobs and self._roots_job is None
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Send changes to the client soon, if it has subscribed. Any thread may call this."""
+        """Send `changes` to the client soon, if it has subscribed. Any thread may call this."""
         for change in changes:
             self._unsent[change] = None
         self.runtime.call_soon(self._send_changes)
@@ -304,15 +305,15 @@ class Service:
         self.runtime.pump()
 
     def remember_page(self, elicitation_id: str) -> None:
-        """Remember that the client was asked to visit a page. See `page_visited`."""
+        """Remember that the client was asked to visit the page of `elicitation_id`."""
         self._pages[elicitation_id] = None
         if len(self._pages) > _MAX_PAGES:
             del self._pages[next(iter(self._pages))]
 
     def page_visited(self, elicitation_id: str) -> None:
-        """Tell the client soon that its user has visited a page, if this client was asked to.
+        """Tell the client soon that its user has visited the page of `elicitation_id`.
 
-        Any thread may call this.
+        Do nothing if this client was not asked to visit it. Any thread may call this.
         """
         if self._pages.pop(elicitation_id, self) is None:
             self.runtime.call_soon(partial(self._send_page_visited, elicitation_id))
@@ -354,9 +355,9 @@ class Service:
             self._roots_job.stop()
 
     def handle_event(self, event: Event) -> Job | None:
-        """Process one event, without waiting. Return the job to run in a task, if there is one.
+        """Process `event`, without waiting. Return the job to run in a task, if there is one.
 
-        A plain `def` without `thread=True` runs here and now.
+        The driver starts the job. A plain `def` without `thread=True` runs here and now.
         """
         if isinstance(event, RequestReceived):
             return self._handle_request(event)
@@ -387,7 +388,7 @@ class Service:
         return self._roots_job
 
     def roots_job_ended(self, job: RootsJob) -> None:
-        """Forget a job, so that the next notification starts another one."""
+        """Forget `job`, so that the next notification starts another one."""
         if self._roots_job is job:
             self._roots_job = None
 
@@ -467,7 +468,10 @@ class Service:
         return job
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
-        """Send the response of `request`. This is the last thing that happens to it."""
+        """Send `outcome`, a result or an `ErrorData`, as the response of `request`.
+
+        This is the last thing that happens to the request.
+        """
         job = self._jobs.pop(request.id, None)
         if job is not None:
             job.input_collector.request_ended()

@@ -33,7 +33,14 @@ from ._options import (
 )
 from ._screen import Screen
 from ._session import Target, trace_printer
-from ._target import invalid_url, is_url, parse_server_command, require_url
+from ._target import (
+    invalid_url,
+    is_server,
+    is_url,
+    parse_server_command,
+    require_url,
+    shown_server,
+)
 from .commands._completion import READ_PARSER, ReadParser, completion
 
 if TYPE_CHECKING:
@@ -77,6 +84,12 @@ def parse(words: Sequence[str]) -> Command:
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])
+    if words and is_server(words[0]):
+        server = shown_server(words[0])
+        raise CliError(
+            f"{server} is not a subcommand; to see what the server offers: mcp-trio inspect"
+            f" {server}"
+        )
     commands = "".join(f"  {name:11}{summary}\n" for name, summary in _SUMMARIES.items())
     parser = _parser(
         None,
@@ -110,7 +123,9 @@ def _run(words: Sequence[str]) -> Command:
         description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the"
         " client that\n"
         "starts this command. With --http it serves any number of clients, at a URL that it"
-        " prints.",
+        " prints.\n\n"
+        "FILE finds modules as with `python FILE`: first in its own directory, and not in the"
+        " current one.",
     )
     parser.add_argument(
         "file",

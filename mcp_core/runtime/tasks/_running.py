@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from mcp_core._errors import LocalProtocolError, McpError, single
@@ -354,10 +354,11 @@ class TaskJob(RequestJob):
         service = self._service
         assert options is not None
         assert service is not None
-        wish = getattr(request.params, "task", None)
+        # The extension ignores `task`.
+        wish = request.params.task if request.peer.dialect.tasks == "requested" else None
         limits = tasks.records.limits
         ttl = limits.ttl if options.ttl is None else min(options.ttl, limits.max_ttl)
-        if wish is not None and wish.ttl is not None:
+        if wish is not None and wish.ttl is not UNSET:
             ttl = limits.kept_for(wish.ttl)
         now = tasks.runtime.wall_time()
         record = TaskRecord(

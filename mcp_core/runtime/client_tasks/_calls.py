@@ -1,0 +1,216 @@
+"""The calls of a client that are about tasks: to start a tool as one, and to find one again."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError, RemoteProtocolError
+from mcp_core._keywords import shows_keywords
+from mcp_core.client._calls import CallOptions
+from mcp_core.messages._events import TaskCreated
+from mcp_core.revisions._capabilities import is_declared
+from mcp_core.revisions._methods import TASKS
+
+from ._task import ClientTask, read_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp_core.client._calls import CallSteps
+    from mcp_core.connection._connection import Connection
+    from mcp_core.messages._events import Peer
+    from mcp_core.schema._output_schemas import OutputSchemas
+
+    from ._poller import TaskPoller
+
+__all__ = ["TASK_CALLS", "TaskCalls"]
+
+T = TypeVar("T")
+
+# The capability of a server of 2025-11-25 that runs calls of tools as tasks.
+TASK_CALLS = ("tasks", "requests", "tools", "call")
+
+
+class TaskCalls(abc.ABC):
+    """The part of `AbstractClient` that is about tasks."""
+
+    _conn: Connection
+    _clock: Callable[[], float]
+    _outputs: OutputSchemas
+    _poller: TaskPoller
+    # By name, the support for tasks of the tools that were listed; None if none were.
+    _task_support: dict[str, str | None] | None = None
+
+    @property
+    @abc.abstractmethod
+    def peer(self) -> Peer:
+        """The revision, capabilities, name and instructions of the server."""
+
+    @abc.abstractmethod
+    async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
+        """Run the steps of a call."""
+
+    @abc.abstractmethod
+    def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:
+        """List all tools."""
+
+    @abc.abstractmethod
+    def _tool_request(
+        self, params: dict[str, Any], options: CallOptions
+    ) -> CallSteps[t.CallToolResult | TaskCreated]:
+        """Request a call of a tool."""
+
+    @abc.abstractmethod
+    def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
+        """List all pages."""
+
+    @shows_keywords(CallOptions)
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        **options: Unpack[CallOptions],
+    ) -> ClientTask:
+        """Call a tool as a task, and return the task as soon as the server has created it::
+
+            task = await client.start_tool("research", {"topic": "owls"})
+            async for state in task.states():
+                print(state.status, state.message)
+            result = await task.result()
+
+        A server of 2026-07-28 decides for each call whether it becomes a task. If it answers with
+        a result at once, the returned task has ended already.
+
+        Args:
+            name: the name of the tool.
+            arguments: its arguments, by name.
+            ttl: seconds for which the server is asked to keep the task, its result included; None
+                leaves it to the server, which also may keep it for another time (2025-11-25).
+            options: see `CallOptions`. They apply until the task is created.
+
+        Raises:
+            LocalProtocolError: the server or its revision has no tasks, the tool does not run as
+                one (2025-11-25), or the client was connected with `tasks=False` (2026-07-28);
+                nothing was sent.
+            ValueError: `ttl` is not positive.
+        """
+        if ttl is not None and not ttl > 0:
+            raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
+        return await self._call(self._start(name, arguments, ttl, options), options)
+
+    async def task(self, reference: str) -> ClientTask:
+        """Return a task that was started earlier, perhaps on another connection.
+
+        Args:
+            reference: the `reference` of the task.
+
+        Raises:
+            InvalidTaskReference: the text is no reference.
+            LocalProtocolError: this connection has another revision than that of the task.
+            PeerError: the server has no such task any more, or it is another user's (-32602).
+        """
+        found = read_reference(reference)
+        if found.revision != self.peer.dialect.version:
+            raise LocalProtocolError(
+                f"the task is of revision {found.revision}: connect with versions="
+                f"[{found.revision!r}]"
+            )
+        state = t.Task(
+            task_id=found.id,
+            status="working",
+            created_at=found.created,
+            last_updated_at=found.created,
+            ttl=found.ttl,
+        )
+        task = ClientTask(self, state, found.tool, found.revision, self._clock())
+        await self.refresh_task(task)
+        return task
+
+    @shows_keywords(CallOptions)
+    async def list_tasks(self, **options: Unpack[CallOptions]) -> list[t.Task]:
+        """List the tasks of this client's user, page after page (2025-11-25).
+
+        Raises:
+            LocalProtocolError: the server does not list tasks; in 2026-07-28 none does.
+        """
+        return await self._call(self._pages("tasks/list", "tasks", options), options)
+
+    async def refresh_task(self, task: ClientTask) -> None:
+        """Request the state of a task once. `ClientTask.refresh` calls it."""
+        if not task.ended:
+            await self._call(self._poller.refresh(task), {})
+
+    async def cancel_task(self, task: ClientTask) -> None:
+        """Cancel a task. `ClientTask.cancel` calls it."""
+        await self._call(self._poller.cancel(task), {})
+
+    async def next_task_state(self, task: ClientTask) -> None:
+        """Wait until the server was asked for the state of a task again."""
+        await self._call(self._poller.advance(task), {"max_timeout": None})
+
+    async def task_result(self, task: ClientTask, timeout: float | None) -> t.CallToolResult:
+        """Follow a task to its end, and return its result. `ClientTask.result` calls it."""
+        steps = self._checked(task.tool, self._poller.follow(task))
+        return await self._call(steps, {"max_timeout": timeout})
+
+    def _checked(
+        self, tool: str, steps: CallSteps[t.CallToolResult]
+    ) -> CallSteps[t.CallToolResult]:
+        """Check the result of a call against the output schema of its tool."""
+        result = yield from steps
+        error = self._outputs.find_error(tool, result)
+        if error is not None:
+            raise RemoteProtocolError(f"the result of tool {tool!r} {error}")
+        return result
+
+    def _start(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        ttl: float | None,
+        options: CallOptions,
+    ) -> CallSteps[ClientTask]:
+        dialect = self.peer.dialect
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = arguments
+        if dialect.tasks == "requested":
+            yield from self._require_support(name, options)
+            params["task"] = {} if ttl is None else {"ttl": round(ttl * 1000)}
+        elif dialect.tasks == "none":
+            raise LocalProtocolError(
+                f"revision {dialect.version} has no tasks", Fault.MISSING_CAPABILITY
+            )
+        elif not self._conn.config.declares(TASKS):
+            raise LocalProtocolError("the client was connected with tasks=False")
+        result = yield from self._tool_request(params, options)
+        if isinstance(result, TaskCreated):
+            return self._new_task(result, name)
+        return ClientTask.of_result(self, result, name, dialect.version, self._clock())
+
+    def _require_support(self, name: str, options: CallOptions) -> CallSteps[None]:
+        """Check that a server of 2025-11-25 runs a tool as a task."""
+        if not is_declared(self.peer.capabilities, TASK_CALLS):
+            raise LocalProtocolError(
+                "the server did not declare that it runs tools as tasks", Fault.MISSING_CAPABILITY
+            )
+        if self._task_support is None:
+            yield from self._tools(options)
+        support = (self._task_support or {}).get(name)
+        if support not in ("optional", "required"):
+            raise LocalProtocolError(f"the tool {name!r} does not run as a task")
+
+    def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
+        meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
+        return ClientTask(
+            self,
+            created.task,
+            tool,
+            self.peer.dialect.version,
+            self._clock(),
+            meanwhile if isinstance(meanwhile, str) else None,
+        )
