@@ -697,7 +697,8 @@ def test_asyncio_tasks_cancelled_in_the_thread_leave_the_store_usable(
             waiting = asyncio.create_task(store.create(new_record("b"), **MANY))
             await asyncio.sleep(0)
             threading.Timer(0.05, stopped.go.set).start()
-            for task in (caller, *runtime.tasks):
+            caller.cancel()
+            for task in runtime.tasks:
                 task.cancel()
             # Written by the event loop, after the thread that was left behind.
             assert await waiting is None
