@@ -86,7 +86,8 @@ class TaskStore(Protocol):
         """Return an iterator of the keys that this or another process has changed or removed.
 
         Changes after entering are not missed. A key may come again, or come without a change. None
-        means that there was a gap, so that every record may have changed.
+        means that there was a gap, so that every record may have changed. The iterator raises
+        nothing: while the store cannot be reached it waits, and then yields what it has missed.
         """
 
 
