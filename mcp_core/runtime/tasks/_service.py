@@ -238,11 +238,15 @@ class TaskService:
             return
         until = self.runtime.wall_time() + self.records.limits.lease
         for task in list(self._running.values()):
-            record = await self.records.get(task.key)
-            if record is None or record.ended or record.worker != self.worker:
-                task.stop()  # cancelled elsewhere, expired, or run by another worker
-            else:
-                await self.records.apply(task.key, TaskLease(self.worker, until))
+            # Side by side: a store may write them all at once.
+            self.runtime.start_soon(partial(self._renew_lease, task, until))
+
+    async def _renew_lease(self, task: RunningTask, until: float) -> None:
+        record = await self.records.get(task.key)
+        if record is None or record.ended or record.worker != self.worker:
+            task.stop()  # cancelled elsewhere, expired, or run by another worker
+        else:
+            await self.records.apply(task.key, TaskLease(self.worker, until), worker=self.worker)
 
     async def _process_stale(self) -> None:
         now = self.runtime.wall_time()
