@@ -49,6 +49,7 @@ from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerIn
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
 from .client_tasks._calls import TaskCalls
+from .client_tasks._hosted import HostedTasks
 from .client_tasks._poller import TaskPoller
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class AbstractClient(TaskCalls):
         options: the options of this connection.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
+        wall_time: returns the seconds since 1970.
+        entropy: returns random bytes.
 
     Attributes:
         needs_handshake: True if the server was probed and speaks no stateless revision, which a
@@ -131,6 +134,8 @@ class AbstractClient(TaskCalls):
         options: ClientConfigOptions,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
+        wall_time: Callable[[], float],
+        entropy: Callable[[int], bytes],
     ) -> None:
         self._options = options
         self._clock = clock
@@ -145,7 +150,12 @@ class AbstractClient(TaskCalls):
         self._meta: Mapping[str, Any] = {}  # members that each request's `_meta` gets
         self._callbacks = ClientCallbacks(options)
         self._server_requests = ServerInitiatedRequests(
-            self._conn, self._callbacks, self._start_job, self.pause_timeouts, self._log_error
+            self._conn,
+            self._callbacks,
+            self._start_job,
+            self.pause_timeouts,
+            self._log_error,
+            HostedTasks(self._conn, wall_time, entropy),
         )
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
