@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+from mcp_core.runtime import ServedServer
+from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._driver import run_job
 from ._runtime import LoopRuntime

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+from mcp_core.runtime import ServedServer
+from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._nursery import open_quiet_nursery
 from ._runtime import TrioRuntime, start_job
