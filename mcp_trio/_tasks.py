@@ -5,22 +5,27 @@ from __future__ import annotations
 import contextvars
 import math
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+from mcp_core.runtime import ServedServer
+from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._nursery import open_quiet_nursery
 from ._runtime import TrioRuntime, start_job
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from mcp_core.registry import Server
     from mcp_core.runtime import EventLike, Job
 
 __all__ = ["TrioTaskRuntime", "open_server"]
+
+T = TypeVar("T")
+
+_STORE_THREADS: Final = 2  # one that writes, and one that was abandoned and is about to end
 
 
 class TrioTaskRuntime(TrioRuntime, TaskRuntime):
@@ -32,12 +37,19 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
         self._trio = trio.lowlevel.current_trio_token()
         self._nursery = nursery
         self._context = contextvars.copy_context()
+        # Handlers in threads share trio's own limiter, and may occupy all of it.
+        self._store_threads = trio.CapacityLimiter(_STORE_THREADS)
 
     async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
         with trio.move_on_after(math.inf if seconds is None else seconds):
             await event.wait()
             return True
         return False
+
+    def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+        return trio.to_thread.run_sync(
+            function, abandon_on_cancel=True, limiter=self._store_threads
+        )
 
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
         # In a context of its own: what a handler has set is not for the upkeep of all tasks.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
-    from mcp_core.registry._input_requests import NestedRequests, TaskInput
+    from mcp_core.registry._input_requests import NestedRequests, SingleRequest, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.registry.tasks._tasks import DetachableJob
     from mcp_core.types import RequestId
@@ -111,16 +111,22 @@ class Runtime(abc.ABC):
         """
         _missing("wait for answers")
 
+    def send_nested_task(self, request: SingleRequest[T]) -> Coroutine[Any, Any, T]:
+        """Send `request`, which asks the client for a task, and follow that to its end."""
+        from .tasks._nested import run_nested_task  # on first use: few servers ask for tasks
+
+        return run_nested_task(request, self)
+
     def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
         """Run the rounds of `sampling`, a `Context.sample_with_tools`, and return their result."""
         return run_sampling(sampling, self)
 
     def request_task_input(self, task_input: TaskInput[T]) -> Coroutine[Any, Any, T]:
-        """Request input for a handler that runs as a task, and return what it reads of it."""
+        """Request `task_input` for a handler that runs as a task, and return its result."""
         return run_task_input(task_input)
 
     async def detach(self, job: DetachableJob | None) -> bool:
-        """Make a call a task. Return False if it stays a call."""
+        """Make the call of `job`, if there is one, a task. Return False if it stays a call."""
         return job is not None and await job.detach()
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:

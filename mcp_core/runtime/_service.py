@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from ._runtime import Runtime
 
-__all__ = ["RequestJob", "RootsJob", "Service"]
+__all__ = ["ConversationJob", "RequestJob", "RootsJob", "ServedServer", "Service"]
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
@@ -333,7 +333,7 @@ class Service:
                 self.tasks.cancel_owner(self._session_owner)
 
     def task_owner(self, request: RequestReceived) -> str:
-        """Return the owner of the tasks of a request: see `Tasks.owner`."""
+        """Return the owner of the tasks of `request`: see `Tasks.owner`."""
         grant = request.grant
         if grant is not None:
             user = f"{self.principal}\0{grant.client_id}"
@@ -480,3 +480,26 @@ class Service:
             send(request.id, outcome)
         except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
             self.conn.send_error(request.id, internal_error(self.runtime, request, exc))
+
+
+class ServedServer(NamedTuple):
+    """A server whose lifespan has begun. A driver makes one, for all connections.
+
+    Attributes:
+        server: the declarations.
+        lifespan: the value of its lifespan.
+        tasks: its tasks, None if the driver runs none.
+    """
+
+    server: Server
+    lifespan: Any = None
+    tasks: TaskServiceLike | None = None
+
+    def service(self, conn: Connection, runtime: Runtime, *, principal: str = "") -> Service:
+        """Return the service of the connection `conn`, which has the runtime `runtime`.
+
+        `principal` is its authenticated user, "" without one.
+        """
+        return Service(
+            self.server, conn, runtime, self.lifespan, principal=principal, tasks=self.tasks
+        )

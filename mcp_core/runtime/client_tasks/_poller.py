@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
+    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._task import ClientTask
 
@@ -79,6 +80,7 @@ class TaskPoller:
         register: lets a call end with the connection.
         clock: returns the time now, monotonic, in seconds.
         sleep: waits for a number of seconds.
+        outputs: the output schemas of the tools, for results.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class TaskPoller:
         register: Callable[[PendingCall[Any]], object],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
+        outputs: OutputSchemas,
     ) -> None:
         self._conn = conn
         self._status = status
@@ -98,6 +101,7 @@ class TaskPoller:
         self._register = register
         self._clock = clock
         self._sleep = sleep
+        self._outputs = outputs
         # By id: those that a caller keeps or follows.
         self._tasks: WeakValueDictionary[str, ClientTask] = WeakValueDictionary()
 
@@ -125,7 +129,8 @@ class TaskPoller:
             TaskCancelled: the task was cancelled.
             PeerError: the call failed, or the server has no such task any more.
             CallTimeout: the task is over its time to live.
-            RemoteProtocolError: what the server sent about the task is invalid.
+            RemoteProtocolError: what the server sent about the task is invalid, or the result does
+                not fit the tool's output schema.
         """
         while not task.settled:
             yield from self.advance(task)
@@ -286,7 +291,7 @@ class TaskPoller:
         elif latest.result is UNSET:
             raise RemoteProtocolError("the task is completed, and has no result")
         else:
-            task.final = _decode(latest.result)
+            task.final = self._decode(task, latest.result)
 
     def _request_result(self, task: ClientTask) -> CallSteps[None]:
         """Request the result of a task of 2025-11-25, and wait for it."""
@@ -306,9 +311,17 @@ class TaskPoller:
                 raise
             task.end_with(t.ErrorData(exc.code, exc.message, exc.data))
         else:
-            task.end_with(_decode(raw))
+            task.end_with(self._decode(task, raw))
 
     # -- Details ---------------------------------------------------------------------------------
+
+    def _decode(self, task: ClientTask, raw: Raw) -> t.CallToolResult:
+        try:
+            result = _read_result(raw)
+        except InvalidPayload as exc:
+            raise RemoteProtocolError(f"the result of the task is invalid: {exc}") from None
+        self._outputs.check(task.tool, result)
+        return result
 
     @property
     def _dialect(self) -> Dialect:
@@ -333,13 +346,6 @@ class TaskPoller:
         params = t.CancelTaskParams(task_id=task.id)
         with suppress(LocalProtocolError):  # the connection is closed, or the server cannot cancel
             self._conn.send_request("tasks/cancel", params, token=_IgnoredResponse())
-
-
-def _decode(raw: Raw) -> t.CallToolResult:
-    try:
-        return _read_result(raw)
-    except InvalidPayload as exc:
-        raise RemoteProtocolError(f"the result of the task is invalid: {exc}") from None
 
 
 class PollWait(CallWait):
