@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -177,7 +178,12 @@ class ClientTask:
         """A text with which `Client.task` finds the task on another connection, also tomorrow.
 
         Keep it as private as the result of the task.
+
+        Raises:
+            LocalProtocolError: the server has answered at once, so that no task was created.
         """
+        if not self.id:
+            raise LocalProtocolError("the server has answered at once: no task was created")
         reference = TaskReference(self.id, self.tool, self.revision, self._created, self._ttl)
         return _PREFIX + urlsafe_b64encode(encode(reference)).decode().rstrip("=")
 
@@ -263,7 +269,7 @@ class ClientTask:
             self.interval = max(seconds, _MIN_INTERVAL)
 
     def knows(self, status: t.TaskStatusParams) -> bool:
-        """Return True if a notification has nothing new."""
+        """Return True if a notification, `status`, has nothing new."""
         return (
             status.status == self.status
             and status.status_message == self.message
@@ -271,7 +277,7 @@ class ClientTask:
         )
 
     def end_with(self, outcome: t.CallToolResult | t.ErrorData) -> None:
-        """Take over the response to `tasks/result` (2025-11-25)."""
+        """Take over `outcome`, the response to `tasks/result` (2025-11-25)."""
         status: t.TaskStatus = "completed"
         if isinstance(outcome, t.ErrorData):
             self.error = None if self.status == "cancelled" else outcome
