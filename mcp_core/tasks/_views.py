@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, reader
+from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, encode, reader
 from mcp_core.types import TaskStatus
 
 from ._states import INTERNAL_ERROR
@@ -91,14 +91,14 @@ def get_task_result(
     record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
 ) -> t.GetTaskResult:
     """Return the response to `tasks/get`."""
-    return t.GetTaskResult(**_state(record, dialect, now, limits), **_outcome(record))
+    return t.GetTaskResult(**_state(record, dialect, now, limits), **_outcome(record, dialect))
 
 
 def task_status_params(
     record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
 ) -> t.TaskStatusParams:
     """Return the params of a notification that the task has changed."""
-    return t.TaskStatusParams(**_state(record, dialect, now, limits), **_outcome(record))
+    return t.TaskStatusParams(**_state(record, dialect, now, limits), **_outcome(record, dialect))
 
 
 def listed_task(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits) -> t.Task:
@@ -154,10 +154,17 @@ def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits)
     }
 
 
-def _outcome(record: TaskRecord) -> dict[str, Any]:
+def _outcome(record: TaskRecord, dialect: Dialect) -> dict[str, Any]:
+    result = record.result
+    if isinstance(result, Raw) and dialect.result_type:
+        # It is the response that the request would have had, so it has its kind, as any response
+        # of the revision. Clients that check it by the schema refuse one without.
+        members = _read_members(result)
+        if "resultType" not in members:
+            result = Raw(encode({"resultType": dialect.result_type, **members}))
     return {
         "input_requests": record.open_requests or None,
-        "result": record.result,
+        "result": result,
         "error": record.error,
     }
 
