@@ -115,6 +115,8 @@ class TaskKey(NamedTuple):
         return f"<TaskKey of {self.owner!r}>"
 
 
+# Without the garbage collector: a store in memory keeps thousands, and a frozen record, made of
+# values, is in no cycle.
 class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The call of a task, stored if another worker may have to run it again.
 

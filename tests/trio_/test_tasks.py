@@ -250,6 +250,38 @@ async def test_task_unknown_id_is_invalid_params(
         await peer.expect_error(await peer.request(method, params), code)
 
 
+@pytest.mark.parametrize(
+    ("version", "wish", "kept"),
+    [
+        (D, {}, 20_000),
+        (D, {"ttl": 5_000}, 5_000),
+        (D, {"ttl": 5_000.6}, 5_001),
+        (D, {"ttl": None}, 60_000),
+        (D, {"ttl": 10**400}, 60_000),
+        (D, {"ttl": 0}, 500),
+        (E, {}, 20_000),
+        (E, {"ttl": 5_000}, 20_000),
+        (E, {"ttl": "soon"}, 20_000),
+    ],
+)
+async def test_task_is_kept_as_long_as_its_client_wishes(
+    version: str, wish: Any, kept: int, autojump_clock: object
+) -> None:
+    """Up to the limit; in the extension the server decides alone."""
+    server = Server("lab", tasks=Tasks(limits=TaskLimits(ttl=30.0, max_ttl=60.0)))
+
+    @server.tool(task=TaskOptions(ttl=20.0))
+    async def wait() -> str:
+        """Wait."""
+        await trio.sleep(1)
+        return ""
+
+    async with conversation(version, server) as peer:
+        created = await peer.result_of("tools/call", {"name": "wait", "task": wish})
+        task = created["task"] if version == D else created
+        assert task["ttl" if version == D else "ttlMs"] == kept
+
+
 async def test_task_over_its_time_to_live_is_forgotten(autojump_clock: object) -> None:
     # The wall clock does not jump with trio's, so the task is made to expire at once.
     server = make_server(tasks=Tasks(limits=TaskLimits(ttl=0.001, poll_interval=0.001)))

@@ -74,11 +74,12 @@ class TaskRecords:
         return record
 
     async def apply(
-        self, key: TaskKey, *actions: TaskAction
+        self, key: TaskKey, *actions: TaskAction, worker: str | None = None
     ) -> tuple[TaskRecord, TaskRecord] | None:
         """Apply actions to a record, all or none. Return it before and after them.
 
-        Return None if there is no record.
+        With `worker`, do so only while this worker has the lease: another one may run the handler
+        meanwhile. Return None if there is no record.
 
         Raises:
             LocalProtocolError: as for `transition`.
@@ -88,6 +89,8 @@ class TaskRecords:
             before = await self.store.get(key)
             if before is None:
                 return None
+            if worker is not None and before.worker != worker:
+                return before, before
             after = before
             try:
                 for action in actions:

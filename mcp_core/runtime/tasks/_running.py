@@ -13,18 +13,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from mcp_core._errors import Fault, LocalProtocolError, McpError, single
-from mcp_core.jsonrpc._codec import InvalidPayload, encode
+from mcp_core._errors import LocalProtocolError, McpError, single
+from mcp_core.jsonrpc._codec import InvalidPayload, check_object, encode
 from mcp_core.messages._events import Peer, RequestReceived
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import Role
-from mcp_core.runtime._middleware import HandlerCall
+from mcp_core.runtime._middleware import HandlerCall, internal_error
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
 from mcp_core.tasks._states import Complete, Fail, ReceiveResponse, RequestInput, SetMessage
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime._runtime import EventLike
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskKey
+    from mcp_core.tasks._states import TaskAction
     from mcp_core.types import InputRequest, LoggingLevel
 
     from ._runtime import TaskRuntime
@@ -133,7 +134,7 @@ class RunningTask:
         self._pending_message = None
         interval = self._records.limits.message_interval
         self._next_message_at = self._service.runtime.monotonic() + interval
-        await self._records.apply(self.key, SetMessage(text))
+        await self._apply(SetMessage(text))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Set the status message from what a handler has reported as its progress."""
@@ -172,7 +173,7 @@ class RunningTask:
         changed = Wakeup(runtime)
         try:
             with records.watched(self.key, changed.set):
-                found = await records.apply(self.key, *actions)
+                found = await self._apply(*actions)
                 record = None if found is None else found[1]
                 while record is not None and not record.ended:
                     if requests.keys() <= record.responses.keys():
@@ -182,30 +183,36 @@ class RunningTask:
         except BaseException:
             # Cancelled, for example by a timeout of the handler's own.
             withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]
-            runtime.start_soon(partial(records.apply, self.key, *withdrawn))
+            runtime.start_soon(partial(self._apply, *withdrawn))
             raise
         # Cancelled by its client, or over its time to live: so is the handler, in this wait.
         self.stop()
         await runtime.wait(runtime.new_event())
         raise AssertionError("a cancelled handler waits for ever")  # pragma: no cover
 
-    async def finish(self, outcome: Any, dialect_peer: Peer) -> None:
+    async def finish(self, outcome: Any, request: RequestReceived) -> None:
         """Store the outcome of the handler, unless the task has ended before."""
-        action = _final_action(outcome, dialect_peer)
-        messages = [] if self._pending_message is None else [SetMessage(self._pending_message)]
-        self._pending_message = None
-        await self._records.apply(self.key, *messages, action)
+        self._pending_message = None  # it was about the time before
+        await self._apply(_final_action(outcome, request, self._service.runtime))
+
+    async def _apply(self, *actions: TaskAction) -> tuple[TaskRecord, TaskRecord] | None:
+        """Change the record, unless another worker has taken the task over."""
+        return await self._records.apply(self.key, *actions, worker=self._service.worker)
 
 
-def _final_action(outcome: Any, peer: Peer) -> Complete | Fail:
+def _final_action(outcome: Any, request: RequestReceived, runtime: TaskRuntime) -> Complete | Fail:
+    """Return the end of a task whose handler has this outcome."""
     if isinstance(outcome, ErrorData):
         return Fail(outcome)
+    dialect = request.peer.dialect
     try:
-        encoded = peer.dialect.encode(outcome) if isinstance(outcome, Result) else encode(outcome)
+        if isinstance(outcome, Raw):  # of a middleware, which may have made it of anything
+            encoded = bytes(outcome)
+            check_object(encoded)
+        else:
+            encoded = dialect.encode(outcome) if isinstance(outcome, Result) else encode(outcome)
     except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
-        return Fail(
-            ErrorData(peer.dialect.codes[Fault.INTERNAL], f"the result cannot be encoded: {exc!r}")
-        )
+        return Fail(internal_error(runtime, request, exc))
     if isinstance(outcome, CallToolResult) and outcome.is_error:
         text = next((b.text for b in outcome.content if isinstance(b, TextContent)), None)
         return Complete(Raw(encoded), is_error=True, message=text)
@@ -347,10 +354,11 @@ class TaskJob(RequestJob):
         service = self._service
         assert options is not None
         assert service is not None
-        wish = getattr(request.params, "task", None)
+        # The extension ignores `task`.
+        wish = request.params.task if request.peer.dialect.tasks == "requested" else None
         limits = tasks.records.limits
         ttl = limits.ttl if options.ttl is None else min(options.ttl, limits.max_ttl)
-        if wish is not None and wish.ttl is not None:
+        if wish is not None and wish.ttl is not UNSET:
             ttl = limits.kept_for(wish.ttl)
         now = tasks.runtime.wall_time()
         record = TaskRecord(
@@ -422,7 +430,7 @@ class TaskJob(RequestJob):
                 if self.task is None:
                     return result
                 outcome = self._outcome_of(result)
-            await self.task.finish(outcome, self.request.peer)
+            await self.task.finish(outcome, self.request)
             return None
 
     async def _ask_for_page(self, exc: Exception) -> bool:
@@ -454,7 +462,7 @@ class TaskJob(RequestJob):
                 self._answered()
             return
         outcome = self._outcome_of_error(exc)
-        self._tasks.runtime.start_soon(partial(self.task.finish, outcome, self.request.peer))
+        self._tasks.runtime.start_soon(partial(self.task.finish, outcome, self.request))
 
     def dropped(self) -> None:
         if self.task is None:

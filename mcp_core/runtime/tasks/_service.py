@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError
 from mcp_core.tasks._record import TaskKey, TaskLimits
-from mcp_core.tasks._states import INTERNAL_ERROR, Cancel, Fail, TaskLease
+from mcp_core.tasks._states import INTERNAL_ERROR, Cancel, Fail, TaskLease, transition
 from mcp_core.tasks._store import TaskStoreError
 from mcp_core.types import ErrorData
 
@@ -52,6 +52,8 @@ class TaskService:
         server: declares the tools that run as tasks.
         runtime: what the driver adds.
         lifespan: the value of the server's lifespan.
+
+    `worker` is the name of this process in leases.
     """
 
     def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any = None) -> None:
@@ -61,7 +63,7 @@ class TaskService:
         self.lifespan = lifespan
         self._store = tasks.store if tasks.store is not None else MemoryTaskStore()
         self.records = TaskRecords(self._store, tasks.limits or TaskLimits(), runtime)
-        self._worker = runtime.entropy(_WORKER_SIZE).hex()
+        self.worker = runtime.entropy(_WORKER_SIZE).hex()
         self._running: dict[TaskKey, RunningTask] = {}
         self._questions: set[tuple[TaskKey, str]] = set()  # those that a client is asked now
         self._closing = runtime.new_event()
@@ -178,9 +180,9 @@ class TaskService:
         """Return a new record with the name of this worker, and its lease."""
         if not self._store.durable:
             # The record is lost together with this worker.
-            return replace(record, worker=self._worker, lease_until=record.expires)
+            return replace(record, worker=self.worker, lease_until=record.expires)
         until = self.runtime.wall_time() + self.records.limits.lease
-        return replace(record, worker=self._worker, lease_until=until, call=call)
+        return replace(record, worker=self.worker, lease_until=until, call=call)
 
     def add(self, task: RunningTask) -> None:
         """Remember a task whose handler runs here."""
@@ -233,10 +235,10 @@ class TaskService:
         until = self.runtime.wall_time() + self.records.limits.lease
         for task in list(self._running.values()):
             record = await self.records.get(task.key)
-            if record is None or record.ended or record.worker != self._worker:
+            if record is None or record.ended or record.worker != self.worker:
                 task.stop()  # cancelled elsewhere, expired, or run by another worker
             else:
-                await self.records.apply(task.key, TaskLease(self._worker, until))
+                await self.records.apply(task.key, TaskLease(self.worker, until))
 
     async def _process_stale(self) -> None:
         now = self.runtime.wall_time()
@@ -251,10 +253,14 @@ class TaskService:
         """Run a task again whose worker was lost, or let it fail."""
         if record.call is None:
             text = "the process that ran this task is gone"
-            await self.records.apply(record.key, Fail(ErrorData(INTERNAL_ERROR, text)))
+            error = Fail(ErrorData(INTERNAL_ERROR, text))
+            # Of this very record: a slow worker may have renewed its lease meanwhile.
+            failed = transition(record, error, self.runtime.wall_time(), self.records.limits)
+            if await self._store.change(record.key, record.serial, failed):
+                self.records.changed(record.key)
             return
         until = self.runtime.wall_time() + self.records.limits.lease
-        leased = replace(record, serial=record.serial + 1, worker=self._worker, lease_until=until)
+        leased = replace(record, serial=record.serial + 1, worker=self.worker, lease_until=until)
         if await self._store.change(record.key, record.serial, leased):
             job = TaskJob.for_lost(self, leased)
             if job is None:

@@ -127,6 +127,7 @@ class ScriptedRedisStore:
     """A `TaskStore` of nothing but the layout and a blocking client."""
 
     durable = True
+    immediate = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
