@@ -259,6 +259,9 @@ def test_status_notification_of_session_arrives_without_subscription() -> None:
     pair.server.send_notification("notifications/tasks/status", params)
     event = only_event(pair.move(SERVER), NotificationReceived)
     assert event.params == status(state="completed", ttl=5)
+    assert pair.server.send_task_status(params)
+    assert only_event(pair.move(SERVER), NotificationReceived).params == event.params
+    pair.server.close()
     assert not pair.server.send_task_status(params)
 
 

@@ -306,7 +306,7 @@ def test_error_response_has_the_status_of_its_code(
 
 @pytest.mark.requirement("TX-22", "SHM-7")
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list", "resources/subscribe"])
-def test_removed_method_is_not_found_whatever_its_name_header(method: str) -> None:
+def test_removed_method_is_not_found_with_any_name_header(method: str) -> None:
     """In 2025-11-25 `tasks/result` has a task id, which no header of this revision repeats."""
     server = Server("tasks")
     server.resource("memo://a")(lambda: "a")
