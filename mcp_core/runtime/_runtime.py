@@ -76,8 +76,11 @@ class Runtime(abc.ABC):
         """
         function()
 
-    def write_blocked(self, id: RequestId) -> bool:
-        """Return True if progress and logs of the peer's request `id` should wait."""
+    def write_blocked(self, id: RequestId | None) -> bool:
+        """Return True if progress and logs of the peer's request `id` should wait.
+
+        None stands for messages of no request.
+        """
         return False
 
     def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:
