@@ -487,4 +487,4 @@ def test_listen_to_tasks_in_a_session_is_unknown(version: str) -> None:
     harness = task_server(version)
     params = {"notifications": {"taskIds": ["t"]}}
     assert_error(harness.error_response_to(request(1, "subscriptions/listen", params)), -32601, 1)
-    assert not harness.conn.send_task_status(status())
+    assert not harness.conn.is_subscribed_to_task("t")
