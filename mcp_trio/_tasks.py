@@ -68,8 +68,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
         with trio.CancelScope(shield=True):
             await function()
 
-    async def drain(self, id: Any) -> None:
-        """Let other tasks run: a task writes to no connection."""
+    async def checkpoint(self) -> None:
         await self.checkpoint_if_due()
 
 
@@ -84,7 +83,23 @@ async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[Serve
     *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
     unchanged.
     """
-    async with server.lifespan() as value, open_quiet_nursery() as nursery:
-        tasks = TaskService(server, TrioTaskRuntime(nursery), value)
-        async with tasks.opened(grace):
-            yield ServedServer(server, value, tasks)
+    async with server.lifespan() as value, open_quiet_nursery() as holder:
+        nursery: trio.Nursery = await holder.start(_hold_nursery)
+        try:
+            tasks = TaskService(server, TrioTaskRuntime(nursery), value)
+            async with tasks.opened(grace):
+                yield ServedServer(server, value, tasks)
+        finally:
+            nursery.cancel_scope.cancel()
+
+
+async def _hold_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Open a nursery that only its own scope cancels, and wait for that.
+
+    A server that is cancelled would take the handlers of its tasks along, before it has recorded
+    what becomes of them.
+    """
+    async with trio.open_nursery() as nursery:
+        nursery.cancel_scope.shield = True
+        task_status.started(nursery)
+        await trio.sleep_forever()

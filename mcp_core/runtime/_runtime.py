@@ -82,10 +82,11 @@ class Runtime(abc.ABC):
         """
         function()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         """Return True if progress and logs of the peer's request `id` should wait.
 
-        False always for a runtime that does not override this.
+        None stands for messages of no request. False always for a runtime that does not override
+        this.
         """
         return False
 

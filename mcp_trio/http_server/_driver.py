@@ -296,7 +296,7 @@ class _ConversationRuntime(TrioRuntime):
         self.conversation.mark_dirty()
         self._driver.pump_logging_errors()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return not self.closed and self.conversation.write_blocked(id)
 
     async def drain(self, id: RequestId) -> None:

@@ -79,8 +79,9 @@ class TaskService:
         """Open the store, and close it at the end.
 
         At the end, tasks in a durable store get `grace` seconds to end, and the others, which no
-        client can reach any more, none. Then their handlers are cancelled. A task that is to be run
-        again is left to another worker, any other one fails.
+        client can reach any more, none. After an exception or a cancellation there is no grace.
+        Then their handlers are cancelled. A task that is to be run again is left to another worker,
+        any other one fails.
         """
         async with self._store.opened(self.runtime):
             if self._store.durable:
@@ -88,6 +89,9 @@ class TaskService:
                 self._start_upkeep()
             try:
                 yield self
+            except BaseException:
+                grace = 0.0
+                raise
             finally:
                 self._closed = True
                 self._closing.set()
@@ -194,6 +198,7 @@ class TaskService:
 
     def discard(self, task: RunningTask) -> None:
         """Forget `task`, whose handler has ended."""
+        task.stop_observing()
         if self._running.get(task.key) is task:
             del self._running[task.key]
         if not self._running and self._on_idle is not None:
