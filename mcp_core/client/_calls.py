@@ -234,7 +234,7 @@ class PendingCall(PendingRequest, Generic[T]):
         self.end(event, None)
 
     def on_task_created(self, event: TaskCreated) -> None:
-        """Pass the event to the call in place of a result.
+        """Pass `event` to the call in place of a result.
 
         The default of `max_timeout` does not apply any more: a task takes long.
         """

@@ -418,7 +418,8 @@ class Connection:
     def task_progress(self, id: RequestId, task_id: str) -> ProgressSender | None:
         """Return the sender of progress of the request `id` of the peer after it became a task.
 
-        Call it before `send_result`. None if no progress can be sent while the task runs.
+        `task_id` names the task. Call it before `send_result`. None if no progress can be sent
+        while the task runs.
         """
         return task_progress(self._incoming.table.get(id), task_id)
 
@@ -434,8 +435,8 @@ class Connection:
         """Send a log message, `data`, in the name of `logger`. Return whether it was sent.
 
         `related` is the id of the peer's request to which it belongs; 2026-07-28 requires one
-        (server/utilities/logging). Nothing is sent if the peer did not request that level, or the
-        request is complete.
+        (server/utilities/logging). `meta` is its `_meta`. Nothing is sent if the peer did not
+        request that level, or the request is complete.
 
         Raises:
             LocalProtocolError: `level` is not a level of MCP, or we did not declare `logging`.
@@ -470,18 +471,17 @@ class Connection:
         if request is None:
             return False
         del self._incoming.table[id]
-        dialect = request.dialect_config.dialect
         try:
-            if self.state in ENDING_STATES:
-                raise RequestRejected(Fault.BUSY, "the server is being shut down", dialect=dialect)
-            self._subscription_publisher().listen(id, dialect, honoured)
+            dialect = request.dialect_config.dialect
+            ending = self.state in ENDING_STATES
+            self._subscription_publisher().listen(id, dialect, honoured, ending=ending)
         except RequestRejected as rejected:
             self._reject_request(id, rejected)
             return False
         return True
 
     def send_task_status(self, status: t.TaskStatusParams) -> bool:
-        """Send the state of a task if the peer is subscribed to it. Return whether it is.
+        """Send the state of a task, `status`, if the peer is subscribed to it. Return if it is.
 
         For servers, in revisions where a client subscribes to tasks. Of several states of a task
         that are not sent yet, only the last one is.

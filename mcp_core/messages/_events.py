@@ -241,6 +241,7 @@ class TaskCreated(Struct, gc=False):
         task: the state of the task. `task_id` names it.
         meta: the `_meta` of the response, None if it has none. The member
             `types.META_IMMEDIATE_RESPONSE` is a text for the model, to read while the task runs.
+        token: the `token` of the request.
     """
 
     id: RequestId

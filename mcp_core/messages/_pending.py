@@ -45,7 +45,7 @@ class PendingRequest(abc.ABC):
         )
 
     def on_task_created(self, event: TaskCreated) -> None:
-        """Handle a response that the request runs as a task. Unless overridden, end with an error.
+        """Handle `event`: the peer runs the request as a task. By default, end with an error.
 
         The task goes on at the peer, until it ends or is expired.
         """

@@ -716,7 +716,7 @@ class Server:
         return self._lookup.has_tasks
 
     def may_be_task(self, request: RequestReceived) -> bool:
-        """Return True if a request may lead to a task. Call `answer` to know it.
+        """Return True if `request` may lead to a task. Call `answer` to know it.
 
         It does not read the arguments, so it tells the client nothing.
         """

@@ -48,7 +48,7 @@ from ._callback_queue import CallbackQueue
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
-from .client_tasks._calls import TASK_CALLS, TaskCalls
+from .client_tasks._calls import TaskCalls
 from .client_tasks._poller import TaskPoller
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ class AbstractClient(TaskCalls):
         )
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
-        self._poller = TaskPoller(self._conn, self._callbacks, self._start_job, clock, sleep)
+        self._poller = TaskPoller(
+            self._conn, self._callbacks, self._start_job, clock, sleep, self._outputs
+        )
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
         self.needs_handshake = False
@@ -626,35 +628,9 @@ class AbstractClient(TaskCalls):
         params = _named(name, arguments)
         if (self._task_support or {}).get(name) == "required":
             params["task"] = {}
-        return (yield from self._checked(name, self._followed(name, params, options)))
-
-    def _followed(
-        self, name: str, params: dict[str, Any], options: CallOptions
-    ) -> CallSteps[t.CallToolResult]:
-        """Request a call of a tool. If it becomes a task, follow that to its end."""
-        try:
-            result = yield from self._tool_request(params, options)
-        except PeerError as exc:
-            if not self._may_need_task(exc, params):
-                raise
-            yield from self._tools(options)
-            if (self._task_support or {}).get(name) != "required":
-                raise
-            result = yield from self._tool_request({**params, "task": {}}, options)
-        if isinstance(result, TaskCreated):
-            return (yield from self._poller.follow_own(self._new_task(result, name)))
+        result = yield from self._followed(name, params, options)
+        self._outputs.check(name, result)
         return result
-
-    def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
-        """Return True if a tool that was never listed may have to be called as a task."""
-        peer = self.peer
-        return (
-            peer.dialect.tasks == "requested"
-            and error.code == peer.dialect.codes[Fault.METHOD_NOT_FOUND]
-            and self._task_support is None
-            and "task" not in params
-            and is_declared(peer.capabilities, TASK_CALLS)
-        )
 
     def _tool_request(
         self, params: dict[str, Any], options: CallOptions

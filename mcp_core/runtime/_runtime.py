@@ -116,11 +116,11 @@ class Runtime(abc.ABC):
         return run_sampling(sampling, self)
 
     def request_task_input(self, task_input: TaskInput[T]) -> Coroutine[Any, Any, T]:
-        """Request input for a handler that runs as a task, and return what it reads of it."""
+        """Request `task_input` for a handler that runs as a task, and return its result."""
         return run_task_input(task_input)
 
     async def detach(self, job: DetachableJob | None) -> bool:
-        """Make a call a task. Return False if it stays a call."""
+        """Make the call of `job`, if there is one, a task. Return False if it stays a call."""
         return job is not None and await job.detach()
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:

@@ -333,7 +333,7 @@ class Service:
                 self.tasks.cancel_owner(self._session_owner)
 
     def task_owner(self, request: RequestReceived) -> str:
-        """Return the owner of the tasks of a request: see `Tasks.owner`."""
+        """Return the owner of the tasks of `request`: see `Tasks.owner`."""
         grant = request.grant
         if grant is not None:
             user = f"{self.principal}\0{grant.client_id}"

@@ -79,6 +79,20 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             ["--rounds", "1", "--calls", "60"],
             {f"{where}_{p}" for where in ("alone", "beside", "apart") for p in ("p50", "p99")},
         ),
+        (
+            "bench_tasks.py",
+            ["--rounds", "1", "--creates", "128", "--records", "100"],
+            {
+                "sqlite_creates_per_s",
+                "sqlite_floor_per_s",
+                "sqlite_ratio",
+                "sqlite_single_creates_per_s",
+                "sqlite_get_us",
+                "memory_creates_per_s",
+                "memory_bytes_per_record",
+                "sqlite_bytes_per_record",
+            },
+        ),
         pytest.param(
             "bench_http.py",
             ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],

@@ -128,10 +128,10 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
 }
 
 # The one folder of the core that does I/O: for what must serve both drivers, such as a database. It
-# imports no runtime either, each library on first use, and beside them what is needed for files and
-# for a lock between the event loop and a worker thread.
+# imports no runtime either, each library on first use, and beside them what is needed for files,
+# for a lock between the event loop and a worker thread, and to wait in a thread.
 ADAPTERS: Final = "mcp_core/adapters/*"
-ADAPTERS_IMPORT: Final = frozenset({"os", "pathlib", "shlex", "stat", "threading"})
+ADAPTERS_IMPORT: Final = frozenset({"os", "pathlib", "shlex", "stat", "threading", "time"})
 
 # The folders of the core that may have coroutines. They await what a driver hands in.
 RUNTIME: Final = "mcp_core/runtime/*"

@@ -6,11 +6,12 @@ import abc
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from mcp_core import types as t
-from mcp_core._errors import Fault, LocalProtocolError, RemoteProtocolError
+from mcp_core._errors import Fault, LocalProtocolError, PeerError
 from mcp_core._keywords import shows_keywords
 from mcp_core.client._calls import CallOptions
 from mcp_core.messages._events import TaskCreated
 from mcp_core.revisions._capabilities import is_declared
+from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import TASKS
 
 from ._task import ClientTask, read_reference
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Peer
-    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._poller import TaskPoller
 
@@ -38,7 +38,6 @@ class TaskCalls(abc.ABC):
 
     _conn: Connection
     _clock: Callable[[], float]
-    _outputs: OutputSchemas
     _poller: TaskPoller
     # By name, the support for tasks of the tools that were listed; None if none were.
     _task_support: dict[str, str | None] | None = None
@@ -114,7 +113,7 @@ class TaskCalls(abc.ABC):
             PeerError: the server has no such task any more, or it is another user's (-32602).
         """
         found = read_reference(reference)
-        if found.revision != self.peer.dialect.version:
+        if DIALECTS.get(found.revision) is not self.peer.dialect:
             raise LocalProtocolError(
                 f"the task is of revision {found.revision}: connect with versions="
                 f"[{found.revision!r}]"
@@ -126,46 +125,49 @@ class TaskCalls(abc.ABC):
             last_updated_at=found.created,
             ttl=found.ttl,
         )
-        task = ClientTask(self, state, found.tool, found.revision, self._clock())
-        await self.refresh_task(task)
+        task = self._client_task(state, found.tool)
+        await task.refresh()
         return task
 
     @shows_keywords(CallOptions)
     async def list_tasks(self, **options: Unpack[CallOptions]) -> list[t.Task]:
         """List the tasks of this client's user, page after page (2025-11-25).
 
+        Args:
+            options: see `CallOptions`.
+
         Raises:
             LocalProtocolError: the server does not list tasks; in 2026-07-28 none does.
         """
         return await self._call(self._pages("tasks/list", "tasks", options), options)
 
-    async def refresh_task(self, task: ClientTask) -> None:
-        """Request the state of a task once. `ClientTask.refresh` calls it."""
-        if not task.ended:
-            await self._call(self._poller.refresh(task), {})
-
-    async def cancel_task(self, task: ClientTask) -> None:
-        """Cancel a task. `ClientTask.cancel` calls it."""
-        await self._call(self._poller.cancel(task), {})
-
-    async def next_task_state(self, task: ClientTask) -> None:
-        """Wait until the server was asked for the state of a task again."""
-        await self._call(self._poller.advance(task), {"max_timeout": None})
-
-    async def task_result(self, task: ClientTask, timeout: float | None) -> t.CallToolResult:
-        """Follow a task to its end, and return its result. `ClientTask.result` calls it."""
-        steps = self._checked(task.tool, self._poller.follow(task))
-        return await self._call(steps, {"max_timeout": timeout})
-
-    def _checked(
-        self, tool: str, steps: CallSteps[t.CallToolResult]
+    def _followed(
+        self, name: str, params: dict[str, Any], options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
-        """Check the result of a call against the output schema of its tool."""
-        result = yield from steps
-        error = self._outputs.find_error(tool, result)
-        if error is not None:
-            raise RemoteProtocolError(f"the result of tool {tool!r} {error}")
+        """Request a call of a tool. If it becomes a task, follow that to its end."""
+        try:
+            result = yield from self._tool_request(params, options)
+        except PeerError as exc:
+            if not self._may_need_task(exc, params):
+                raise
+            yield from self._tools(options)
+            if (self._task_support or {}).get(name) != "required":
+                raise
+            result = yield from self._tool_request({**params, "task": {}}, options)
+        if isinstance(result, TaskCreated):
+            return (yield from self._poller.follow_own(self._new_task(result, name)))
         return result
+
+    def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
+        """Return True if a tool that was never listed may have to be called as a task."""
+        peer = self.peer
+        return (
+            peer.dialect.tasks == "requested"
+            and error.code == peer.dialect.codes[Fault.METHOD_NOT_FOUND]
+            and self._task_support is None
+            and "task" not in params
+            and is_declared(peer.capabilities, TASK_CALLS)
+        )
 
     def _start(
         self,
@@ -190,7 +192,10 @@ class TaskCalls(abc.ABC):
         result = yield from self._tool_request(params, options)
         if isinstance(result, TaskCreated):
             return self._new_task(result, name)
-        return ClientTask.of_result(self, result, name, dialect.version, self._clock())
+        ended = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
+        task = self._client_task(ended, name)
+        task.final = result
+        return task
 
     def _require_support(self, name: str, options: CallOptions) -> CallSteps[None]:
         """Check that a server of 2025-11-25 runs a tool as a task."""
@@ -206,11 +211,11 @@ class TaskCalls(abc.ABC):
 
     def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
         meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
-        return ClientTask(
-            self,
-            created.task,
-            tool,
-            self.peer.dialect.version,
-            self._clock(),
-            meanwhile if isinstance(meanwhile, str) else None,
+        return self._client_task(
+            created.task, tool, meanwhile if isinstance(meanwhile, str) else None
         )
+
+    def _client_task(self, state: t.Task, tool: str, meanwhile: str | None = None) -> ClientTask:
+        version = self.peer.dialect.version
+        now = self._clock()
+        return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile)

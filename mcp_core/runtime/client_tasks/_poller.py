@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import ProgressReceived
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
+    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._task import ClientTask
 
@@ -57,6 +58,7 @@ class TaskPoller:
         start_job: runs a job in a task of the client.
         clock: returns the time now, monotonic, in seconds.
         sleep: waits for a number of seconds.
+        outputs: the output schemas of the tools, for results.
     """
 
     def __init__(
@@ -66,12 +68,14 @@ class TaskPoller:
         start_job: Callable[[Job], object],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
+        outputs: OutputSchemas,
     ) -> None:
         self._conn = conn
         self._callbacks = callbacks
         self._start_job = start_job
         self._clock = clock
         self._sleep = sleep
+        self._outputs = outputs
         self._waits: dict[str, list[PollWait]] = {}
 
     def __repr__(self) -> str:
@@ -88,7 +92,8 @@ class TaskPoller:
         Raises:
             PeerError: the call failed, or the server has no such task any more.
             CallTimeout: the task is over its time to live.
-            RemoteProtocolError: what the server sent about the task is invalid.
+            RemoteProtocolError: what the server sent about the task is invalid, or the result does
+                not fit the tool's output schema.
         """
         while task.final is None:
             yield from self.advance(task)
@@ -213,9 +218,11 @@ class TaskPoller:
         if raw is UNSET:
             raise RemoteProtocolError(f"the task is {task.status}, and has no result")
         try:
-            return _read_result(raw)
+            result = _read_result(raw)
         except InvalidPayload as exc:
             raise RemoteProtocolError(f"the result of the task is invalid: {exc}") from None
+        self._outputs.check(task.tool, result)
+        return result
 
     def _request_result(self, task: ClientTask) -> CallSteps[Any]:
         """Request the result of a task of 2025-11-25, and wait for it."""

@@ -13,8 +13,10 @@ from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
-__all__ = ["ClientTask", "InvalidTaskReference", "TaskClientLike", "TaskState", "read_reference"]
+    from collections.abc import AsyncIterator, Callable, Coroutine
+
+    from mcp_core.client._calls import CallOptions, CallSteps
+__all__ = ["ClientTask", "InvalidTaskReference", "TaskState", "TaskSteps", "read_reference"]
 
 _PREFIX: Final = "mcp-task:1:"
 _REFERENCE: Final = re.compile(re.escape(_PREFIX) + r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
@@ -31,7 +33,7 @@ class InvalidTaskReference(ValueError):
 
 
 class TaskReference(Struct, frozen=True):
-    """What a reference of a task holds: no URL, and no secret but the id."""
+    """The content of a reference of a task: no URL, and no secret but the id."""
 
     id: str
     tool: str
@@ -62,26 +64,27 @@ def read_reference(text: str) -> TaskReference:
 
 
 class TaskState(NamedTuple):
-    """The state of a task at one time: its status, and a message for people, or None."""
+    """The state of a task at one time.
+
+    Attributes:
+        status: as in the specification.
+        message: the status message, for people; None without one.
+    """
 
     status: t.TaskStatus
     message: str | None
 
 
-class TaskClientLike(Protocol):
-    """The part of `AbstractClient` that a `ClientTask` needs."""
+class TaskSteps(Protocol):
+    """The part of `TaskPoller` that a `ClientTask` needs. `TaskPoller` documents each member."""
 
-    def task_result(self, task: ClientTask, timeout: float | None, /) -> Coroutine[Any, Any, Any]:
-        """Follow a task to its end, and return its result."""
+    def follow(self, task: ClientTask, /) -> CallSteps[t.CallToolResult]: ...
 
-    def next_task_state(self, task: ClientTask, /) -> Coroutine[Any, Any, object]:
-        """Wait until the state of a task has changed, or it has ended."""
+    def advance(self, task: ClientTask, /) -> CallSteps[None]: ...
 
-    def refresh_task(self, task: ClientTask, /) -> Coroutine[Any, Any, object]:
-        """Request the state of a task once."""
+    def refresh(self, task: ClientTask, /) -> CallSteps[None]: ...
 
-    def cancel_task(self, task: ClientTask, /) -> Coroutine[Any, Any, None]:
-        """Cancel a task."""
+    def cancel(self, task: ClientTask, /) -> CallSteps[None]: ...
 
 
 class ClientTask:
@@ -89,6 +92,15 @@ class ClientTask:
 
     It does nothing by itself: await `result`, or take `states`. The server keeps the task for
     `ttl` seconds, whether its client is connected or not.
+
+    Args:
+        steps: the steps of the calls about it.
+        run: runs the steps of a call.
+        task: the state of the task.
+        tool: the name of the tool.
+        revision: the revision in which the task was created.
+        now: the time, monotonic, in seconds.
+        meanwhile: a text for the model to read while the task runs, None without one.
 
     Attributes:
         id: the task id. It may be enough to read the result: treat it as a secret.
@@ -101,14 +113,16 @@ class ClientTask:
 
     def __init__(
         self,
-        client: TaskClientLike,
+        steps: TaskSteps,
+        run: Callable[[CallSteps[Any], CallOptions], Coroutine[Any, Any, Any]],
         task: t.Task,
         tool: str,
         revision: str,
         now: float,
         meanwhile: str | None = None,
     ) -> None:
-        self._client = client
+        self._steps = steps
+        self._run = run
         self.id = task.task_id
         self.tool = tool
         self.status: t.TaskStatus = task.status
@@ -125,16 +139,6 @@ class ClientTask:
         self._created = task.created_at
         self._ttl: float | None = None
         self.update(task)
-
-    @classmethod
-    def of_result(
-        cls, client: TaskClientLike, result: t.CallToolResult, tool: str, revision: str, now: float
-    ) -> ClientTask:
-        """Return the ended task of a call that the server has answered at once. Its id is ""."""
-        state = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
-        task = cls(client, state, tool, revision, now)
-        task.final = result
-        return task
 
     def __repr__(self) -> str:
         return f"<ClientTask of {self.tool!r} {self.status}>"
@@ -164,7 +168,8 @@ class ClientTask:
         Raises:
             PeerError: the server has no such task any more (-32602).
         """
-        await self._client.refresh_task(self)
+        if not self.ended:
+            await self._run(self._steps.refresh(self), {})
         return self.state
 
     async def states(self) -> AsyncIterator[TaskState]:
@@ -176,7 +181,7 @@ class ClientTask:
         seen = self.state
         yield seen
         while not self.ended:
-            await self._client.next_task_state(self)
+            await self._run(self._steps.advance(self), {"max_timeout": None})
             if self.state != seen:
                 seen = self.state
                 yield seen
@@ -197,7 +202,9 @@ class ClientTask:
             CallTimeout: the task has not ended in time.
             RemoteProtocolError: the result does not fit the tool's output schema.
         """
-        result: t.CallToolResult = await self._client.task_result(self, timeout)
+        result: t.CallToolResult = await self._run(
+            self._steps.follow(self), {"max_timeout": timeout}
+        )
         return result
 
     async def cancel(self) -> None:
@@ -205,12 +212,12 @@ class ClientTask:
 
         The server may take some time for it: `status` is then still "working".
         """
-        await self._client.cancel_task(self)
+        await self._run(self._steps.cancel(self), {})
 
     def update(
         self, task: t.Task | t.GetTaskResult | t.TaskStatusParams | t.CancelTaskResult
     ) -> None:
-        """Take over what the server has sent about the task. For `TaskPoller`."""
+        """Take over the state `task` that the server has sent. For `TaskPoller`."""
         if self.ended or task.status is None:
             return
         self.status = task.status

@@ -30,7 +30,10 @@ class ServedServer(NamedTuple):
     tasks: TaskService | None = None
 
     def service(self, conn: Connection, runtime: Runtime, *, principal: str = "") -> Service:
-        """Return the service of one connection. `principal` is its authenticated user."""
+        """Return the service of the connection `conn`, which has the runtime `runtime`.
+
+        `principal` is its authenticated user, "" without one.
+        """
         return Service(
             self.server, conn, runtime, self.lifespan, principal=principal, tasks=self.tasks
         )

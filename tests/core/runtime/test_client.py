@@ -299,10 +299,11 @@ def test_call_that_cannot_be_sent_raises() -> None:
 
 def test_call_ended_early_cancels_request() -> None:
     client = opened(D)
-    waiter: ByHand[Any] = ByHand(
-        client._send, client._clock, client._pages("tools/list", "tools", {}), {}
-    )
+    steps = client._pages("tools/list", "tools", {})
+    waiter: ByHand[Any] = ByHand(client._send, client._clock, steps, {})
     client._end_call(waiter)  # before anything was asked
+    steps = client._pages("tools/list", "tools", {})
+    waiter = ByHand(client._send, client._clock, steps, {})
     waiter.begin()
     sent = single(client.harness.take_sent())
     client._end_call(waiter)
