@@ -41,7 +41,7 @@ STARTS_PROGRAMS = [
         *("trio_/cli/serve/test_reload", "trio_/cli/use/test_complete"),
         *("trio_/cli/use/test_demo", "trio_/cli/use/test_listen"),
         *("trio_/cli/use/test_login", "trio_/cli/use/test_prompt"),
-        *("trio_/cli/test_handshakes", "trio_/cli/test_hostile_server"),
+        *("trio_/cli/state/test_handshakes", "trio_/cli/test_hostile_server"),
         *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
         *("trio_/cli/test_target", "trio_/cli/test_user"),
         *("trio_/streams/test_child_tree", "trio_/test_main", "trio_/test_processes"),

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import __version__
 
 from ._errors import MISUSE, CliError
-from ._logins import add_keychain_option, uses_keychain
 from ._options import (
     ARGUMENTS,
     NO_WORDS,
@@ -42,6 +41,7 @@ from ._target import (
     shown_server,
 )
 from .serve._completion import READ_PARSER, ReadParser, completion
+from .state._logins import add_keychain_option, uses_keychain
 
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
