@@ -21,11 +21,11 @@ from typing import Final
 from mcp_core import ALL
 
 from ._errors import CliError, split_file
-from ._logins import uses_keychain
 from ._options import ARGUMENTS, NO_WORDS
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._user import User
+from .state._logins import uses_keychain
 
 __all__ = [
     "invalid_url",

@@ -139,7 +139,7 @@ class TaskPoller:
             return
         if task.status == "input_required" and self._conn.peer is not None:
             if self._conn.peer.dialect.tasks == "requested":
-                task.final = yield from self._take_result(task)
+                yield from self._take_early(task)
                 return
             if task.outcome is None:  # the state came with a notification, or from the creation
                 yield from self.refresh(task)
@@ -223,6 +223,18 @@ class TaskPoller:
             raise RemoteProtocolError(f"the result of the task is invalid: {exc}") from None
         self._outputs.check(task.tool, result)
         return result
+
+    def _take_early(self, task: ClientTask) -> CallSteps[None]:
+        """Take the result of a task of 2025-11-25 that has not ended (rule 3)."""
+        try:
+            result = yield from self._take_result(task)
+        except PeerError:
+            if not task.ended:
+                raise
+            return  # who follows the task asks for the result again, and gets the error
+        task.final = result
+        # The status is not asked for again: it follows from the result.
+        task.status, task.message = "failed" if result.is_error else "completed", None
 
     def _request_result(self, task: ClientTask) -> CallSteps[Any]:
         """Request the result of a task of 2025-11-25, and wait for it."""

@@ -16,7 +16,7 @@ import pytest
 
 from mcp_core import ALL
 from mcp_trio.cli import _options, _parser, main
-from mcp_trio.cli.commands import _completion
+from mcp_trio.cli.serve import _completion
 from tests.trio_.cli.program import COMMAND, output_of, run
 
 if TYPE_CHECKING:
