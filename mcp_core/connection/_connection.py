@@ -489,7 +489,7 @@ class Connection:
         return self.send_change(Change(task=status.task_id), status)
 
     def is_subscribed_to_task(self, task_id: str) -> bool:
-        """Return True if a listen request of the peer covers a task."""
+        """Return True if a listen request of the peer covers the task `task_id`."""
         return self._publisher is not None and self._publisher.table.covers_task(task_id)
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:

@@ -486,7 +486,10 @@ class Service:
         return job
 
     def accept_listen(self, request: RequestReceived, honoured: SubscriptionFilter) -> bool:
-        """Accept a listen request that names tasks. Return False if it has ended meanwhile."""
+        """Accept `request`, a listen request that names tasks, with `honoured`.
+
+        Return False if it has ended meanwhile.
+        """
         self._jobs.pop(request.id, None)
         return self.conn.send_acknowledgement(request.id, honoured)
 
