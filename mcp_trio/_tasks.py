@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import math
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
@@ -36,6 +37,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
     def __init__(self, nursery: trio.Nursery) -> None:
         self._trio = trio.lowlevel.current_trio_token()
         self._nursery = nursery
+        self._jobs: set[Job] = set()
         self._context = contextvars.copy_context()
         # Handlers in threads share trio's own limiter, and may occupy all of it.
         self._store_threads = trio.CapacityLimiter(_STORE_THREADS)
@@ -62,7 +64,15 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
             self.report_hook("a background task of the tasks", exc)
 
     def start_job(self, job: Job) -> None:
-        start_job(job, self._nursery, _nothing)
+        # A server that is cancelled must not take the handlers of its tasks along, before it has
+        # recorded what becomes of them.
+        self._jobs.add(job)
+        start_job(job, self._nursery, partial(self._jobs.discard, job), shield=True)
+
+    def stop_jobs(self) -> None:
+        """Cancel the handlers that still run. Nothing else does, not even the nursery."""
+        for job in list(self._jobs):
+            job.stop()
 
     async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
         with trio.CancelScope(shield=True):
@@ -72,10 +82,6 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
         await self.checkpoint_if_due()
 
 
-def _nothing() -> None:
-    """Do nothing after a job: it has no connection to pump."""
-
-
 @asynccontextmanager
 async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[ServedServer]:
     """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
@@ -83,23 +89,11 @@ async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[Serve
     *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
     unchanged.
     """
-    async with server.lifespan() as value, open_quiet_nursery() as holder:
-        nursery: trio.Nursery = await holder.start(_hold_nursery)
+    async with server.lifespan() as value, open_quiet_nursery() as nursery:
+        runtime = TrioTaskRuntime(nursery)
+        tasks = TaskService(server, runtime, value)
         try:
-            tasks = TaskService(server, TrioTaskRuntime(nursery), value)
             async with tasks.opened(grace):
                 yield ServedServer(server, value, tasks)
         finally:
-            nursery.cancel_scope.cancel()
-
-
-async def _hold_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
-    """Open a nursery that only its own scope cancels, and wait for that.
-
-    A server that is cancelled would take the handlers of its tasks along, before it has recorded
-    what becomes of them.
-    """
-    async with trio.open_nursery() as nursery:
-        nursery.cancel_scope.shield = True
-        task_status.started(nursery)
-        await trio.sleep_forever()
+            runtime.stop_jobs()
