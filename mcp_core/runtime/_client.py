@@ -160,7 +160,14 @@ class AbstractClient(TaskCalls):
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
         self._poller = TaskPoller(
-            self._conn, self._callbacks, self._start_job, clock, sleep, self._outputs
+            self._conn,
+            self._status,
+            self._callbacks,
+            self._start_job,
+            self._register,
+            clock,
+            sleep,
+            self._outputs,
         )
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
@@ -257,8 +264,10 @@ class AbstractClient(TaskCalls):
 
     def _register(self, call: PendingCall[Any]) -> None:
         """Let a call end with the connection, and pause with the other calls."""
-        self._pending[call] = None
-        call.pause_count += self._pause_count
+        if call not in self._pending:
+            self._pending[call] = None
+            call.pause_count += self._pause_count
+            call.describe_silence = self._conn.describe_unreadable
 
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
@@ -636,7 +645,7 @@ class AbstractClient(TaskCalls):
         self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
         params = _named(name, arguments)
-        if (self._task_support or {}).get(name) == "required":
+        if self._must_be_task(name):
             params["task"] = {}
         result = yield from self._followed(name, params, options)
         self._outputs.check(name, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from mcp_core import types as t
@@ -95,14 +96,16 @@ class TaskCalls(abc.ABC):
             LocalProtocolError: the server or its revision has no tasks, the tool does not run as
                 one (2025-11-25), or the client was connected with `tasks=False` (2026-07-28);
                 nothing was sent.
-            ValueError: `ttl` is not positive.
+            ValueError: `ttl` is not positive, or infinite.
         """
-        if ttl is not None and not ttl > 0:
+        if ttl is not None and not 0 < ttl < inf:
             raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
         return await self._call(self._start(name, arguments, ttl, options), options)
 
     async def task(self, reference: str) -> ClientTask:
         """Return a task that was started earlier, perhaps on another connection.
+
+        If the caller still has the `ClientTask` of this connection, it is returned itself.
 
         Args:
             reference: the `reference` of the task.
@@ -118,15 +121,18 @@ class TaskCalls(abc.ABC):
                 f"the task is of revision {found.revision}: connect with versions="
                 f"[{found.revision!r}]"
             )
-        state = t.Task(
-            task_id=found.id,
-            status="working",
-            created_at=found.created,
-            last_updated_at=found.created,
-            ttl=found.ttl,
-        )
-        task = self._client_task(state, found.tool)
+        task = self._poller.find(found.id)
+        if task is None:
+            state = t.Task(
+                task_id=found.id,
+                status="working",
+                created_at=found.created,
+                last_updated_at=found.created,
+                ttl=found.ttl,
+            )
+            task = self._client_task(state, found.tool)
         await task.refresh()
+        self._poller.add(task)
         return task
 
     @shows_keywords(CallOptions)
@@ -151,7 +157,7 @@ class TaskCalls(abc.ABC):
             if not self._may_need_task(exc, params):
                 raise
             yield from self._tools(options)
-            if (self._task_support or {}).get(name) != "required":
+            if not self._must_be_task(name):
                 raise
             result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
@@ -211,8 +217,19 @@ class TaskCalls(abc.ABC):
 
     def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
         meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
-        return self._client_task(
+        task = self._client_task(
             created.task, tool, meanwhile if isinstance(meanwhile, str) else None
+        )
+        self._poller.add(task)
+        return task
+
+    def _must_be_task(self, tool: str) -> bool:
+        """Return True if a tool of a server of 2025-11-25 is known to run as a task only."""
+        peer = self.peer
+        return (
+            peer.dialect.tasks == "requested"
+            and is_declared(peer.capabilities, TASK_CALLS)
+            and (self._task_support or {}).get(tool) == "required"
         )
 
     def _client_task(self, state: t.Task, tool: str, meanwhile: str | None = None) -> ClientTask:
