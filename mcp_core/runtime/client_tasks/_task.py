@@ -281,7 +281,7 @@ class ClientTask:
             self.interval = max(seconds, _MIN_INTERVAL)
 
     def knows(self, status: t.TaskStatusParams) -> bool:
-        """Return True if a notification has nothing new."""
+        """Return True if the notification `status` has nothing new."""
         return (
             status.status == self.status
             and status.status_message == self.message
@@ -289,7 +289,7 @@ class ClientTask:
         )
 
     def end_with(self, outcome: t.CallToolResult | t.ErrorData) -> None:
-        """Take over the response to `tasks/result` (2025-11-25)."""
+        """Take over `outcome`, the response to `tasks/result` (2025-11-25)."""
         status: t.TaskStatus = "completed"
         if isinstance(outcome, t.ErrorData):
             self.error = None if self.status == "cancelled" else outcome
