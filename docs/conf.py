@@ -225,7 +225,9 @@ def read_docstring(
 ) -> None:
     """Turn `code` of a docstring into a literal, or into a link if it is a public name."""
 
-    if kind == "attribute" and not any(lines):
+    # Python gives each field of a named tuple a docstring: "Alias for field number 0".
+    generated = "\n".join(lines).startswith("Alias for field number ")
+    if kind == "attribute" and (generated or not any(lines)):
         lines[:] = [ASSIGNED.get(".".join(name.split(".")[-2:]), Assignment("", "")).comment]
     lines[:] = marked("\n".join(lines), name).split("\n")
 

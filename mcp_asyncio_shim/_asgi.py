@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.registry import Server
-    from mcp_core.runtime import Service
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer, Service
 
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]
@@ -44,21 +43,24 @@ def asgi(
     auth: http.ResourceServerLike | None = None,
     **options: Unpack[http.ServeOptions],
 ) -> AsgiApp:
-    """Make an ASGI application that serves `server` in every revision.
+    """Return an ASGI application that serves `server` in every revision, for asyncio.
 
     By itself it is served at `path`; mounted in another application, at the place where it is
-    mounted, and at `path` below that. Without a `lifespan` scope, as when it is mounted, it starts
-    with the first request and ends with the loop.
+    mounted, and at `path` below that. Give the other application its `lifespan`, or it starts with
+    the first request and ends with the loop.
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
         auth: authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default) for
-            no authorization. This driver fetches no keys: the verifier must be a function, `async`
-            or not, or a `JwtVerifier` that was given its keys. The metadata has paths from the
-            root. If the application is mounted elsewhere, serve `metadata` at each of
-            `metadata_paths` (attributes of the application).
+            no authorization. This driver fetches nothing for it: the verifier must be a
+            `JwtVerifier` with the keys of the issuer (`jwks=` or `secret=`), or a function, `async`
+            or not. The metadata has paths from the root. If the application is mounted elsewhere,
+            serve `metadata` at each of `metadata_paths` (attributes of the application).
         options: see `mcp_core.http.ServeOptions`.
+
+    Returns:
+        the application, to pass to the ASGI server or to mount.
 
     *Resource handling*: at the end of the lifespan handlers get 5 s, then they are cancelled, and
     waited for. An ASGI server closes its connections first: give it a timeout for that
@@ -68,14 +70,31 @@ def asgi(
     also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
 
     Raises:
-        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
-            write it.
+        TypeError: an option is unknown.
+        ValueError: one of `hosts` is not a name, one of `origins` not an origin as browsers write
+            it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash or
+            lacks sessions; or the verifier of `auth` fetches the keys of the issuer, or asks it.
+
+    Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
+    2024-11-05, basic/transports.
     """
+    if auth is not None and auth.fetches:
+        raise ValueError(
+            "mcp_asyncio_shim.asgi sends no HTTP requests for authorization. Give the verifier the"
+            " keys of the issuer, JwtVerifier(..., jwks=KEYS), where KEYS is the JWK Set at the"
+            " issuer's jwks_uri; or pass a function that verifies tokens. mcp_trio.asgi fetches"
+            " the keys"
+        )
     return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
 
 
 class AsgiApp(AsgiApplication):
-    """The ASGI 3 application that `asgi` makes. It may be served again after its end."""
+    """The ASGI 3 application that `asgi` returns, for an ASGI server on asyncio.
+
+    The ASGI server calls it with each `scope`: of type `lifespan`, `http` or `websocket`. `receive`
+    and `send` are that scope's functions for messages (asgi.readthedocs.io). A call returns when
+    its scope has ended. After its end the application may be served again.
+    """
 
     _cancelled = asyncio.CancelledError
     _new_event = asyncio.Event

@@ -6,6 +6,8 @@ When the connection ends, every pending call ends at once with one typed excepti
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -57,20 +59,28 @@ class _Call(PendingCall[T]):
 class Client(AbstractClient):
     """A client of one server, made by `connect`.
 
-    Its calls, their options and what they raise are those of `AbstractClient`.
+    Its calls, their options and what they raise are those of `AbstractClient`. A cancelled task
+    cancels the request of its call.
+
+    Args:
+        make_transport: called once, with the connection and a function that handles each of its
+            events; returns the transport, which calls that function in `pump`.
+        config: what `client_config` returns for `options`.
+        options: the options of this client; `client_config` has checked them.
     """
 
     def __init__(
         self, make_transport: TransportFactory, config: Config, options: ClientConfigOptions
     ) -> None:
-        super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
+        clock = asyncio.get_running_loop().time
+        super().__init__(config, options, clock, asyncio.sleep, time.time, secrets.token_bytes)
         self._transport = make_transport(self._conn, self._handle_event)
 
     async def open(self) -> None:
-        """Wait until the connection is open. `connect` does this.
+        """Wait until the protocol version is negotiated. `connect` does this.
 
         Raises:
-            ConnectFailed: it was not opened.
+            ConnectFailed: the server could not be reached, or the negotiation failed.
         """
         self._open()
         self._pump()
@@ -80,7 +90,9 @@ class Client(AbstractClient):
     async def aclose(self) -> None:
         """Close the connection. Pending calls raise `ConnectionLost`.
 
-        Any task may call this, any number of times. Callbacks are cancelled and waited for.
+        `connect` does this at the end of its block. Any task may call this, any number of times.
+        The server gets a second to read what is queued, or over HTTP to end the session. Callbacks
+        are cancelled and waited for.
         """
         await self._transport.aclose()
         # A callback may itself be what closes the client.

@@ -59,14 +59,19 @@ async def connect(
     cwd: str | os.PathLike[str] | None = None,
     **options: Unpack[ClientConfigOptions],
 ) -> AsyncIterator[Client]:
-    """Connect to a server, for the time of an `async with` block.
+    """Connect to a server: `async with connect(target) as client: ...`.
+
+    No proxy is used, HTTP is HTTP/1.1, and there is no login: pass a token in `headers`. Redirects
+    are not followed. A command writes its stderr to ours; on a terminal, control characters in it
+    are escaped.
 
     Args:
         target: a URL, which is `http://...` or `https://...`, or for a WebSocket `ws://...` or
             `wss://...`; a `Server`, which runs in this process; or a command as a list of words,
             which is started.
         headers: for a URL: sent with each request, as `{"authorization": "Bearer ..."}`.
-        tls: for a URL: which certificates to trust; by default those of the system.
+        tls: for a URL: certificates to trust and to present; by default those that the system
+            trusts.
         allow_cleartext: for a URL: whether credentials in headers (`authorization`, `cookie`,
             `proxy-authorization`, `x-api-key`) may be sent to another machine unencrypted. Everyone
             on the way can use them, so this is for trusted networks only.
@@ -76,19 +81,27 @@ async def connect(
             user.
         inherit_env: for a command: whether it inherits the whole environment instead, with any
             secrets in it.
-        cwd: for a command: its working directory.
-        options: see `ClientConfigOptions`.
+        cwd: for a command: its working directory; by default that of this process.
+        options: see `ClientConfigOptions`. For a URL `initialize_timeout` is 30 seconds unless
+            given.
 
     *Resource handling*: at the end of the block a session is ended, and all connections are closed.
     A process gets the end of its stdin, after 2 s SIGTERM to its group, after 2 s more SIGKILL; on
-    Linux, so do all processes that it has started. On Windows it alone is ended, after 2 s.
-    *Error handling*: an exception of the block passes through unchanged, in no group.
+    Linux, so do all processes that it has started. On Windows it alone is ended, after 2 s. The
+    lifespan of a `Server` is entered and left with the block.
+    *Error handling*: an exception of the block passes through unchanged, in no group. If the
+    process or the connection of a WebSocket ends, pending calls raise `ConnectionLost`.
 
     Raises:
         ConnectFailed: the server could not be started or reached, or did not open a connection.
-        TypeError: the command is one string.
-        ValueError: an option is out of its range, or the URL or a header cannot be sent, or a
-            credential only unencrypted (`allow_cleartext`).
+        RuntimeError: `async with` is used outside an event loop of asyncio.
+        TypeError: the target has another type, such as a command in one string; or an option is
+            unknown.
+        ValueError: an option is out of its range, the URL is invalid, a header cannot be sent or is
+            set by the protocol, or a credential would be sent unencrypted (`allow_cleartext`).
+
+    Source: 2026-07-28, basic/transports/streamable-http and basic/transports/stdio; 2025-11-25 to
+    2024-11-05, basic/transports; RFC 6455.
     """
     if isinstance(target, str) and "://" not in target:
         raise TypeError(

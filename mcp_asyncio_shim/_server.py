@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.registry import Server
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer
 
     from ._link import Streams
 
@@ -49,12 +49,23 @@ async def serve_streams(
 ) -> None:
     """Serve one client, one message a line, until it closes its output.
 
-    After the end of the input, handlers that still run get `grace` seconds (by default one) to
-    respond, and the client gets as long to read.
+    Args:
+        server: the server. Its lifespan is entered once, around the conversation.
+        reader: what the client sends.
+        writer: where the responses go.
+        grace: seconds, by default one, that handlers get to respond after the end of the input. In
+            what is left of them, at least one second, the client can read the responses.
 
     *Resource handling*: the writer is closed at the end, and the lifespan is left. Handlers are
-    cancelled, once, and waited for. *Error handling*: nothing that a client sends or a handler
-    raises ends this; a stream that breaks is an end like any other.
+    cancelled, once, and waited for. To stop serving, cancel the task.
+    *Error handling*: nothing that a client sends or a handler raises ends this; a stream that
+    breaks is an end like any other. Exceptions of the lifespan propagate unchanged.
+
+    Raises:
+        RuntimeError: the caller is not in an event loop of asyncio.
+
+    Source: basic/lifecycle, Shutdown; basic/transports (2026-07-28: basic/transports/stdio), for
+    the lines.
     """
     check_asyncio()
     async with open_server(server, grace) as served:
@@ -89,16 +100,21 @@ async def serve_connection(
 
 
 async def serve_stdio(server: Server) -> None:
-    """Serve the client that started this process until it closes stdin.
+    """Serve the client that started this process with `server`, until it closes stdin.
 
-    What is printed meanwhile goes to stderr.
+    What is printed meanwhile goes to stderr. After the end of stdin handlers get one second.
 
-    *Resource handling*: stdin and stdout are given back as they were. *Error handling*: as
-    `serve_streams`.
+    *Resource handling*: stdin and stdout are given back as they were. To stop serving, cancel the
+    task; `run` does that at a signal.
+    *Error handling*: as `serve_streams`.
 
     Raises:
-        ConnectFailed: stdin or stdout is not open, or is a regular file.
+        ConnectFailed: stdin or stdout is not open, or is a regular file; or both are one socket,
+            which is for `serve_streams`.
         ConnectionLost: stdout cannot be written, although the client has not closed it.
+        RuntimeError: the caller is not in an event loop of asyncio.
+
+    Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
     check_asyncio()
     async with standard_streams() as streams, open_server(server, _GRACE) as served:
@@ -108,15 +124,20 @@ async def serve_stdio(server: Server) -> None:
 
 
 def run(server: Server) -> None:
-    """Serve over stdio: the `main` of a server file.
+    """Serve `server` over stdio: the `main` of a server file, for the main thread.
 
-    The first SIGINT or SIGTERM cancels what runs, so that `finally` blocks are executed; a second
-    one ends the process at once. Like every asyncio program it ends only when its threads have.
+    It ends when the client closes stdin. The first SIGINT or SIGTERM cancels what runs, so that
+    `finally` blocks are executed; a second one ends the process at once. Like every asyncio program
+    it ends only when its threads have.
+
+    *Resource handling* and *Error handling*: as `serve_stdio`.
 
     Raises:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
             if stdout cannot be written.
         ConnectFailed: stdin or stdout is not open, or is a regular file.
+        RuntimeError: this thread has a running event loop already.
+        ValueError: this is not the main thread, the only one that can handle signals.
     """
     caught: list[int] = []
 

@@ -18,6 +18,7 @@ from ._errors import McpTrioError as McpTrioError
 from ._errors import PeerError as PeerError
 from ._errors import ProtocolError as ProtocolError
 from ._errors import RemoteProtocolError as RemoteProtocolError
+from ._errors import TaskCancelled as TaskCancelled
 from ._errors import ToolError as ToolError
 from ._errors import show_public_path
 from ._limits import CLIENT_LIMITS as CLIENT_LIMITS
@@ -102,6 +103,7 @@ __all__ = [
     "Role",
     "State",
     "Stats",
+    "TaskCancelled",
     "TaskCreated",
     "ToolError",
     "__version__",

@@ -31,6 +31,7 @@ __all__ = [
     "PeerError",
     "ProtocolError",
     "RemoteProtocolError",
+    "TaskCancelled",
     "ToolError",
 ]
 
@@ -59,8 +60,10 @@ class McpTrioError(Exception):
 class ProtocolError(McpTrioError):
     """A violation of the protocol. Only the two subclasses are raised.
 
-    `fault` is the kind of violation. `data` is the `data` member of the JSON-RPC error that
-    reports it, `UNSET` for none.
+    Args:
+        message: the text of the exception, and of the JSON-RPC error that reports it.
+        fault: the kind of violation, which determines the code of that error.
+        data: the `data` member of that error, `UNSET` for none.
     """
 
     def __init__(
@@ -100,10 +103,18 @@ class PeerError(_JsonRpcError):
     """
 
 
+class TaskCancelled(PeerError):
+    """The task as which the server ran our call was cancelled, so it has no result."""
+
+
 class McpError(_JsonRpcError):
     """An error that a request handler raises. It is sent unchanged as the JSON-RPC error response.
 
-    Choose codes of your own outside -32768..-32000 (2026-07-28, basic/index, Error Codes).
+    Args:
+        code: the JSON-RPC error code. Choose codes of your own outside -32768..-32000 (2026-07-28,
+            basic/index, Error Codes).
+        message: one sentence on what went wrong, for people.
+        data: details for programs, any JSON value; `UNSET` for none.
     """
 
 
@@ -130,8 +141,11 @@ class CallTimeout(McpTrioError, TimeoutError):
 class AuthRequired(McpTrioError):
     """The server requires an access token, or one with more scopes.
 
-    `scopes` are the scopes that it requires. `challenge` is the value of its `WWW-Authenticate`
-    header, "" if it sent none.
+    Args:
+        message: the text of the exception: what the server requires, and what to do.
+        scopes: the scopes that it requires, empty if it did not say.
+        challenge: the value of its `WWW-Authenticate` header, "" if it sent none (RFC 9110,
+            section 11.6.1).
     """
 
     def __init__(self, message: str, scopes: Sequence[str] = (), *, challenge: str = "") -> None:

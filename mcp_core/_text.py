@@ -30,7 +30,7 @@ _KEYCAPS: Final = frozenset("#*0123456789")  # with a selector they are emoji
 
 
 def escape_text(text: str, keep: str = "", *, joiners: bool = False) -> str:
-    """Replace hidden characters by their JSON escapes.
+    """Return `text` with hidden characters replaced by their JSON escapes (RFC 8259, section 7).
 
     Args:
         text: any text; halves of surrogate pairs are allowed.
@@ -90,7 +90,7 @@ class ByteEscaper:
         self._carriage_return = False  # held back: with a line feed after it, it ends a line
 
     def feed(self, data: bytes, *, final: bool = False) -> bytes:
-        """Return the escaped form of the next bytes. `final` is True for the last ones."""
+        """Return the escaped form of `data`, the next bytes. `final` is True for the last ones."""
         text = "\r" * self._carriage_return + self._decoder.decode(data, final)
         self._carriage_return = text.endswith("\r") and not final
         if self._carriage_return:

@@ -22,6 +22,7 @@ from mcp_core import (
     McpTrioError,
     PeerError,
     RemoteProtocolError,
+    TaskCancelled,
     ToolError,
     __version__,
 )
@@ -53,7 +54,16 @@ from mcp_core.registry import (
     ToolOptions,
     UrlElicitationRequired,
 )
-from mcp_core.runtime import CallOptions, Changes, TypedToolResult, UnexpectedResult, answer_form
+from mcp_core.runtime import (
+    CallOptions,
+    Changes,
+    ClientTask,
+    InvalidTaskReference,
+    TaskState,
+    TypedToolResult,
+    UnexpectedResult,
+    answer_form,
+)
 from mcp_core.tasks import TaskLimits
 from mcp_core.types import CallToolResult, InputRequiredResult
 from mcp_trio.streams._child import Grace
@@ -107,6 +117,7 @@ __all__ = [
     "Client",
     "ClientOptions",
     "ClientProfile",
+    "ClientTask",
     "ConnectFailed",
     "ConnectionLost",
     "Context",
@@ -123,6 +134,7 @@ __all__ = [
     "Image",
     "InputRequiredResult",
     "InvalidPageVisit",
+    "InvalidTaskReference",
     "JwtVerifier",
     "KeyringStorage",
     "Limits",
@@ -147,8 +159,10 @@ __all__ = [
     "Secret",
     "Server",
     "SqliteTaskStore",
+    "TaskCancelled",
     "TaskLimits",
     "TaskOptions",
+    "TaskState",
     "Tasks",
     "TokenStorage",
     "ToolError",

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
+import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
@@ -99,6 +101,15 @@ class Client(AbstractClient):
 
     Its calls, their options and their errors are those of `AbstractClient`. Cancelling the scope
     around a call cancels the request.
+
+    A transport of your own needs `open` and `aclose` too: create the client with its transport,
+    await `open`, and await `aclose` at the end in any case.
+
+    Args:
+        config: what `client_config` returns for `options`.
+        options: the options of this client; `client_config` has checked them.
+        make_transport: called once, with the connection and a function that handles each of its
+            events; returns the transport, which calls that function in `pump`.
     """
 
     def __init__(
@@ -107,7 +118,9 @@ class Client(AbstractClient):
         options: ClientConfigOptions,
         make_transport: Callable[[Connection, Callable[[Event], None]], ClientTransport],
     ) -> None:
-        super().__init__(config, options, trio.current_time, trio.sleep)
+        super().__init__(
+            config, options, trio.current_time, trio.sleep, time.time, secrets.token_bytes
+        )
         self._transport = make_transport(self._conn, self._handle_event)
         self._settled = trio.Event()
         self._closing = False
@@ -118,14 +131,15 @@ class Client(AbstractClient):
     def protocol(self) -> str:
         """The protocol below MCP: `"HTTP/2"`, `"HTTP/1.1"` or `"WebSocket"`.
 
-        Empty for a plain byte stream.
+        Over HTTP it is that of the newest connection. Empty for a plain byte stream.
         """
         return self._transport.protocol
 
     async def open(self, nursery: trio.Nursery) -> None:
         """Start the transport in `nursery` and wait until the protocol version is negotiated.
 
-        The `connect` functions do this.
+        The `connect` functions do this. The nursery must stay open until `aclose` has returned: the
+        callbacks for requests of the server run in it, too.
 
         Raises:
             ConnectFailed: the server could not be reached, or the negotiation failed.
@@ -140,9 +154,10 @@ class Client(AbstractClient):
     async def aclose(self) -> None:
         """Close the conversation. Pending calls raise `ConnectionLost`.
 
-        Any task may call this, any number of times. When any of the calls returns, the server has
-        been sent the cancellations of pending requests, unless it did not read for a second, and
-        every stream is closed.
+        The `connect` functions do this at the end of their block. Any task may call this, any
+        number of times. When any of the calls returns, the server has been sent the cancellations
+        of pending requests, unless it did not read for a second, and every stream is closed. It
+        takes about two seconds at most, and is shielded from cancellation.
         """
         with trio.CancelScope(shield=True):
             if self._closing:

@@ -67,8 +67,9 @@ class ClientOptions(ClientConfigOptions, total=False):
     """The options of a client: the keys of `ClientConfigOptions`, and `trace`.
 
     Keys:
-        trace: called for each message that is sent or received, with `"sent"` or `"received"` and
-            the message's bytes. A callback that raises is logged and not called again.
+        trace: called for each message, with `"sent"` or `"received"` and its bytes; on a byte
+            stream for each line, also for one that is not a message. It must not block. One that
+            raises is logged and not called again. Default None.
     """
 
     trace: Trace | None
@@ -88,18 +89,26 @@ def connect(
         target: a URL `http://...` or `https://...` (more options: `connect_http`); a URL
             `ws://...` or `wss://...` (`connect_websocket`); the words of a command, which is
             started as a child process (`connect_stdio`); or a `Server`, which runs in this process.
-        auth: for a URL, whether to get an access token if the server requires one
-            (see `connect_http`).
-        prior_knowledge: for a URL without TLS, whether the server is known to speak HTTP/2
+        auth: for `http://...` and `https://...`, whether and how to get an access token if the
+            server requires one (see `connect_http`).
+        prior_knowledge: for `http://...`, whether the server is known to speak HTTP/2
             (see `connect_http`).
         options: see `ClientOptions`; also those of the function for this kind of target.
 
-    *Resource handling* and *Error handling*: as `connect_http` and `connect_stdio`.
+    Returns:
+        an async context manager: entering it connects, and gives the `Client`.
+
+    *Resource handling*: as of the function for this kind of target. A `Server` runs as long as the
+    block, and its lifespan is entered and left with it.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group, as do those of
+    the lifespan of a `Server`.
 
     Raises:
         ConnectFailed: the server could not be started or reached, or the negotiation failed.
-        TypeError: the target has another type, or an option is unknown.
-        ValueError: an option is out of its range, or the URL is invalid.
+        RuntimeError: `async with` is used outside a run of trio.
+        TypeError: the target has another type, or an option is unknown, or not for this target.
+        ValueError: an option is out of its range, the URL is invalid, or `auth` or
+            `prior_knowledge` is given for another kind of target.
     """
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
@@ -135,12 +144,24 @@ async def connect_stream(
 ) -> AsyncIterator[Client]:
     """Connect to a server on a byte stream that carries one message a line.
 
-    *Resource handling*: the stream is closed at the end of the block, and when connecting fails.
-    *Error handling*: exceptions of the block propagate unchanged, not in a group.
+    Used as `async with connect_stream(stream) as client: ...`.
+
+    Args:
+        stream: an open stream whose other end the server serves, such as a Unix socket.
+        options: see `ClientOptions`.
+
+    *Resource handling*: the stream is closed at the end of the block, and when connecting fails. An
+    invalid option leaves it open.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group. If the stream
+    ends or breaks, every pending call raises `ConnectionLost`.
 
     Raises:
-        ConnectFailed: the negotiation failed.
+        ConnectFailed: the negotiation failed, or the stream has ended or broken during it.
+        RuntimeError: `async with` is used outside a run of trio.
+        TypeError: an option is unknown.
         ValueError: an option is out of its range.
+
+    Source: basic/transports (2026-07-28: basic/transports/stdio), for the lines.
     """
     config = client_config(options, ClientOptions)
     async with open_quiet_nursery() as nursery:
@@ -166,6 +187,8 @@ async def connect_stdio(
 ) -> AsyncIterator[Client]:
     """Start a server as a child process and connect to it over its stdin and stdout.
 
+    Used as `async with connect_stdio(["python", "server.py"]) as client: ...`.
+
     Some old servers exit when they are asked for the revisions that they support. Such a server is
     started a second time, without that request. One that exits before it has read it is not.
 
@@ -175,9 +198,12 @@ async def connect_stdio(
             `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`; on Windows
             also those that name the directories of the system and the user.
         inherit_env: whether it inherits the whole environment instead, with any secrets in it.
-        cwd: its working directory.
-        stderr: `"forward"` to ours, `"discard"`, or a callable that gets each line.
-        grace: seconds that the child gets to exit.
+        cwd: its working directory; by default that of this process.
+        stderr: `"forward"` copies its stderr to ours, with control characters escaped if ours is a
+            terminal; `"discard"` drops it; a callable gets each line as text, and must not block.
+            One that raises is logged and not called again.
+        grace: the seconds that the child gets to exit, see `Grace`. Default 2 s after the closing
+            of its stdin, and 2 s more after SIGTERM.
         options: see `ClientOptions`.
 
     *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit,
@@ -190,7 +216,11 @@ async def connect_stdio(
     Raises:
         ConnectFailed: the program could not be started, or the negotiation failed. The message has
             the exit status and the last five lines of its stderr.
+        RuntimeError: `async with` is used outside a run of trio.
+        TypeError: `argv` is one string, or empty, or an option is unknown.
         ValueError: an option is out of its range.
+
+    Source: basic/transports and basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).
     """
     ended_by_probe = False
     while True:
@@ -245,7 +275,8 @@ async def connect_http(
 ) -> AsyncIterator[Client]:
     """Connect to a server at a URL over Streamable HTTP, or over the older HTTP with SSE.
 
-    (2026-07-28, basic/transports/streamable-http, and the transports of the earlier revisions.)
+    Used as `async with connect_http("https://example.com/mcp") as client: ...`.
+
     Each message is one HTTP request: over HTTP/2, on one shared connection, if the server offers it
     in the TLS handshake (ALPN), otherwise over HTTP/1.1 on reused connections. A broken connection
     fails the calls that used it, and not the conversation. A broken event stream is reconnected in
@@ -258,12 +289,14 @@ async def connect_http(
         tls: certificates to trust and to present; by default those that the system trusts. Your own
             context offers HTTP/2 only after `context.set_alpn_protocols(["h2", "http/1.1"])`.
         proxy: the URL of an HTTP proxy, or None for no proxy. By default the one that the
-            environment has for this server (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`),
-            and none for a server on this machine.
+            environment has for this server (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`;
+            on macOS and Windows also the settings of the system), and none for a server on this
+            machine.
         auth: whether, and how, to get an access token from the authorization server that the MCP
-            server names (2026-07-28, basic/authorization). `True` opens the user's browser and
-            stores the tokens in the user's files; a `ClientProfile` describes this client; a
-            `LoginConfig` has all settings. While a user logs in, timeouts of calls are paused.
+            server names (2026-07-28, basic/authorization). `False`, the default, gets none; `True`
+            opens the user's browser and stores the tokens in the user's files; a `ClientProfile`
+            describes this client; a `LoginConfig` has all settings. The `extensions` of the profile
+            are added to those of the options. While a user logs in, timeouts of calls are paused.
             Authorization servers are reached with the same `proxy`, and with the `tls` of the
             `LoginConfig`: a client certificate in `tls` is for the MCP server only. URLs that
             servers name may be in a private network only if the MCP server is in one, or if they
@@ -281,11 +314,18 @@ async def connect_http(
     followed.
 
     Raises:
-        ConnectFailed: the server could not be reached, its certificate is not trusted, it requires
-            an access token (the cause is then `AuthRequired`, or `AuthorizationFailed` if none
-            could be obtained), or the negotiation failed.
-        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent,
-            or a credential only unencrypted (`allow_cleartext`).
+        ConnectFailed: the server could not be reached, its certificate is not trusted, the proxy of
+            the environment cannot be used, the server requires an access token (the cause is then
+            `AuthRequired`, or `AuthorizationFailed` if none could be obtained), or the negotiation
+            failed.
+        RuntimeError: `async with` is used outside a run of trio.
+        TypeError: an option is unknown.
+        ValueError: an option is out of its range, the URL or the proxy is invalid, a header cannot
+            be sent or is set by the protocol, or a credential would be sent unencrypted
+            (`allow_cleartext`).
+
+    Source: 2026-07-28, basic/transports/streamable-http; 2025-11-25 to 2024-11-05,
+    basic/transports.
     """
     from mcp_core.http import HttpClient, HttpClientOptions, Url, check_cleartext
     from mcp_trio.http_client._connector import Connector
@@ -347,7 +387,10 @@ async def connect_websocket(
 ) -> AsyncIterator[Client]:
     """Connect to a server over a WebSocket with the subprotocol `mcp`.
 
-    This is a custom transport: no revision of MCP defines it.
+    Used as `async with connect_websocket("wss://example.com/mcp") as client: ...`.
+
+    This is a custom transport: no revision of MCP defines it. Each message is one text message of
+    the WebSocket.
 
     Args:
         url: `ws://...` or `wss://...`, without a user and password.
@@ -363,11 +406,16 @@ async def connect_websocket(
     connection: if it breaks, every pending call raises `ConnectionLost`.
 
     Raises:
-        ConnectFailed: the server could not be reached, its certificate is not trusted, it has no
-            WebSocket at this URL, it requires an access token (the cause is then `AuthRequired`),
-            or the negotiation failed.
-        ValueError: an option is out of its range, or the URL, the proxy or a header cannot be sent,
-            or a credential only unencrypted (`allow_cleartext`).
+        ConnectFailed: the server could not be reached, its certificate is not trusted, the proxy of
+            the environment cannot be used, the server has no WebSocket at this URL, it requires an
+            access token (the cause is then `AuthRequired`), or the negotiation failed.
+        RuntimeError: `async with` is used outside a run of trio.
+        TypeError: an option is unknown.
+        ValueError: an option is out of its range, the URL or the proxy is invalid, a header cannot
+            be sent or is set by the protocol, or a credential would be sent unencrypted
+            (`allow_cleartext`).
+
+    Source: RFC 6455; basic/transports, Custom Transports.
     """
     from mcp_core.http import WebSocket, WebSocketUpgrade
     from mcp_trio.http_client._connector import Connector

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.registry import Server
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 
@@ -56,9 +56,23 @@ async def serve_stream(
     new requests are meanwhile rejected as busy, and pings are still answered. Finally the client
     gets five seconds to read the responses, or one second after `stop`.
 
-    *Resource handling*: the stream is closed at the end. The server's lifespan is entered and left.
+    Args:
+        server: the server. Its lifespan is entered once, around the conversation.
+        stream: an open stream to one client.
+        stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
+            conversation.
+        grace: seconds for running handlers, after `stop` and after the end of the input.
+
+    *Resource handling*: the stream is closed at the end. Cancelling this call cancels the handlers
+    and closes the stream without this grace.
     *Error handling*: nothing that a client sends or a handler raises ends this; a broken stream
     ends the conversation like any other end. Exceptions of the lifespan propagate unchanged.
+
+    Raises:
+        RuntimeError: the caller is not a task of trio. The stream stays open.
+
+    Source: basic/lifecycle, Shutdown; basic/transports (2026-07-28: basic/transports/stdio), for
+    the lines.
     """
     check_trio()
     async with stream, open_server(server, grace) as served:
@@ -74,6 +88,12 @@ async def serve_stdio(
     only: what handlers or their child processes print goes to stderr. After the end of stdin
     handlers get at most one second, because a client that stops a server sends SIGTERM soon after.
 
+    Args:
+        server: the server. Its lifespan is entered once, around the conversation.
+        stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
+            conversation. `run` sets one at a signal.
+        grace: seconds for running handlers after `stop`.
+
     *Resource handling*: stdin and stdout are restored at the end.
     *Error handling*: as `serve_stream`. A client that is gone (EPIPE) ends the conversation.
 
@@ -81,6 +101,9 @@ async def serve_stdio(
         ConnectFailed: stdin or stdout is not open.
         ConnectionLost: stdout cannot be written, although the client may be there: it is a file on
             a full disk, for example.
+        RuntimeError: the caller is not a task of trio.
+
+    Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
     check_trio()
     with standard_streams() as stream:
@@ -108,16 +131,20 @@ async def serve_listeners(
 
     Args:
         server: the server. Its lifespan is entered once, around all conversations.
-        listeners: open listeners.
+        listeners: open listeners. The number of connections is not limited.
         stop: once set, no more connections are accepted, and every conversation ends as described
-            for `serve_stream`.
-        grace: seconds for the handlers that run at that time.
-        task_status: `await nursery.start(serve_listeners, server, listeners)` returns the listeners
-            once they are served.
+            for `serve_stream`. Default None: only cancelling this call ends it.
+        grace: seconds for the handlers that run then, or at the end of the input of their client.
+        task_status: of `nursery.start`, which passes it. With it,
+            `await nursery.start(serve_listeners, server, listeners)` returns the listeners once
+            connections are accepted.
 
     *Resource handling*: the listeners and every stream are closed at the end.
     *Error handling*: a failing conversation does not affect the others. Exceptions of the lifespan
     propagate unchanged.
+
+    Raises:
+        RuntimeError: the caller is not a task of trio. The listeners stay open.
     """
     check_trio()
 
@@ -192,16 +219,20 @@ async def _shut_down(
 
 
 def run(server: Server, *, grace: float = SHUTDOWN_GRACE) -> None:
-    """Serve over stdio until the client closes stdin, or SIGINT or SIGTERM arrives.
+    """Serve `server` over stdio until the client closes stdin, or SIGINT or SIGTERM arrives.
 
     It is the `main` of a server file. The first signal shuts down in order: running handlers get
     `grace` seconds, then they are cancelled, so that their `finally` blocks run. The second signal
-    kills the process. On Windows, Ctrl+C and Ctrl+Break are these signals.
+    kills the process. On Windows, Ctrl+C and Ctrl+Break are these signals. Outside the main thread,
+    where Python delivers no signals, only the client ends it.
+
+    *Resource handling* and *Error handling*: as `serve_stdio`.
 
     Raises:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
             if stdout cannot be written.
         ConnectFailed: stdin or stdout is not open.
+        RuntimeError: this thread is in a run of trio already.
     """
     try:
         exit_code = trio.run(_main, server, grace)

@@ -5,22 +5,28 @@ from __future__ import annotations
 import contextvars
 import math
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+from mcp_core.runtime import ServedServer
+from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._nursery import open_quiet_nursery
 from ._runtime import TrioRuntime, start_job
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from mcp_core.registry import Server
     from mcp_core.runtime import EventLike, Job
 
 __all__ = ["TrioTaskRuntime", "open_server"]
+
+T = TypeVar("T")
+
+_STORE_THREADS: Final = 2  # one that writes, and one that was abandoned and is about to end
 
 
 class TrioTaskRuntime(TrioRuntime, TaskRuntime):
@@ -31,13 +37,21 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
     def __init__(self, nursery: trio.Nursery) -> None:
         self._trio = trio.lowlevel.current_trio_token()
         self._nursery = nursery
+        self._jobs: set[Job] = set()
         self._context = contextvars.copy_context()
+        # Handlers in threads share trio's own limiter, and may occupy all of it.
+        self._store_threads = trio.CapacityLimiter(_STORE_THREADS)
 
     async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
         with trio.move_on_after(math.inf if seconds is None else seconds):
             await event.wait()
             return True
         return False
+
+    def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+        return trio.to_thread.run_sync(
+            function, abandon_on_cancel=True, limiter=self._store_threads
+        )
 
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
         # In a context of its own: what a handler has set is not for the upkeep of all tasks.
@@ -50,7 +64,15 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
             self.report_hook("a background task of the tasks", exc)
 
     def start_job(self, job: Job) -> None:
-        start_job(job, self._nursery, _nothing)
+        # A server that is cancelled must not take the handlers of its tasks along, before it has
+        # recorded what becomes of them.
+        self._jobs.add(job)
+        start_job(job, self._nursery, partial(self._jobs.discard, job), shield=True)
+
+    def stop_jobs(self) -> None:
+        """Cancel the handlers that still run. Nothing else does, not even the nursery."""
+        for job in list(self._jobs):
+            job.stop()
 
     async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
         with trio.CancelScope(shield=True):
@@ -60,10 +82,6 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
         await self.checkpoint_if_due()
 
 
-def _nothing() -> None:
-    """Do nothing after a job: it has no connection to pump."""
-
-
 @asynccontextmanager
 async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[ServedServer]:
     """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
@@ -71,23 +89,11 @@ async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[Serve
     *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
     unchanged.
     """
-    async with server.lifespan() as value, open_quiet_nursery() as holder:
-        nursery: trio.Nursery = await holder.start(_hold_nursery)
+    async with server.lifespan() as value, open_quiet_nursery() as nursery:
+        runtime = TrioTaskRuntime(nursery)
+        tasks = TaskService(server, runtime, value)
         try:
-            tasks = TaskService(server, TrioTaskRuntime(nursery), value)
             async with tasks.opened(grace):
                 yield ServedServer(server, value, tasks)
         finally:
-            nursery.cancel_scope.cancel()
-
-
-async def _hold_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
-    """Open a nursery that only its own scope cancels, and wait for that.
-
-    A server that is cancelled would take the handlers of its tasks along, before it has recorded
-    what becomes of them.
-    """
-    async with trio.open_nursery() as nursery:
-        nursery.cancel_scope.shield = True
-        task_status.started(nursery)
-        await trio.sleep_forever()
+            runtime.stop_jobs()

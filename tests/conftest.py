@@ -36,15 +36,15 @@ STARTS_PROGRAMS = [
     ROOT / "tests" / f"{name}.py"
     for name in (
         *("asyncio_shim/test_neutral", "asyncio_shim/test_stdio"),
-        *("examples/test_tutorial", "test_other_system"),
-        *("trio_/cli/commands/test_complete", "trio_/cli/commands/test_completion"),
-        *("trio_/cli/commands/test_demo", "trio_/cli/commands/test_install"),
-        *("trio_/cli/commands/test_listen", "trio_/cli/commands/test_login"),
-        *("trio_/cli/commands/test_prompt", "trio_/cli/commands/test_reload"),
-        *("trio_/cli/test_handshakes", "trio_/cli/test_hostile_server"),
+        *("examples/test_howto", "examples/test_tutorial", "test_other_system"),
+        *("trio_/cli/serve/test_completion", "trio_/cli/serve/test_install"),
+        *("trio_/cli/serve/test_reload", "trio_/cli/use/test_complete"),
+        *("trio_/cli/use/test_demo", "trio_/cli/use/test_listen"),
+        *("trio_/cli/use/test_login", "trio_/cli/use/test_prompt"),
+        *("trio_/cli/state/test_handshakes", "trio_/cli/test_hostile_server"),
         *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
         *("trio_/cli/test_target", "trio_/cli/test_user"),
-        *("trio_/streams/test_child_tree", "trio_/test_processes"),
+        *("trio_/streams/test_child_tree", "trio_/test_main", "trio_/test_processes"),
     )
 ]
 

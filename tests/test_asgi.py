@@ -7,6 +7,7 @@ Conversations are in `asgi.py`, and byte for byte the same. What only one driver
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -43,7 +44,7 @@ from tests.core.http.router_harness import GET, HOST, D, initialize, request
 from tests.core.http.server.test_auth import guard
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from tests.asgi import App, Make
 
@@ -536,8 +537,7 @@ def test_asgi_mounted_in_a_framework_works(
     driver.run_to_the_end(main)
 
 
-def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
-    """As in the README: the application lives as long as the one in which it is mounted."""
+def test_asgi_mounted_without_lifespan_starts_at_the_first_request(driver: Driver) -> None:
     lived = Lived()
     app = driver.asgi(Neutral(lifespan=lived).server)
 
@@ -549,6 +549,85 @@ def test_asgi_framework_can_run_the_lifespan(driver: Driver) -> None:
 
     driver.run_to_the_end(main)
     assert lived.seen == ["in", "out"]
+
+
+@pytest.mark.parametrize("framework", [FastAPI, Starlette])
+def test_asgi_lifespan_given_to_the_framework_runs_with_it(
+    driver: Driver, framework: Callable[..., Any]
+) -> None:
+    lived = Lived()
+    app: Any = driver.asgi(Neutral(lifespan=lived).server)
+    outer = framework(lifespan=app.lifespan)
+    outer.mount("/tools", app)
+
+    async def main() -> None:
+        async with serve_app(outer) as host:
+            assert lived.seen == ["in"]
+            assert text_of(await host.call_tool(1, "value", path="/tools/").end()) == "alive"
+        assert lived.seen == ["in", "out"]
+        lived.seen.clear()
+
+    driver.run(main)
+    driver.run(main)  # it may be served again
+
+
+def test_asgi_lifespans_of_several_applications_can_be_combined(driver: Driver) -> None:
+    lived = Lived(), Lived()
+    apps: list[Any] = [driver.asgi(Neutral(lifespan=each).server) for each in lived]
+
+    @asynccontextmanager
+    async def lifespan(outer: Starlette) -> AsyncIterator[None]:
+        async with apps[0].lifespan(outer), apps[1].lifespan():
+            yield
+
+    routes = [Mount(f"/{n}", app) for n, app in enumerate(apps)]
+
+    async def main() -> None:
+        async with serve_app(Starlette(routes=routes, lifespan=lifespan)) as host:
+            assert [each.seen for each in lived] == [["in"], ["in"]]
+            for n in range(2):
+                assert text_of(await host.call_tool(1, "value", path=f"/{n}/").end()) == "alive"
+        assert [each.seen for each in lived] == [["in", "out"]] * 2
+
+    driver.run(main)
+
+
+def test_asgi_lifespan_given_to_the_framework_fails_its_startup(driver: Driver) -> None:
+    lived = Lived()
+    lived.fails["in"] = OSError("no disk")
+    app: Any = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        call = Call({"type": "lifespan"})
+        call.deliver({"type": "lifespan.startup"})
+        await call.run(Starlette(lifespan=app.lifespan))
+        [failed] = call.sent
+        assert failed["type"] == "lifespan.startup.failed"
+        assert "OSError: no disk" in failed["message"]
+
+    driver.run(main)
+
+
+def test_asgi_lifespan_of_a_running_application_raises(driver: Driver) -> None:
+    lived = Lived()
+    app: Any = driver.asgi(Neutral(lifespan=lived).server)
+
+    async def main() -> None:
+        async with app.lifespan():
+            with pytest.raises(RuntimeError, match="runs already"):
+                async with app.lifespan():
+                    raise AssertionError
+            assert lived.seen == ["in"]
+            async with serve_app(app, lifespan=False) as host:
+                assert text_of(await host.call_tool(1, "value").end()) == "alive"
+        async with serve_app(app, lifespan=False) as host:  # which starts it
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
+            with pytest.raises(RuntimeError, match="before the first request"):
+                await app.lifespan().__aenter__()
+            assert text_of(await host.call_tool(1, "value").end()) == "alive"
+
+    driver.run_to_the_end(main)
+    assert lived.seen == ["in", "out", "in", "out"]
 
 
 @pytest.mark.requirement("AR-2")

@@ -62,10 +62,12 @@ class SqliteTaskStore:
 
     Several processes of one machine may use the file at once; it has to be on a local disk. It is
     created with its first use, readable by this user only. What clients send and tools return lies
-    in it unencrypted. Put no other file with the names `PATH-wal` and `PATH-shm` beside it.
+    in it unencrypted. While it is open, the files `PATH-wal` and `PATH-shm` are parts of it.
 
-    A created task and an ended one are on the disk before this is reported. A change between, such
-    as a status message, may be lost if the machine fails; the process may fail.
+    New tasks and ended ones are on the disk before a client gets a response about them. A change
+    between, such as a status message, outlives the process, but may be lost if the machine fails.
+
+    The methods belong to the thread of one event loop.
 
     Args:
         path: the file. A relative path begins at the working directory of now.
@@ -188,7 +190,7 @@ class SqliteTaskStore:
     async def _write_queued(self, runtime: TaskRuntime) -> None:
         try:
             while self._queued:
-                await runtime.in_thread(partial(self._write_batches, runtime))
+                await runtime.in_store_thread(partial(self._write_batches, runtime))
         finally:
             self._writing = False
             if self._queued:
@@ -212,8 +214,6 @@ class SqliteTaskStore:
         # The event loop may append meanwhile; with the lock only this thread takes.
         while self._queued and len(batch) < _MAX_BATCH:
             batch.append(self._queued.popleft())
-        if not batch:
-            return  # another thread was faster
         try:
             outcomes = self._open_file().write(
                 [write.operation for write in batch],

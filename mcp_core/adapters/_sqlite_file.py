@@ -13,6 +13,7 @@ import math
 import os
 import shlex
 import stat
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,8 @@ __all__ = ["FileIsBusy", "TaskFile"]
 
 # Seconds to wait for another process that writes. A transaction takes milliseconds.
 _BUSY_TIMEOUT: Final = 5.0
+# Seconds between attempts where SQLite itself does not wait.
+_RETRY_INTERVAL: Final = 0.01
 # Identifies the files of this store. The version is that of the tables in them.
 _APPLICATION_ID: Final = int.from_bytes(b"mcpt")
 _SCHEMA_VERSION: Final = 1
@@ -117,13 +120,15 @@ class TaskFile:
         self._durable = True
         self._last_counter = -1
         try:
-            with self._explained():
-                self._writer = self._connect(_BUSY_TIMEOUT)
-                self._create_tables()
-                self._reader = self._connect(0)
-                self._reader.execute("PRAGMA query_only = TRUE")
-                # Tells the rows that this process has written from those of others.
-                self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
+            self._writer = self._connect(_BUSY_TIMEOUT)
+            self._create_tables()
+            self._reader = self._connect(0)
+            self._reader.execute("PRAGMA query_only = TRUE")
+            # Distinguishes the rows that this process has written from those of others.
+            self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
+        except sqlite3.Error as exc:
+            self.close()
+            raise self._explained(exc) from exc
         except BaseException:
             self.close()
             raise
@@ -282,30 +287,28 @@ class TaskFile:
         Raises:
             TaskStoreError: nothing was written.
         """
-        with self._explained():
-            self._check_identity()
-            execute = self._writer.execute
-            if durable is not self._durable:
-                # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
-                execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                self._durable = durable
-            execute("BEGIN IMMEDIATE")
-            try:
-                execute("UPDATE last SET sequence = sequence + 1")
-                sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
-                results = []
-                for operation in operations:
-                    try:
-                        results.append(operation(sequence))
-                    except (TaskStoreError, KeyError) as exc:
-                        results.append(exc)
-                execute("COMMIT")
-            except BaseException:
-                # SQLite has rolled back already after some errors, such as a full disk.
-                if self._writer.in_transaction:
-                    execute("ROLLBACK")
-                raise
-            return results
+        self._check_identity()
+        try:
+            return self._run(operations, durable)
+        except self._sqlite.Error as exc:
+            raise self._explained(exc) from exc
+
+    def _run(self, operations: Sequence[Operation], durable: bool) -> list[Any]:
+        execute = self._writer.execute
+        if durable is not self._durable:
+            # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
+            execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+        with self._transaction("BEGIN IMMEDIATE"):
+            execute("UPDATE last SET sequence = sequence + 1")
+            sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
+            results = []
+            for operation in operations:
+                try:
+                    results.append(operation(sequence))
+                except (TaskStoreError, KeyError) as exc:
+                    results.append(exc)
+        return results
 
     def _connect(self, timeout: float) -> sqlite3.Connection:
         connection = self._sqlite.connect(
@@ -316,27 +319,49 @@ class TaskFile:
 
     def _create_tables(self) -> None:
         """Create the tables in a new file. Do not touch a file that is not ours."""
-        self._find_tables()
-        mode = self._one(self._writer, "PRAGMA journal_mode = WAL")[0]
-        if mode != "wal":
-            raise self._error(
-                "its file system does not support a write-ahead log", "use a local disk"
-            )
-        execute = self._writer.execute
-        execute("PRAGMA synchronous = FULL")
-        execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction("BEGIN"):
+            self._find_tables()
+        self._use_write_ahead_log()
+        self._writer.execute("PRAGMA synchronous = FULL")
+        with self._transaction("BEGIN IMMEDIATE"):
             if not self._find_tables():  # another process may have been faster
                 for statement in _SCHEMA:
-                    execute(statement)
+                    self._writer.execute(statement)
+
+    def _use_write_ahead_log(self) -> None:
+        deadline = time.monotonic() + _BUSY_TIMEOUT
+        while True:
+            try:
+                mode = self._one(self._writer, "PRAGMA journal_mode = WAL")[0]
+            except self._sqlite.OperationalError as exc:
+                # Here SQLite does not wait for a process that creates the same file.
+                if _result_code(exc) != _BUSY or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_RETRY_INTERVAL)
+                continue
+            if mode == "wal":
+                return
+            cause = "its file system does not support a write-ahead log (WAL)"
+            raise self._error(cause, "use a local disk")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        execute = self._writer.execute
+        execute(begin)
+        try:
+            yield
             execute("COMMIT")
         except BaseException:
+            # SQLite has rolled back already after some errors, such as a full disk.
             if self._writer.in_transaction:
                 execute("ROLLBACK")
             raise
 
     def _find_tables(self) -> bool:
-        """Return True if the file has the tables, False if it is empty."""
+        """Return True if the file has the tables, False if it is empty.
+
+        In a transaction, because another process may be creating them.
+        """
         (schema,) = self._one(self._writer, "PRAGMA user_version")
         (application_id,) = self._one(self._writer, "PRAGMA application_id")
         if application_id != _APPLICATION_ID:
@@ -356,10 +381,14 @@ class TaskFile:
     ) -> list[tuple[Any, ...]]:
         if wait:
             return self._writer.execute(query, values).fetchall()
-        with self._explained(FileIsBusy):
-            self._check_identity()
+        self._check_identity()
+        try:
             # Fetching all rows ends the read transaction, so that the next query sees new data.
             return self._reader.execute(query, values).fetchall()
+        except self._sqlite.Error as exc:
+            if _result_code(exc) == _BUSY:
+                raise FileIsBusy from None
+            raise self._explained(exc) from exc
 
     def _one(
         self, connection: sqlite3.Connection, query: str, values: Sequence[object] = ()
@@ -390,18 +419,14 @@ class TaskFile:
     def _error(self, cause: str, cure: str) -> TaskStoreError:
         return _store_error(self.path, cause, cure)
 
-    @contextmanager
-    def _explained(self, busy: Callable[[], Exception] | None = None) -> Iterator[None]:
-        """Turn an error of SQLite into a `TaskStoreError`, or into `busy()`."""
-        try:
-            yield
-        except self._sqlite.Error as exc:
-            # The lower byte is the primary result code.
-            code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
-            if code == _BUSY and busy is not None:
-                raise busy() from None
-            cause, cure = _CAUSES.get(code, ("SQLite failed", "see the cause"))
-            raise self._error(f"{cause} ({exc})", cure) from exc
+    def _explained(self, exc: sqlite3.Error) -> TaskStoreError:
+        cause, cure = _CAUSES.get(_result_code(exc), ("SQLite failed", "see the cause"))
+        return self._error(f"{cause} ({exc})", cure)
+
+
+def _result_code(exc: sqlite3.Error) -> int:
+    """Return the primary result code of an error: the lower byte of what SQLite returned."""
+    return getattr(exc, "sqlite_errorcode", 0) & 0xFF
 
 
 def _store_error(path: Path, cause: str, cure: str) -> TaskStoreError:

@@ -14,10 +14,12 @@ __all__ = ["AuthorizationFailed", "FetchFailed"]
 
 
 class AuthorizationFailed(McpTrioError):
-    """A failed attempt to get authorization. The text says what failed and what to do.
+    """A failed attempt to get authorization.
 
-    `error` is the OAuth error code of the authorization server (RFC 6749, section 5.2), or None if
-    the failure has another origin.
+    Args:
+        message: the text of the exception: what failed, and what to do.
+        error: the OAuth error code of the authorization server (RFC 6749, section 5.2), or None if
+            the failure has another origin.
     """
 
     def __init__(self, message: str, *, error: str | None = None) -> None:

@@ -18,7 +18,10 @@ MIN_SECRET_LENGTH: Final = 6
 
 
 class Secret:
-    """A string that does not show its text: `repr`, `str`, f-strings and rich print `<secret>`."""
+    """A string that does not show `text`: `repr`, `str`, f-strings and rich print `<secret>`.
+
+    Secrets compare in constant time, and cannot be pickled.
+    """
 
     __slots__ = ("_text",)
 

@@ -36,7 +36,11 @@ T = TypeVar("T")
 class HttpRequest(RedactedStruct, frozen=True):
     """An HTTP request to send unchanged.
 
-    `url` is absolute, `headers` are pairs of name and value.
+    Attributes:
+        method: the method, such as "POST".
+        url: the absolute URL.
+        headers: pairs of name and value.
+        body: the content, empty for none.
     """
 
     method: str
@@ -53,8 +57,11 @@ class HttpRequest(RedactedStruct, frozen=True):
 class HttpResponse(RedactedStruct, frozen=True):
     """The response to an `HttpRequest`.
 
-    Header names are lower case, `body` is complete and decompressed. `address` is the IP address
-    that it came from, None if that is unknown, as behind a proxy.
+    Attributes:
+        status: the status code.
+        headers: pairs of name and value; the names are in lower case.
+        body: the complete content, decompressed.
+        address: the IP address that it came from, None if that is unknown, as behind a proxy.
     """
 
     status: int

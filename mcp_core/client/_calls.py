@@ -13,14 +13,24 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Generator, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+)
 
 from msgspec import Struct
 
 from mcp_core._errors import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core._keywords import check_keywords
 from mcp_core.jsonrpc._codec import encode
-from mcp_core.messages._events import InputRequested, ProgressReceived
+from mcp_core.messages._events import InputRequested, ProgressReceived, TaskCreated
 from mcp_core.messages._pending import PendingRequest
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ __all__ = [
     "PagedList",
     "Params",
     "PendingCall",
+    "UntimedRequest",
 ]
 
 T = TypeVar("T")
@@ -40,7 +51,19 @@ T = TypeVar("T")
 Params: TypeAlias = Struct | Mapping[str, Any] | None
 
 # A call of a client: yields requests to send and waits, and returns a `T`.
-CallSteps: TypeAlias = Generator["tuple[str, Params] | CallWait", Any, T]
+CallSteps: TypeAlias = Generator["tuple[str, Params] | UntimedRequest | CallWait", Any, T]
+
+
+class UntimedRequest(NamedTuple):
+    """A request whose response takes as long as the server likes: `timeout` does not apply.
+
+    `limit` is the number of seconds after which the call times out all the same, None for never.
+    """
+
+    method: str
+    params: Params
+    limit: float | None = None
+
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
@@ -150,6 +173,7 @@ class PendingCall(PendingRequest, Generic[T]):
     pause_count = 0
     _current_wait: CallWait | None = None
     _progress_seen = False  # since the last request
+    _untimed: UntimedRequest | None = None  # the last request, if it is one
     _method = ""
     _result: Any = None
     _error: BaseException | None = None
@@ -207,7 +231,7 @@ class PendingCall(PendingRequest, Generic[T]):
                 self._take_response(result, error)
 
     def progress_failed(self, error: BaseException) -> None:
-        """End the call with the exception of a progress callback (rule 3)."""
+        """End the call with `error`, which a `progress` callback has raised."""
         if self.progress_callbacks is not None:
             self.progress_callbacks.abandon()
         if not self.done:
@@ -222,6 +246,16 @@ class PendingCall(PendingRequest, Generic[T]):
 
     def on_input_required(self, event: InputRequested) -> None:
         """Pass the event to the call in place of a result."""
+        self.end(event, None)
+
+    def on_task_created(self, event: TaskCreated) -> None:
+        """Pass `event` to the call in place of a result.
+
+        The default of `max_timeout` does not apply any more: a task takes long.
+        """
+        if "max_timeout" not in self._options:
+            self._max_timeout = None
+            self._total_deadline = inf
         self.end(event, None)
 
     def on_progress(self, event: ProgressReceived) -> None:
@@ -251,6 +285,10 @@ class PendingCall(PendingRequest, Generic[T]):
             self.pause_count -= current_wait.pauses_timeout
             current_wait.stop()
 
+    def abandon(self) -> None:
+        """Let the call clean up, if it is not over: no task waits for it any more."""
+        self._steps.close()
+
     def result(self) -> T:
         """Return the result, after `wake` or at the deadline.
 
@@ -277,6 +315,10 @@ class PendingCall(PendingRequest, Generic[T]):
             self._finish(None, exc)
             return
         self._progress_seen = False
+        self._untimed = None
+        if isinstance(step, UntimedRequest):
+            self._untimed = step
+            step = step.method, step.params
         if not isinstance(step, tuple):
             self._current_wait = step
             self.pause_count += step.pauses_timeout
@@ -305,7 +347,8 @@ class PendingCall(PendingRequest, Generic[T]):
         if total_deadline is None:
             total_deadline = inf if self._max_timeout is None else now + self._max_timeout
             self._total_deadline = total_deadline
-        quiet_deadline = inf if self._timeout is None or self.pause_count else now + self._timeout
+        timeout = self._timeout if self._untimed is None else self._untimed.limit
+        quiet_deadline = inf if timeout is None or self.pause_count else now + timeout
         self._total_applies = total_deadline < quiet_deadline
         deadline = total_deadline if self._total_applies else quiet_deadline
         self.deadline = None if deadline == inf else deadline
@@ -313,6 +356,8 @@ class PendingCall(PendingRequest, Generic[T]):
     def _timeout_text(self) -> str:
         if self._total_applies:
             return f"{self._method} was not over after {self._max_timeout:g} s in all (max_timeout)"
+        if self._untimed is not None:
+            return f"no answer to {self._method} within {self._untimed.limit:g} s"
         since = " after its last sign of progress" if self._progress_seen else ""
         return f"no answer to {self._method} within {self._timeout:g} s{since} (timeout)"
 

@@ -66,10 +66,10 @@ def server_key(target: str | Sequence[str], cwd: str = "") -> str:
 
 
 class HandshakeCache:
-    """The servers that need a handshake, by `server_key`. Times are those of a calendar clock.
+    """The servers that need a handshake, by `server_key`.
 
     Before a client connects, pass `known_peer` to it. After it has connected, or failed to, call
-    `learn`.
+    `learn`. Their `now` is in seconds since 1970, because a cache may outlive the process.
 
     Args:
         data: what `encode` returned earlier. Anything else counts as empty.
@@ -85,7 +85,7 @@ class HandshakeCache:
         return f"<HandshakeCache of {len(self._entries)} servers>"
 
     def known_peer(self, key: str, now: float) -> Peer | None:
-        """Return the option `known_peer` of a client, None if the server should be probed.
+        """Return the option `known_peer` for the server `key`, None if it should be probed.
 
         Its revision is the newest with a handshake: in the handshake the server may choose an older
         one. Its capabilities are empty, because nothing is known about them.
@@ -103,7 +103,7 @@ class HandshakeCache:
         Args:
             key: the server.
             peer: the `peer` of the client, None if it could not connect.
-            now: seconds since the epoch.
+            now: seconds since 1970.
             needs_handshake: the `needs_handshake` of the client.
         """
         entry = self._entries.get(key)

@@ -78,7 +78,8 @@ class ReloadRelay:
     Args:
         limits: `message` is the maximum length of a line; a longer one is dropped.
 
-    `warnings` are for the user; the driver takes them out.
+    Attributes:
+        warnings: texts for the user; the driver takes them out.
     """
 
     def __init__(self, limits: Limits = CLIENT_LIMITS) -> None:
@@ -236,7 +237,7 @@ class ReloadRelay:
     # -- Messages of the client -------------------------------------------------------------------
 
     def receive_from_client(self, data: bytes) -> None:
-        """Process bytes of the client."""
+        """Process `data`, bytes of the client in chunks of any size."""
         self._client_lines.feed(data)
         while (line := self._client_lines.next_line()) is not None:
             if isinstance(line, Excerpt):
@@ -322,7 +323,7 @@ class ReloadRelay:
     # -- Messages of the server -------------------------------------------------------------------
 
     def receive_from_server(self, data: bytes) -> None:
-        """Process bytes of the process that runs. They are ignored while it is being stopped."""
+        """Process `data`, bytes of the process that runs; ignored while it is being stopped."""
         if self._phase in (_Phase.STOPPED, _Phase.FAILED):
             return
         self._server_lines.feed(data)

@@ -42,7 +42,7 @@ class ConnectionStatus:
         return f"<ConnectionStatus of {self._conn!r}: {state}>"
 
     def handle_event(self, event: Event) -> None:
-        """Handle one event, without waiting."""
+        """Handle `event`, without waiting, and pass it to the call that it concerns."""
         deliver(event)
         if isinstance(event, ConnectionClosed):
             self._error = event.error or ConnectionLost("the client was closed")

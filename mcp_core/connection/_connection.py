@@ -113,7 +113,7 @@ class Connection:
 
     *What arrived* goes in by `receive_data` (framed streams; `b""` is the end of file),
     `receive_message` (one complete message), `receive_failure` (there will be no response) and
-    `handle_timeout`. They take the monotonic time in seconds.
+    `handle_timeout`. Their `now` is a monotonic time in seconds, on one clock for all calls.
 
     *What we want to send* goes in by `open`, `close`, `shutdown` and all that begins with `send`.
     They raise `LocalProtocolError` if the protocol does not allow it, and then nothing was sent.
@@ -212,7 +212,7 @@ class Connection:
     def queued(self, related: RequestId | None = None) -> int:
         """Return the number of bytes to send.
 
-        With `related`, count only messages that belong to this request of the peer.
+        With `related`, the id of a request of the peer, count only messages that belong to it.
         """
         return self._outbox.queued if related is None else self._outbox.queued_for(related)
 
@@ -247,7 +247,7 @@ class Connection:
     # -- What arrived ------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Receive bytes of a stream of lines, in chunks of any size. `b""` is the end of file."""
+        """Receive `data`, a chunk of a stream of lines of any size. `b""` is the end of file."""
         self._mark_activity(now)
         if not data:
             self._eof = True
@@ -259,14 +259,14 @@ class Connection:
     ) -> None:
         """Receive one complete message from a transport with message boundaries.
 
-        `context` is what the transport knows of the message beside its bytes.
+        `data` is its JSON. `context` is what the transport knows of it beside its bytes.
         """
         self._mark_activity(now)
         if self.state is not _CLOSED:
             self._input.add(data, context)
 
     def receive_parsed(self, body: ParsedBody, now: float, context: MessageContext) -> None:
-        """Receive a message or a batch that `parse_body` has parsed with the limits of `config`.
+        """Receive a message or a batch: `body`, as `parse_body` returns it with our limits.
 
         `context` is what the transport knows of it beside its bytes.
         """
@@ -303,7 +303,7 @@ class Connection:
     # -- What we want to send ----------------------------------------------------------------------
 
     def open(self, now: float, *, known_peer: Peer | None = None) -> None:
-        """Begin the version negotiation of a client.
+        """Begin the version negotiation of a client (basic/versioning; basic/lifecycle).
 
         `PeerReady` or `ConnectionClosed` follows. `known_peer`, from an earlier connection to the
         same server, saves the probe, unless the server refuses the handshake of its revision.
@@ -347,10 +347,10 @@ class Connection:
             method: a method of MCP or a custom one.
             params: an object of the method's params type, or a mapping of its members.
             token: passed back on every event of this request.
-            related: the request of the peer that needs this one. Its end cancels this one.
+            related: the id of the peer's request it belongs to. Its end cancels this one.
             meta: further members of `_meta`.
             progress: request `ProgressReceived` events.
-            headers: HTTP headers, ignored by other transports.
+            headers: further HTTP headers by name, ignored by other transports.
 
         Raises:
             LocalProtocolError: the connection is not open, the peer's revision has no such request,
@@ -379,7 +379,7 @@ class Connection:
         *,
         related: RequestId | None = None,
     ) -> None:
-        """Send a notification. `related` is the request of the peer to which it belongs.
+        """Send the notification `method` with `params`, for the request `related` of the peer.
 
         Raises:
             LocalProtocolError: the connection is not open, the peer's revision has no such
@@ -403,7 +403,7 @@ class Connection:
         """Send progress of the request `id` of the peer, or of a task. Return whether it was sent.
 
         Nothing is sent if the peer did not request progress, the request is complete or cancelled,
-        or `progress` has not increased.
+        or `progress` has not increased. `total` is its final value, `message` is for the user.
 
         Raises:
             LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
@@ -417,7 +417,8 @@ class Connection:
     def task_progress(self, id: RequestId, task_id: str) -> ProgressSender | None:
         """Return the sender of progress of the request `id` of the peer after it became a task.
 
-        Call it before `send_result`. None if no progress can be sent while the task runs.
+        `task_id` names the task. Call it before `send_result`. None if no progress can be sent
+        while the task runs.
         """
         return task_progress(self._incoming.table.get(id), task_id)
 
@@ -430,11 +431,11 @@ class Connection:
         related: RequestId | None = None,
         meta: dict[str, Any] | None = None,
     ) -> bool:
-        """Send a log message. Return whether it was sent.
+        """Send a log message, `data`, in the name of `logger`. Return whether it was sent.
 
-        `related` is the request of the peer to which it belongs; 2026-07-28 requires one
-        (server/utilities/logging). Nothing is sent if the peer did not request that level, or the
-        request is complete.
+        `related` is the id of the peer's request to which it belongs; 2026-07-28 requires one
+        (server/utilities/logging). `meta` is its `_meta`. Nothing is sent if the peer did not
+        request that level, or the request is complete.
 
         Raises:
             LocalProtocolError: `level` is not a level of MCP, or we did not declare `logging`.
@@ -446,7 +447,7 @@ class Connection:
         return self._outbox.put_if_any(log_notification(peer, level, data, logger, related, meta))
 
     def send_change(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
-        """Send a change notification if the peer is subscribed. Return whether it is.
+        """Send the notification of `change` if the peer is subscribed. Return whether it is.
 
         For servers. Equal changes that are not sent yet become one notification. That of a task
         has its `status`.
@@ -470,18 +471,17 @@ class Connection:
         if request is None:
             return False
         del self._incoming.table[id]
-        dialect = request.dialect_config.dialect
         try:
-            if self.state in ENDING_STATES:
-                raise RequestRejected(Fault.BUSY, "the server is being shut down", dialect=dialect)
-            self._subscription_publisher().listen(id, dialect, honoured)
+            dialect = request.dialect_config.dialect
+            ending = self.state in ENDING_STATES
+            self._subscription_publisher().listen(id, dialect, honoured, ending=ending)
         except RequestRejected as rejected:
             self._reject_request(id, rejected)
             return False
         return True
 
     def send_task_status(self, status: t.TaskStatusParams) -> bool:
-        """Send the state of a task if the peer is subscribed to it. Return whether it is.
+        """Send the state of a task, `status`, if the peer is subscribed to it. Return if it is.
 
         For servers. A session of 2025-11-25 is subscribed to all tasks. Of several states of a task
         that are not sent yet, only the last one is.
@@ -489,11 +489,11 @@ class Connection:
         return self.send_change(Change(task=status.task_id), status)
 
     def is_subscribed_to_task(self, task_id: str) -> bool:
-        """Return True if a listen request of the peer covers a task."""
+        """Return True if a listen request of the peer covers the task `task_id`."""
         return self._publisher is not None and self._publisher.table.covers_task(task_id)
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:
-        """Send the result of the request `id` of the peer.
+        """Send `result`, of the method's type or as a mapping, to the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled. A `Raw` result is an encoded
         object without `_meta`, in the revision of the peer. A `Raw` inside a result is not checked.
@@ -510,13 +510,13 @@ class Connection:
         return True
 
     def send_error(self, id: RequestId, error: ErrorData) -> bool:
-        """Send an error response to the request `id` of the peer.
+        """Send `error` as the response to the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled.
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
-            TypeError, ValueError: `data` is no JSON. The request still needs a response.
+            TypeError, ValueError: its `data` is no JSON. The request still needs a response.
         """
         if self._incoming.get_unanswered(id) is None:
             return False
@@ -524,7 +524,7 @@ class Connection:
         return True
 
     def send_cancel(self, id: RequestId, reason: str | None = None) -> None:
-        """Cancel our request `id`. No event follows. Do nothing if it is complete."""
+        """Cancel our request `id` unless it is complete. No event follows. `reason` is for logs."""
         self._outgoing.cancel(id, reason)
 
     def shutdown(self) -> None:

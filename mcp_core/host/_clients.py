@@ -271,7 +271,7 @@ def _base_directory(base: str, system: str, environ: Mapping[str, str]) -> str:
 
 
 def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
-    """Return the members of a server's entry in the file of a client."""
+    """Return the members of the entry of `server` in the file of `client`, by name."""
     env = dict(server.env)
     members: dict[str, Any] = {
         **client.members,
@@ -286,7 +286,7 @@ def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
 
 
 def find_replaced(client: ClientFormat, server: ServerEntry) -> list[str]:
-    """Return the texts of an entry in which the client replaces what looks like a variable.
+    """Return the texts of `server` in which `client` replaces what looks like a variable.
 
     They are meant as they stand, but the formats have no escape. Values of variables are named and
     not shown: they may be secrets.

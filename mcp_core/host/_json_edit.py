@@ -46,7 +46,13 @@ _VALUE, _ITEM_OR_END, _NAME, _NAME_OR_END, _COLON, _COMMA_OR_END, _NOTHING = (
 
 
 class JsonSyntax(NamedTuple):
-    """The extensions of JSON that the program which owns a file can read."""
+    """The extensions of JSON that the program which owns a file can read.
+
+    Args:
+        comments: `//` and `/* */`, as VS Code reads them.
+        trailing_commas: a comma after the last member or item.
+        byte_order_mark: U+FEFF at the start of the file.
+    """
 
     comments: bool = False
     trailing_commas: bool = False

@@ -31,10 +31,13 @@ _REFERENCE: Final = re.compile(r"\$\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """The change of a client's file that registers a server.
+    """The change of a client's file that registers a server. `plan_registration` returns it.
 
-    `old` is the entry of that name, None if there is none; `new` is the one to be written. They
-    are equal if nothing needs to be done.
+    Args:
+        client: the client.
+        name: the name of the server in the file.
+        old: the entry of that name, None if there is none.
+        new: the entry to be written. Equal to `old` if nothing needs to be done.
     """
 
     client: ClientFormat
@@ -49,6 +52,8 @@ class Registration:
 
     def apply(self, text: str) -> str:
         """Return the text of the file with the new entry.
+
+        `text` is the text that `plan_registration` got.
 
         Raises:
             ConfigFileError: the text cannot be parsed, or not changed without losing something.
@@ -74,7 +79,9 @@ class Registration:
 
 
 def plan_registration(client: ClientFormat, server: ServerEntry, text: str) -> Registration:
-    """Return what registers `server` in the file with this text.
+    """Return the change that registers `server` with `client`, whose file has the text `text`.
+
+    The text is empty if there is no file yet.
 
     Raises:
         ConfigFileError: the text cannot be parsed, or its servers are no object.
@@ -108,7 +115,10 @@ def _merge_entry(client: ClientFormat, old: Any, new: dict[str, Any]) -> dict[st
 
 
 def describe_registration(change: Registration) -> Iterator[tuple[str, str]]:
-    """Return the lines of the entry before and after, each with "-", "+" or " " before it."""
+    """Yield the lines of the entry before and after `change`, each with "-", "+" or " " before it.
+
+    Values of variables and headers are hidden: they may be secrets.
+    """
     old = hide_values(change.old, change.new, _HIDDEN)
     new = hide_values(change.new, change.old, _HIDDEN_CHANGE)
     before = [] if change.old is None else _entry_lines(change, old)

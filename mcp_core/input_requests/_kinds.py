@@ -119,7 +119,13 @@ def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> Non
 
 
 class FormSchema(t.Shape):
-    """The schema of a form: a flat object (client/elicitation, Requested Schema)."""
+    """The schema of a form: a flat object (client/elicitation, Requested Schema).
+
+    Attributes:
+        type: the JSON type of the content.
+        properties: the fields by name, in the order in which to show them.
+        required: the names of the fields that must be filled in, None for none.
+    """
 
     type: Literal["object"]
     properties: dict[str, t.PrimitiveSchema]

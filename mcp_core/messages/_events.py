@@ -95,7 +95,10 @@ class Peer(Struct, frozen=True, gc=False):
 
 
 class PeerReady(Struct, gc=False):
-    """The connection is open. A client may send requests; at a server the handshake is complete."""
+    """The connection is open. A client may send requests; at a server the handshake is complete.
+
+    `peer` is the other end, with the revision that was negotiated.
+    """
 
     peer: Peer
 
@@ -121,6 +124,8 @@ class RequestReceived(Struct, gc=False):
     Call `send_result` or `send_error` exactly once for it, even if it is cancelled in the meantime.
 
     Attributes:
+        id: its id, for the response.
+        method: the row of its method in the peer's revision.
         params: an object of the type `method.params`.
         peer: the sender.
         raw: the params as JSON, including members that the type does not have.
@@ -140,7 +145,11 @@ class RequestReceived(Struct, gc=False):
 class NotificationReceived(Struct, gc=False):
     """A notification from the peer that the connection does not process itself.
 
-    `peer` is None if no handshake has identified the sender.
+    Attributes:
+        method: the row of its method.
+        params: an object of the type `method.params`.
+        peer: the sender, None if no handshake has identified it.
+        related: our request on whose stream it arrived, None if the transport does not tell.
     """
 
     method: Method
@@ -152,7 +161,8 @@ class NotificationReceived(Struct, gc=False):
 class RequestCancelled(Struct, gc=False):
     """The peer cancelled its request `id`, or the connection ended: stop the handler.
 
-    Call `send_result` or `send_error` for it all the same. The response is dropped.
+    Call `send_result` or `send_error` for it all the same. The response is dropped. `reason` is a
+    text of the peer for logs, None if there is none (basic/utilities/cancellation).
     """
 
     id: RequestId
@@ -163,7 +173,7 @@ class ResultReceived(Struct, gc=False):
     """The result of our request `id`.
 
     `result` is an object of the method's result type, or a dict for a method that MCP does not
-    define.
+    define. `token` is the object that was passed to `send_request`.
     """
 
     id: RequestId
@@ -175,7 +185,8 @@ class ErrorReceived(Struct, gc=False):
     """The failure of our request `id`. `error` is the exception to raise.
 
     It is a `PeerError` for an error response, a `RemoteProtocolError` for an invalid response, or
-    the error that the transport passed to `receive_failure`.
+    the error that the transport passed to `receive_failure`. `token` is the object that was passed
+    to `send_request`.
     """
 
     id: RequestId
@@ -184,9 +195,14 @@ class ErrorReceived(Struct, gc=False):
 
 
 class ProgressReceived(Struct, gc=False):
-    """Progress of our request `id` at the peer.
+    """Progress of our request `id` at the peer (basic/utilities/progress).
 
-    `progress` increases from event to event. `total` is its expected final value, if known.
+    Attributes:
+        id: our request.
+        progress: how much is done, in a unit of the peer. It increases from event to event.
+        total: the expected final value of `progress`, if known.
+        message: what the peer is doing, for the user.
+        token: the object that was passed to `send_request`.
     """
 
     id: RequestId
@@ -201,6 +217,13 @@ class InputRequested(Struct, gc=False):
 
     The request `id` is complete. Send it again with the same method and params, `inputResponses`
     with the keys of `requests` and, unless it is None, `state` unchanged as `requestState`.
+
+    Attributes:
+        id: our request.
+        requests: the input requests by key, each an object of its type. None if there are none, and
+            only `state` is to be sent again.
+        state: the request state, opaque to the client.
+        token: the object that was passed to `send_request`.
     """
 
     id: RequestId
@@ -218,6 +241,7 @@ class TaskCreated(Struct, gc=False):
         task: the state of the task. `task_id` names it.
         meta: the `_meta` of the response, None if it has none. The member
             `types.META_IMMEDIATE_RESPONSE` is a text for the model, to read while the task runs.
+        token: the `token` of the request.
     """
 
     id: RequestId
@@ -231,7 +255,11 @@ class ChangesMissed(Struct, gc=False):
 
 
 class MessageRejected(Struct, gc=False):
-    """The peer sent an invalid message. If it needs an error response, that is already queued."""
+    """The peer sent an invalid message. If it needs an error response, that is already queued.
+
+    `error` says what is wrong with it, for logs. `id` is the id of the message, None if it has none
+    that is usable.
+    """
 
     error: ProtocolError
     id: RequestId | None = None

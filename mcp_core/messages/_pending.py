@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Any
 
-from mcp_core._errors import ConnectionLost, RemoteProtocolError
+from mcp_core._errors import ConnectionLost, PeerError, RemoteProtocolError
 
 from ._events import (
     ConnectionClosed,
@@ -17,9 +17,12 @@ from ._events import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._events import Event
 
 __all__ = [
+    "IgnoredRequest",
     "PendingRequest",
     "connection_lost",
     "deliver",
@@ -31,21 +34,21 @@ class PendingRequest(abc.ABC):
 
     @abc.abstractmethod
     def end(self, result: Any, error: BaseException | None) -> None:
-        """Take the response: the result, or the exception to raise."""
+        """Take the response: `result`, or `error`, the exception to raise; None for a result."""
 
     @abc.abstractmethod
     def on_progress(self, event: ProgressReceived) -> None:
-        """Handle a progress notification from the server."""
+        """Handle `event`, a progress notification from the peer."""
 
     def on_input_required(self, event: InputRequested) -> None:
-        """Handle a result that requests input. Unless overridden, end with an error."""
+        """Handle `event`, a result that requests input. Unless overridden, end with an error."""
         self.end(
             None,
             RemoteProtocolError("the server requested input, which this request cannot answer"),
         )
 
     def on_task_created(self, event: TaskCreated) -> None:
-        """Handle a response that the request runs as a task. Unless overridden, end with an error.
+        """Handle `event`: the peer runs the request as a task. By default, end with an error.
 
         The task goes on at the peer, until it ends or is expired.
         """
@@ -53,8 +56,26 @@ class PendingRequest(abc.ABC):
         self.end(None, RemoteProtocolError(text))
 
 
+class IgnoredRequest(PendingRequest):
+    """A request whose response no task waits for.
+
+    Args:
+        on_error: called with an error of the peer, None to ignore that too.
+    """
+
+    def __init__(self, on_error: Callable[[BaseException], object] | None = None) -> None:
+        self._on_error = on_error
+
+    def end(self, result: Any, error: BaseException | None) -> None:
+        if self._on_error is not None and isinstance(error, PeerError | RemoteProtocolError):
+            self._on_error(error)
+
+    def on_progress(self, event: ProgressReceived) -> None:
+        raise AssertionError("the request has no progress token")  # pragma: no cover
+
+
 def deliver(event: Event) -> None:
-    """Pass an event to the `PendingRequest` that it concerns, if any."""
+    """Pass `event` to the `PendingRequest` that it concerns, its `token`, if there is one."""
     if isinstance(event, ResultReceived):
         event.token.end(event.result, None)
     elif isinstance(event, ErrorReceived):

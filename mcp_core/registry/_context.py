@@ -64,7 +64,8 @@ class Context(Injected, Generic[L]):
             return to
 
     `Context[Database]` gives the type checker the type of `lifespan`. Use the context only while
-    the handler runs. In a plain `def` use the methods that end in `_nowait`.
+    the handler runs. In a plain `def` use the methods that end in `_nowait`. The runtime makes the
+    context, of the `collector` of the request.
 
     Attributes:
         server: the server on which the handler was declared.
@@ -213,8 +214,12 @@ class Context(Injected, Generic[L]):
     ) -> Coroutine[Any, Any, None]:
         """Send the client a progress notification, if the request has a progress token.
 
-        `progress` must grow with each call. It has the unit of `total`, which may be any. Waits
-        while the client is slow to read (basic/utilities/progress).
+        Await it. It waits while the client is slow to read (basic/utilities/progress).
+
+        Args:
+            progress: how much is done, in any unit. It must grow with each call.
+            total: the value of `progress` at the end, None if unknown.
+            message: what is being done, for the user.
 
         Raises:
             LocalProtocolError: a number is infinite or NaN.
@@ -231,10 +236,13 @@ class Context(Injected, Generic[L]):
     def progress_nowait(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Send a progress notification from a plain `def`.
+        """Send a progress notification from a plain `def`. The parameters are as for `progress`.
 
         In a worker thread it blocks while the client is slow to read. Elsewhere the notification
         is dropped if too much is queued for the client.
+
+        Raises:
+            LocalProtocolError: a number is infinite or NaN.
         """
         task = self._collector.task
         if task is not None:
@@ -249,9 +257,9 @@ class Context(Injected, Generic[L]):
     ) -> Coroutine[Any, Any, None]:
         """Send the client a log message about this request, if it wants messages of that level.
 
-        Before 2026-07-28 a client that has not set a level gets `"info"` and above. In 2026-07-28
-        each request asks for log messages. Waits while the client is slow to read. Log no secrets:
-        the message goes to the user of the client (server/utilities/logging).
+        Await it. It waits while the client is slow to read. Before 2026-07-28 a client that has not
+        set a level gets `"info"` and above. In 2026-07-28 each request asks for log messages. Log
+        no secrets: the message goes to the user of the client (server/utilities/logging).
 
         Args:
             level: `"debug"`, `"info"`, `"notice"`, `"warning"`, `"error"`, `"critical"`, `"alert"`
@@ -274,10 +282,14 @@ class Context(Injected, Generic[L]):
         )
 
     def log_nowait(self, level: LoggingLevel, data: Any, *, logger: str | None = None) -> None:
-        """Send a log message from a plain `def`.
+        """Send a log message from a plain `def`. The parameters are as for `log`.
 
         In a worker thread it blocks while the client is slow to read. Elsewhere the message is
         dropped if too much is queued for the client.
+
+        Raises:
+            LocalProtocolError: as for `log`.
+            TypeError, ValueError: `data` cannot be encoded as JSON.
         """
         task = self._collector.task
         if task is not None:
@@ -300,11 +312,18 @@ class Context(Injected, Generic[L]):
             )
 
     def _ask(
-        self, request: t.InputRequest, key: str | None, find_error: Any, read: Callable[[Any], T]
+        self,
+        request: t.InputRequest,
+        key: str | None,
+        find_error: Any,
+        read: Callable[[Any], T],
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, T]:
         if self.in_plain_def:
             raise RuntimeError(CANNOT_AWAIT)
-        return self._collector.ask(request, key, find_error, read)
+        if task_ttl is not None and not task_ttl > 0:
+            raise ValueError(f"task_ttl is a number of seconds above 0, or None, not {task_ttl!r}")
+        return self._collector.ask(request, key, find_error, read, task_ttl)
 
     def _send(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
         runtime = self._runtime
@@ -358,14 +377,29 @@ class Context(Injected, Generic[L]):
 
     @overload
     def elicit(
-        self, message: str, form: Form[T] | type[T], *, key: str | None = None
+        self,
+        message: str,
+        form: Form[T] | type[T],
+        *,
+        key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, ElicitationResult[T]]: ...
     @overload
     def elicit(
-        self, message: str, form: Mapping[str, Any], *, key: str | None = None
+        self,
+        message: str,
+        form: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, ElicitationResult[dict[str, Any]]]: ...
     def elicit(
-        self, message: str, form: Any, *, key: str | None = None
+        self,
+        message: str,
+        form: Any,
+        *,
+        key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, Any]:
         """Ask the user to fill in a form, and wait for the result (client/elicitation)::
 
@@ -392,6 +426,10 @@ class Context(Injected, Generic[L]):
                 Schema.
             key: a name for the elicitation, unique in this request. Needed if its text is not the
                 same in each run.
+            task_ttl: seconds for which a client that runs such requests as tasks is asked to keep
+                this one (2025-11-25). It is polled then, and a connection that is lost meanwhile
+                loses no answer. Any other client is asked as usual. None, the default, asks for no
+                task.
 
         Returns:
             `AcceptedElicitation` with an object of the form's type as `data`,
@@ -405,9 +443,10 @@ class Context(Injected, Generic[L]):
             LocalProtocolError: the request is not of a tool, a prompt or a resource; the client's
                 revision has no such fields; or the request is over.
             RuntimeError: called by a plain `def`.
+            ValueError: `task_ttl` is not positive.
         """
         made = as_form(form)
-        return self._ask(made.question(message), key, made.find_error, made.read)
+        return self._ask(made.question(message), key, made.find_error, made.read, task_ttl)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
@@ -427,6 +466,9 @@ class Context(Injected, Generic[L]):
                 tells the client that the user has finished (2025-11-25; the other revisions have
                 no such notification).
             key: as for `elicit`.
+
+        Returns:
+            `AcceptedElicitation` without data, `DeclinedElicitation` or `CancelledElicitation`.
 
         Raises:
             McpError: the client did not declare URL mode elicitation, or sent an error.
@@ -484,6 +526,7 @@ class Context(Injected, Generic[L]):
         tools: Sequence[t.Tool] | None = None,
         tool_choice: Literal["auto", "required", "none"] | t.ToolChoice | None = None,
         key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, t.CreateMessageResult]:
         """Request a completion from the client's model, and wait for it (client/sampling).
 
@@ -491,7 +534,7 @@ class Context(Injected, Generic[L]):
 
         Args:
             messages: the conversation so far. A text is one message of the user.
-            max_tokens: the maximum length of the result.
+            max_tokens: the maximum length of the result, in tokens of the model.
             system_prompt: the client may change or ignore it, like the following arguments except
                 for the tools.
             model_preferences: which model to select.
@@ -505,6 +548,10 @@ class Context(Injected, Generic[L]):
             tool_choice: whether the model may, must or must not use tools: "auto", "required" or
                 "none", or one of these in a `types.ToolChoice`.
             key: as for `elicit`.
+            task_ttl: as for `elicit`.
+
+        Returns:
+            The message of the model, with its `stop_reason`.
 
         Raises:
             McpError: the client did not declare sampling (with tools), or its user declined.
@@ -524,7 +571,7 @@ class Context(Injected, Generic[L]):
             tools=list(tools) if tools is not None else None,
             tool_choice=_tool_choice(tool_choice),
         )
-        return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message)
+        return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message, task_ttl)
 
     def sample_with_tools(
         self,
@@ -587,6 +634,7 @@ class Context(Injected, Generic[L]):
                 model uses tools in the last round.
             DeclarationError: a function cannot be a tool, or the server has no tool of that name.
             ValueError: `max_rounds` or `tool_choice` is out of range.
+            RuntimeError: called by a plain `def`.
             Exception: all else that `elicit` raises.
         """
         if self.in_plain_def or self._runtime.in_worker_thread:
@@ -611,10 +659,10 @@ class Context(Injected, Generic[L]):
         return self._runtime.sample_with_tools(sampling)
 
     def roots(self, *, key: str | None = None) -> Coroutine[Any, Any, list[t.Root]]:
-        """Request the client's roots, the places where the server should work (client/roots).
+        """Request and return the client's roots, where the server should work (client/roots).
 
-        Roots are guidance, not access control. The handler may be run again, as for `elicit`.
-        Deprecated in 2026-07-28.
+        Roots are guidance, not access control. The handler may be run again, and `key` is as for
+        `elicit`. Deprecated in 2026-07-28.
 
         Raises:
             McpError: the client did not declare roots, or sent an error.

@@ -21,7 +21,7 @@ class DeclarationError(McpTrioError, ValueError):
 class ResourceNotFound(McpTrioError):
     """Raised by a resource function: the URI matches, but there is no such resource.
 
-    The client gets the error code of its revision for it, with the exception's text, and the URI in
+    The client gets the error code of its revision for it, `message` as its text, and the URI in
     `data`. Do not return empty contents instead (2026-07-28, server/resources, Error Handling).
     """
 
@@ -43,6 +43,9 @@ class UrlElicitationRequired(McpError):
         url: the page, preferably `https:`, without a secret. The page itself must verify that its
             visitor is the same user.
         elicitation_id: a unique name for this visit; generated if None.
+
+    Attributes:
+        page: the page as the params of an elicitation.
     """
 
     def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:

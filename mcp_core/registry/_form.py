@@ -40,20 +40,24 @@ T = TypeVar("T")
 
 
 class AcceptedElicitation(Struct, Generic[T], frozen=True):
-    """The user accepted. `data` is the content of the form, None for a page to visit."""
+    """The user accepted (client/elicitation, Response Actions).
+
+    `data` is the content of the form, an object of its type; None for a page to visit. `action` is
+    always "accept".
+    """
 
     data: T
     action: Literal["accept"] = "accept"
 
 
 class DeclinedElicitation(Struct, frozen=True):
-    """The user declined explicitly."""
+    """The user declined explicitly. `action` is always "decline"."""
 
     action: Literal["decline"] = "decline"
 
 
 class CancelledElicitation(Struct, frozen=True):
-    """The user dismissed the dialog without a choice."""
+    """The user dismissed the dialog without a choice. `action` is always "cancel"."""
 
     action: Literal["cancel"] = "cancel"
 
@@ -85,10 +89,14 @@ class Form(Generic[T]):
     choices (`{"oneOf": [{"const": "a", "title": "On the aisle"}, ...]}`). For a pydantic model
     `pydantic.Field` does the same.
 
-    A form can also be made of a JSON Schema of that kind, which is sent as it is. The content is
-    then a dict. Do not ask for secrets in a form.
+    Do not ask for secrets in a form (client/elicitation, Requested Schema).
 
-    `schema` is the JSON Schema.
+    Args:
+        fields: the type; or a JSON Schema of that kind, which is sent as it is. The content is then
+            a dict.
+
+    Attributes:
+        schema: the JSON Schema.
 
     Raises:
         DeclarationError: the type or the schema is not suitable.
@@ -136,7 +144,7 @@ class Form(Generic[T]):
         return t.ElicitRequest(t.ElicitParams(message=message, requested_schema=self.schema))
 
     def read(self, result: t.ElicitResult) -> ElicitationResult[T]:
-        """Return the action of the user and the content of the form.
+        """Return the action of the user and the content of the form, from `result`.
 
         Raises:
             ValueError: the content does not fit the form.

@@ -38,6 +38,8 @@ _TIMEOUT: Final = 60.0
 class RootsContext(Generic[L]):
     """The notification that a hook on changed roots serves. Use it only while the hook runs.
 
+    The runtime makes it, of the `host` of the connection and the `peer` that sent the notification.
+
     Attributes:
         server: the server on which the hook was declared.
         lifespan: the value of the server's lifespan, None if it has none.
@@ -58,7 +60,7 @@ class RootsContext(Generic[L]):
         return f"<RootsContext of {self.server!r}>"
 
     def roots(self) -> Coroutine[Any, Any, list[t.Root]]:
-        """Request the client's roots, as they are now (client/roots).
+        """Request the client's roots, as they are now, and return them (client/roots).
 
         Raises:
             McpError: the client sent an error.

@@ -149,7 +149,8 @@ class Server:
     Raises:
         ValueError: a version is not a revision of MCP, an extension or a key has an invalid name,
             `page_size` is below 1, or a key is too short.
-        DeclarationError: an icon has another URI than `https:` or `data:`.
+        DeclarationError: an icon has another URI than `https:` or `data:`, or an extension is that
+            of tasks, which this library does not serve.
     """
 
     def __init__(
@@ -244,12 +245,12 @@ class Server:
     def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
     @shows_keywords(ToolOptions)
     def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Declare a tool, with or without the keywords of `ToolOptions`.
+        """Declare `function` as a tool, with or without the keywords of `ToolOptions`.
 
-        The input schema comes from the signature: types, defaults,
-        `Annotated[int, "a description"]` or `Annotated[int, msgspec.Meta(ge=1)]`, and the
-        descriptions of the parameters in the docstring. A parameter annotated with `Context` is
-        filled in by the runtime.
+        Return it, or without it a decorator (server/tools). The input schema comes from the
+        signature: types, defaults, `Annotated[int, "a description"]` or
+        `Annotated[int, msgspec.Meta(ge=1)]`, and the descriptions of the parameters in the
+        docstring. A parameter annotated with `Context` is filled in by the runtime.
 
         The function may return text, `Image`, `Audio`, `File`, content blocks or a list of these;
         data, which becomes structured content; None; or a `CallToolResult`. To report an error to
@@ -261,17 +262,24 @@ class Server:
 
         Raises:
             DeclarationError: the function cannot be served as declared, or the name is in use.
+            TypeError: an option is unknown, or a name is given without `name=`.
         """
         return self._declare(self.add_tool, function, options)
 
     @shows_keywords(ToolOptions)
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
-        """Declare a tool, as `tool` does, for a function that is defined elsewhere."""
+        """Declare `function`, which is defined elsewhere, as a tool, with `ToolOptions`.
+
+        All else is as for `tool`.
+
+        Raises:
+            DeclarationError, TypeError: as for `tool`.
+        """
         entry = ToolEntry(function, options, self._threads)
         self._add(self._tools, entry.name, entry, "tool", _TOOLS)
 
     def remove_tool(self, name: str) -> None:
-        """Remove a tool.
+        """Remove the tool `name`. Subscribed clients are notified that the list has changed.
 
         Raises:
             KeyError: there is no tool of that name.
@@ -285,6 +293,9 @@ class Server:
             @server.resource("weather://{city}")
             def weather(city: str) -> str: ...
 
+        Return a decorator. `uri` is the URI, or the template; the keywords are `ResourceOptions`
+        (server/resources).
+
         A variable matches one path segment, and never `..`, a separator or a drive letter (`C:`).
         `{+path}` matches several segments, none of them such, and no absolute path. For texts that
         are no paths there is `unchecked=["variable"]`. The function may return text, bytes,
@@ -295,6 +306,7 @@ class Server:
         Raises:
             DeclarationError: the function cannot be served as declared, the URI is in use, or the
                 template is ambiguous.
+            TypeError: an option is unknown, or the decorator was used without a URI.
         """
 
         if not isinstance(uri, str):
@@ -312,7 +324,13 @@ class Server:
     def add_resource(
         self, uri: str, function: Callable[..., Any], /, **options: Unpack[ResourceOptions]
     ) -> None:
-        """Declare a resource, as `resource` does, for a function that is defined elsewhere."""
+        """Declare `function`, which is defined elsewhere, as a resource, with `ResourceOptions`.
+
+        `uri` and all else are as for `resource`.
+
+        Raises:
+            DeclarationError, TypeError: as for `resource`.
+        """
         if "{" in uri:
             template = TemplateEntry(uri, function, options, self._threads)
             self._add(self._templates, uri, template, "resource template", _RESOURCES)
@@ -321,7 +339,9 @@ class Server:
             self._add(self._resources, uri, resource, "resource", _RESOURCES)
 
     def remove_resource(self, uri: str) -> None:
-        """Remove a resource, or a template with the completions of its variables.
+        """Remove the resource `uri`, or a template with the completions of its variables.
+
+        Subscribed clients are notified that the list has changed.
 
         Raises:
             KeyError: there is no resource or template with that URI.
@@ -334,25 +354,34 @@ class Server:
     def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
     @shows_keywords(PromptOptions)
     def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
-        """Declare a prompt, with or without the keywords of `PromptOptions`.
+        """Declare `function` as a prompt, with or without the keywords of `PromptOptions`.
 
-        The parameters are the prompt's arguments, converted from text to the annotated types. The
-        function may return text or content, which becomes a message of the user; `PromptMessage`;
-        a list of these; or a `GetPromptResult`.
+        Return it, or without it a decorator (server/prompts). Its parameters are the prompt's
+        arguments, converted from text to the annotated types. It may return text or content, which
+        becomes a message of the user; `PromptMessage`; a list of these; or a `GetPromptResult`.
 
         Raises:
             DeclarationError: the function cannot be served as declared, or the name is in use.
+            TypeError: an option is unknown, or a name is given without `name=`.
         """
         return self._declare(self.add_prompt, function, options)
 
     @shows_keywords(PromptOptions)
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
-        """Declare a prompt, as `prompt` does, for a function that is defined elsewhere."""
+        """Declare `function`, which is defined elsewhere, as a prompt, with `PromptOptions`.
+
+        All else is as for `prompt`.
+
+        Raises:
+            DeclarationError, TypeError: as for `prompt`.
+        """
         entry = PromptEntry(function, options, self._threads)
         self._add(self._prompts, entry.name, entry, "prompt", _PROMPTS)
 
     def remove_prompt(self, name: str) -> None:
-        """Remove a prompt and the completions of its arguments.
+        """Remove the prompt `name` and the completions of its arguments.
+
+        Subscribed clients are notified that the list has changed.
 
         Raises:
             KeyError: there is no prompt of that name.
@@ -373,10 +402,13 @@ class Server:
         function returns an iterable of strings, best first, of which at most 100 are sent; or a
         `mcp_core.types.Completion`, to give the total number.
 
+        Return a decorator (server/utilities/completion).
+
         Args:
             ref: the name of the prompt or the text of the template, which is declared already.
             argument: the name of the prompt's argument or of the template's variable.
-            thread: run a plain `def` in a worker thread, because it blocks.
+            thread: True to run a plain `def` in a worker thread, because it blocks. By default the
+                server's `threads` decides.
 
         Raises:
             DeclarationError: the function cannot be served as declared, there is no such prompt,
@@ -398,7 +430,13 @@ class Server:
         *,
         thread: bool | None = None,
     ) -> None:
-        """Declare a completion, as `completion` does, for a function that is defined elsewhere."""
+        """Declare `function`, which is defined elsewhere, as a completion.
+
+        The other parameters are as for `completion`.
+
+        Raises:
+            DeclarationError: as for `completion`.
+        """
         completer = Completer(function, thread, self._threads)
         entry = self._prompts.get(ref) or self._templates.get(ref)
         if entry is None:
@@ -417,10 +455,16 @@ class Server:
         result: type[Struct] | None = None,
         thread: bool | None = None,
     ) -> Callable[[F], F]:
-        """Declare a method that MCP does not define, such as `"acme/reindex"`.
+        """Declare a method that MCP does not define. Return a decorator.
 
-        The function takes an object of `params` (preferably a subclass of
-        `mcp_core.types.RequestParams`) and returns a Struct, a dict, a dataclass or None.
+        The function takes an object of `params`, and returns a Struct, a dict, a dataclass or None.
+
+        Args:
+            name: the name of the method, such as `"acme/reindex"`.
+            params: the type of its params, preferably a subclass of `types.RequestParams`.
+            result: the type of its result. It documents the method: what the function returns is
+                not checked against it.
+            thread: as for `completion`.
 
         Raises:
             DeclarationError: MCP defines that method, or it is declared already.
@@ -438,7 +482,7 @@ class Server:
         return declare
 
     def remove_method(self, name: str) -> None:
-        """Remove a method. On existing connections its requests get "Unknown method".
+        """Remove the method `name`. On existing connections its requests get "Unknown method".
 
         Raises:
             KeyError: there is no method of that name.
@@ -446,7 +490,7 @@ class Server:
         self._remove(self._methods, name)
 
     def middleware(self, function: M, /) -> M:
-        """Declare a middleware around every request for tools, resources, prompts and the like::
+        """Declare `function` as a middleware around every request for tools, prompts and the like::
 
             @server.middleware
             async def timed(context: Context, proceed: Proceed) -> object:
@@ -462,7 +506,7 @@ class Server:
         may return another result, raise `McpError` or `ToolError`, or call `proceed` again.
 
         The middleware that is declared first is the outermost. With a middleware each request runs
-        in a task of its own, also a plain `def`.
+        in a task of its own, also a plain `def`. Return `function` itself.
 
         Raises:
             DeclarationError: the function is not an `async def`.
@@ -476,7 +520,7 @@ class Server:
         return function
 
     def on_roots_changed(self, function: H, /) -> H:
-        """Declare a hook that is called when a client notifies that its roots have changed::
+        """Declare `function` as a hook, called when a client notifies that its roots have changed::
 
             @server.on_roots_changed
             async def rescan(context: RootsContext) -> None:
@@ -488,7 +532,8 @@ class Server:
         The hook is an `async def`, or a function that does not block. Of several hooks each is
         called, in the order of declaration. For one client they run once at a time: any number of
         notifications meanwhile lead to one more run. They are cancelled when the client is gone.
-        An exception is written to the log, and ends that hook only.
+        An exception is written to the log, and ends that hook only. Return `function` itself
+        (client/roots, Root List Changes).
 
         Raises:
             DeclarationError: the function has not one parameter.
@@ -498,7 +543,10 @@ class Server:
         return function
 
     def is_first_report(self, label: str) -> bool:
-        """Return True if a function that blocks is reported for the first time."""
+        """Return True at the first call with `label`, the name of a function that blocks.
+
+        Runtimes ask before they report the function to the log.
+        """
         if label in self._reported:
             return False
         self._reported.add(label)
@@ -586,7 +634,7 @@ class Server:
                 listener.changed(changed)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
-        """Notify the client whose user has finished on the page with this id (2025-11-25).
+        """Notify the client whose user has finished on the page of `elicitation_id` (2025-11-25).
 
         The client may then repeat the request that needed it. May be called from any task or
         thread. Only the client that was sent to the page is notified, and only once. Other
@@ -668,7 +716,7 @@ class Server:
         return self._lookup.has_tasks
 
     def may_be_task(self, request: RequestReceived) -> bool:
-        """Return True if a request may lead to a task. Call `answer` to know it.
+        """Return True if `request` may lead to a task. Call `answer` to know it.
 
         It does not read the arguments, so it tells the client nothing.
         """
@@ -704,23 +752,23 @@ class Server:
         return self._lifespan(self) if self._lifespan is not None else nullcontext()
 
     def param_headers(self, name: str) -> ParamHeaders | None:
-        """Return the arguments of a tool that clients repeat in HTTP headers, None if unknown.
+        """Return the arguments of the tool `name` that clients repeat in HTTP headers.
 
         For each property with `"x-mcp-header"` it has the path and the end of the header's name
-        after `Mcp-Param-`.
+        after `Mcp-Param-` (2026-07-28, basic/transports). None if there is no such tool.
         """
         entry = self._tools.get(name)
         return entry.param_headers if entry is not None else None
 
     def find_tool(self, tool: str | Callable[..., Any]) -> ToolEntry | None:
-        """Return the tool with that name, or declared with that function. None if there is none."""
+        """Return the tool with the name `tool`, or declared with that function. None for none."""
         if isinstance(tool, str):
             return self._tools.get(tool)
         # A bound method is a new object each time, so `is` would not do.
         return next((entry for entry in self._tools.values() if entry.function.call == tool), None)
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
-        """Return the response to a request, or the `Invocation` that gives it.
+        """Return the response to `request`, or the `Invocation` that gives it.
 
         Send a `Result` or `Raw` as it is.
 

@@ -197,7 +197,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         return f"<Dialect {self.version}>"
 
     def encode(self, value: Struct) -> bytes:
-        """Encode `value` as JSON of this revision. See `fit` for what it leaves out or replaces.
+        """Return `value` as JSON of this revision. See `fit` for what it leaves out or replaces.
 
         Raises:
             LocalProtocolError: the revision cannot express the value.
@@ -249,7 +249,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
             ) from None
 
     def lacks(self, type: type[Struct], field: str) -> bool:
-        """Return True if `type` has no such field in this revision."""
+        """Return True if `type`, a type of `mcp_core.types`, lacks `field` in this revision."""
         return any(field in self._missing_fields.get(base, ()) for base in type.__mro__)
 
     def _substitute(self, value: Struct) -> Struct:

@@ -71,11 +71,19 @@ def _not_set(data: Raw | bytes) -> Any:
     raise AssertionError("a row sets its own readers")  # pragma: no cover - replaced by every row
 
 
+def _as_sent(data: Raw | bytes) -> Any:
+    """Return a result undecoded."""
+    return data
+
+
 class Method(Struct, frozen=True, eq=False):
     """One row: a request, or a notification if `result` is None.
 
     Attributes:
+        name: its name on the wire, such as "tools/call".
         to: the role that receives it, None for both.
+        params: the type of its params.
+        result: the type of its result, None for a notification.
         since: the first revision that has it.
         until: the first revision that does not have it any more, or `NEVER`.
         needs: the path of the capability that it requires: of the receiver for a request, of the
@@ -92,6 +100,9 @@ class Method(Struct, frozen=True, eq=False):
         long_lived: it has no result until one side ends it.
         non_idempotent: a second run may have another effect, so a transport never repeats it by
             itself.
+        read_params: decodes its params from JSON. Derived from `params`.
+        read_result: decodes its result from JSON. Derived from `result`.
+        has_meta: its params may have `_meta`. Derived from `params`.
     """
 
     name: str
@@ -117,7 +128,10 @@ class Method(Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         force_setattr(self, "read_params", reader(self.params))
         force_setattr(self, "has_meta", issubclass(self.params, t.RequestParams))
-        if self.result is not None:
+        if self.result is t.GetTaskPayloadResult:
+            # The result of any request, which is decoded as the result of that one.
+            force_setattr(self, "read_result", _as_sent)
+        elif self.result is not None:
             force_setattr(self, "read_result", reader(self.result))
 
     def __repr__(self) -> str:

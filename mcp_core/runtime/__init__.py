@@ -49,9 +49,14 @@ from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
 from ._runtime import EventLike as EventLike
 from ._runtime import Runtime as Runtime
 from ._service import RequestJob as RequestJob
+from ._service import ServedServer as ServedServer
 from ._service import Service as Service
 from ._typed_results import TypedToolResult as TypedToolResult
 from ._typed_results import UnexpectedResult as UnexpectedResult
+from .client_tasks._task import ClientTask as ClientTask
+from .client_tasks._task import InvalidTaskReference as InvalidTaskReference
+from .client_tasks._task import TaskReference as TaskReference
+from .client_tasks._task import TaskState as TaskState
 
 if TYPE_CHECKING:
     from ._asgi_app import AsgiApplication as AsgiApplication
@@ -83,12 +88,14 @@ __all__ = [
     "Changes",
     "ClientConfigOptions",
     "ClientContext",
+    "ClientTask",
     "ConnectionStatus",
     "EventLike",
     "HandshakeCache",
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
+    "InvalidTaskReference",
     "Job",
     "LogEscaper",
     "OnActions",
@@ -99,8 +106,10 @@ __all__ = [
     "ReloadRelay",
     "RequestJob",
     "Runtime",
+    "ServedServer",
     "Service",
     "Subscription",
+    "TaskState",
     "TypedToolResult",
     "UnexpectedResult",
     "UnsafeArgument",

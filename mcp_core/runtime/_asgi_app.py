@@ -1,9 +1,10 @@
 """An ASGI application without a runtime: what it serves, and the lifespan protocol of its server.
 
-An application mounted in another one may never see a `lifespan` scope. Its lifespan then begins
-with the first request and ends with the run. Nothing of a run is kept for the next: the same
-application may be served again. The metadata of a protected resource has its place at the root of
-the host, where a mounted application sees no requests, so it is an application of its own.
+An application mounted in another one may never see a `lifespan` scope. Unless the other one enters
+`lifespan`, it begins with the first request and ends with the run. Nothing of a run is kept for the
+next: the same application may be served again. The metadata of a protected resource has its place
+at the root of the host, where a mounted application sees no requests, so it is an application of
+its own.
 
 Source: asgi.readthedocs.io, Lifespan Protocol, version 2.0.
 """
@@ -70,6 +71,30 @@ class AsgiApplication(abc.ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._server!r}, {self._driver!r}>"
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Run the application while entered, for one that is mounted in another application.
+
+        Frameworks do not pass the `lifespan` scope on to what is mounted. Give them this method,
+        as in `FastAPI(lifespan=app.lifespan)`, or enter it in your own lifespan. Without it, the
+        application starts with the first request and ends with the event loop.
+
+        Args:
+            app: the outer application, which frameworks pass; it is not used.
+
+        *Resource handling*: at the end, handlers that still run get 5 s, then they are cancelled.
+
+        Raises:
+            RuntimeError: the application runs already.
+            BaseException: what the lifespan of the server raises.
+        """
+        if self._driver is not None or self._starting is not None:
+            raise RuntimeError(
+                "this application runs already: enter its lifespan once, before the first request"
+            )
+        async with self._running():
+            yield
 
     # -- What a driver adds ----------------------------------------------------------------------
 

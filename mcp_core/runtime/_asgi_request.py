@@ -30,7 +30,8 @@ class AsgiRuntime(Protocol):
     """The driver of ASGI requests: a runtime, and a router whose events it processes."""
 
     @property
-    def router(self) -> Router: ...
+    def router(self) -> Router:
+        """The router that the requests are passed to."""
 
     def clock(self) -> float:
         """Return the current time, on the clock that the router uses."""
@@ -70,6 +71,12 @@ class AsgiRequest:
     """One call of an application with an `http` or `websocket` scope. Await `run` once.
 
     The request is the token of its exchange: the driver calls `wake` on it.
+
+    Args:
+        runtime: the driver.
+        scope: the scope of the call (ASGI, HTTP and WebSocket connection scope).
+        receive: the server's function that gives the next message from the client.
+        send: the server's function that sends a message to the client.
     """
 
     __slots__ = (

@@ -36,8 +36,9 @@ from mcp_core.messages._events import (
     PeerReady,
     RequestCancelled,
     RequestReceived,
+    TaskCreated,
 )
-from mcp_core.messages._pending import PendingRequest, connection_lost
+from mcp_core.messages._pending import IgnoredRequest, connection_lost
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
@@ -47,13 +48,16 @@ from ._callback_queue import CallbackQueue
 from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
+from .client_tasks._calls import TaskCalls
+from .client_tasks._hosted import HostedTasks
+from .client_tasks._poller import TaskPoller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from mcp_core.client._calls import CallSteps, Params, PendingCall
     from mcp_core.client._options import ClientConfigOptions
-    from mcp_core.messages._events import Event, Peer, ProgressReceived
+    from mcp_core.messages._events import Event, Peer
     from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
@@ -64,6 +68,9 @@ __all__ = ["AbstractClient"]
 _CLIENT: Final = Role.CLIENT
 _SERVER: Final = Role.SERVER
 _LOG: Final = "notifications/message"
+_CALL_TOOL: Final = "tools/call"
+_TASKS: Final = "tasks/"  # begins the requests about tasks
+_TASK_NOTIFICATIONS: Final = ("notifications/tasks/status", "notifications/tasks")
 _SET_LEVEL: Final = "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _ROOTS_LIST: Final = "roots/list"
@@ -82,7 +89,7 @@ _META_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 T = TypeVar("T")
 
 
-class AbstractClient(abc.ABC):
+class AbstractClient(TaskCalls):
     """The client side of one connection, without a runtime.
 
     Every call takes `CallOptions`. Beside what its own docstring names, a call raises:
@@ -100,6 +107,7 @@ class AbstractClient(abc.ABC):
       refuses.
     - `ValueError`: an option is out of its range, or a header cannot be sent, or only unencrypted;
       nothing was sent.
+    - `TypeError`: an option is unknown; nothing was sent.
     - `AuthRequired`: over HTTP, the server requires an access token.
 
     A call also raises any other exception of a callback that the server's result made necessary.
@@ -112,6 +120,8 @@ class AbstractClient(abc.ABC):
         options: the options of this connection.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
+        wall_time: returns the seconds since 1970.
+        entropy: returns random bytes.
 
     Attributes:
         needs_handshake: True if the server was probed and speaks no stateless revision, which a
@@ -124,6 +134,8 @@ class AbstractClient(abc.ABC):
         options: ClientConfigOptions,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
+        wall_time: Callable[[], float],
+        entropy: Callable[[int], bytes],
     ) -> None:
         self._options = options
         self._clock = clock
@@ -138,10 +150,25 @@ class AbstractClient(abc.ABC):
         self._meta: Mapping[str, Any] = {}  # members that each request's `_meta` gets
         self._callbacks = ClientCallbacks(options)
         self._server_requests = ServerInitiatedRequests(
-            self._conn, self._callbacks, self._start_job, self.pause_timeouts, self._log_error
+            self._conn,
+            self._callbacks,
+            self._start_job,
+            self.pause_timeouts,
+            self._log_error,
+            HostedTasks(self._conn, wall_time, entropy),
         )
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
+        self._poller = TaskPoller(
+            self._conn,
+            self._status,
+            self._callbacks,
+            self._start_job,
+            self._register,
+            clock,
+            sleep,
+            self._outputs,
+        )
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
         self.needs_handshake = False
@@ -160,7 +187,8 @@ class AbstractClient(abc.ABC):
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
         """Return the revisions to try with the same server, started again, after a failed opening.
 
-        Empty if a second start is of no use, as for a server that ended before it read the probe.
+        Empty if a second start is of no use, as for a server that ended before it read the probe,
+        which `probe_unread` says.
         """
         return self._status.versions_without_probe(probe_unread=probe_unread)
 
@@ -212,7 +240,8 @@ class AbstractClient(abc.ABC):
     ) -> RequestId:
         """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
-        progress = options.get("progress")
+        # What is asked about a task is quick: only the call itself reports progress.
+        progress = None if method.startswith(_TASKS) else options.get("progress")
         if call not in self._pending:
             self._pending[call] = None  # as `_register`, without a call for each request
             call.pause_count += self._pause_count
@@ -235,13 +264,16 @@ class AbstractClient(abc.ABC):
 
     def _register(self, call: PendingCall[Any]) -> None:
         """Let a call end with the connection, and pause with the other calls."""
-        self._pending[call] = None
-        call.pause_count += self._pause_count
+        if call not in self._pending:
+            self._pending[call] = None
+            call.pause_count += self._pause_count
+            call.describe_silence = self._conn.describe_unreadable
 
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(call, None)
         call.end_wait()
+        call.abandon()
         if call.progress_callbacks is not None:
             call.progress_callbacks.abandon()
         if call.id is not None:
@@ -266,7 +298,7 @@ class AbstractClient(abc.ABC):
 
     @shows_keywords(CallOptions)
     async def list_tools(self, **options: Unpack[CallOptions]) -> list[t.Tool]:
-        """List all tools, page after page (server/tools)."""
+        """Return all tools, page after page (server/tools). The keywords are `CallOptions`."""
         return await self._call(self._tools(options), options)
 
     @overload
@@ -300,7 +332,7 @@ class AbstractClient(abc.ABC):
         returns: Any = None,
         **options: Unpack[CallOptions],
     ) -> t.CallToolResult:
-        """Call a tool (server/tools).
+        """Call a tool, and return its result (server/tools).
 
         A tool that failed gives a result with `is_error`, and `raise_for_error()` raises it::
 
@@ -331,32 +363,35 @@ class AbstractClient(abc.ABC):
 
     @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
-        """List all resources, page after page (server/resources)."""
+        """Return all resources, page after page (server/resources), with `CallOptions`."""
         return await self._call(self._pages("resources/list", "resources", options), options)
 
     @shows_keywords(CallOptions)
     async def list_resource_templates(
         self, **options: Unpack[CallOptions]
     ) -> list[t.ResourceTemplate]:
-        """List all resource templates, page after page (server/resources)."""
+        """Return all resource templates, page after page (server/resources), with `CallOptions`."""
         steps = self._pages("resources/templates/list", "resource_templates", options)
         return await self._call(steps, options)
 
     @shows_keywords(CallOptions)
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
-        """Read a resource (server/resources)."""
+        """Return the contents of the resource `uri` (server/resources), with `CallOptions`."""
         return await self._call(self._cached("resources/read", {"uri": uri}, options), options)
 
     @shows_keywords(CallOptions)
     async def list_prompts(self, **options: Unpack[CallOptions]) -> list[t.Prompt]:
-        """List all prompts, page after page (server/prompts)."""
+        """Return all prompts, page after page (server/prompts), with `CallOptions`."""
         return await self._call(self._pages("prompts/list", "prompts", options), options)
 
     @shows_keywords(CallOptions)
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> t.GetPromptResult:
-        """Get a prompt, filled in with `arguments` (server/prompts). Their values are strings."""
+        """Return the prompt `name`, filled in with `arguments` (server/prompts).
+
+        The values of the arguments are strings. The keywords are `CallOptions`.
+        """
         return await self._call(self._once("prompts/get", _named(name, arguments)), options)
 
     @shows_keywords(CallOptions)
@@ -369,7 +404,7 @@ class AbstractClient(abc.ABC):
         arguments: Mapping[str, str] | None = None,
         **options: Unpack[CallOptions],
     ) -> t.Completion:
-        """Get suggestions for an argument of a prompt, or a variable of a resource template.
+        """Return suggestions for an argument of a prompt, or a variable of a resource template.
 
         Source: server/utilities/completion.
 
@@ -380,6 +415,7 @@ class AbstractClient(abc.ABC):
             value: what the user has typed so far.
             arguments: the arguments that are settled already. Revisions before 2025-06-18 do not
                 send them.
+            options: see `CallOptions`.
         """
         params = t.CompleteParams(
             ref=_reference(ref) if isinstance(ref, str) else ref,
@@ -393,7 +429,7 @@ class AbstractClient(abc.ABC):
         """Receive log messages of `level` and more severe ones (server/utilities/logging).
 
         Until 2025-11-25 this sends a request; in 2026-07-28 every later request carries the level,
-        and nothing is sent now.
+        and nothing is sent now. The keywords are `CallOptions`.
 
         Raises:
             ValueError: there is no such level.
@@ -403,7 +439,10 @@ class AbstractClient(abc.ABC):
 
     @shows_keywords(CallOptions)
     async def ping(self, **options: Unpack[CallOptions]) -> object:
-        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28."""
+        """Check that the server responds: by `ping`, or by `server/discover` in 2026-07-28.
+
+        The keywords are `CallOptions` (basic/utilities/ping).
+        """
         return await self._call(self._once(self.peer.dialect.ping, None), options)
 
     def listen(
@@ -505,9 +544,15 @@ class AbstractClient(abc.ABC):
     async def request(
         self, method: str, params: Params = None, **options: Unpack[CallOptions]
     ) -> Any:
-        """Send any request, without the cache.
+        """Send any request, without the cache, and return its result.
 
-        A method of MCP gives its result type, any other method a dict.
+        Args:
+            method: a method of MCP or a custom one.
+            params: an object of the method's params type, or a mapping of its members.
+            options: see `CallOptions`.
+
+        Returns:
+            An object of the method's result type; a dict for a method that MCP does not define.
         """
         return await self._call(self._once(method, params), options)
 
@@ -591,15 +636,26 @@ class AbstractClient(abc.ABC):
         tools = yield from self._pages("tools/list", "tools", options)
         if not self.peer.dialect.lacks(t.Tool, "output_schema"):
             self._outputs.replace_all(tools)
+        self._task_support = {
+            tool.name: tool.execution.task_support for tool in tools if tool.execution is not None
+        }
         return tools
 
     def _tool_call(
         self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
         params = _named(name, arguments)
-        result: t.CallToolResult
+        if self._must_be_task(name):
+            params["task"] = {}
+        result = yield from self._followed(name, params, options)
+        self._outputs.check(name, result)
+        return result
+
+    def _tool_request(
+        self, params: dict[str, Any], options: CallOptions
+    ) -> CallSteps[t.CallToolResult | TaskCreated]:
         try:
-            result = yield from self._once("tools/call", params)
+            result: t.CallToolResult | TaskCreated = yield from self._once(_CALL_TOOL, params)
         except PeerError as exc:
             mismatch = exc.code == self.peer.dialect.codes[Fault.HEADER_MISMATCH]
             if self._conn.check_headers is None or not mismatch:
@@ -609,10 +665,7 @@ class AbstractClient(abc.ABC):
             if self._cache is not None:
                 self._cache.discard("tools/list")
             yield from self._tools(options)
-            result = yield from self._once("tools/call", params)
-        error = self._outputs.find_error(name, result)
-        if error is not None:
-            raise RemoteProtocolError(f"the result of tool {name!r} {error}")
+            result = yield from self._once(_CALL_TOOL, params)
         return result
 
     def _set_level(self, level: t.LoggingLevel) -> CallSteps[None]:
@@ -637,15 +690,19 @@ class AbstractClient(abc.ABC):
         if negotiation is not None and negotiation.needs_handshake:
             self.needs_handshake = True
         self._outputs.clear()
+        self._task_support = None
         if peer.dialect.lacks(t.CacheableResult, "ttl_ms"):
             self._cache = None
         if self._log_level is None or not _has_logging(peer):
             return
         if _SET_LEVEL in peer.dialect.receives[_SERVER]:
             params = t.SetLevelParams(level=self._log_level)
-            self._conn.send_request(_SET_LEVEL, params, token=_IgnoredRequest(self._log_error))
+            self._conn.send_request(_SET_LEVEL, params, token=IgnoredRequest(self._level_rejected))
         else:
             self._meta = {_META_LEVEL: self._log_level}
+
+    def _level_rejected(self, error: BaseException) -> None:
+        self._log_error("the server rejected the log level", error)
 
     def _handle_notification(self, notification: NotificationReceived) -> None:
         name = notification.method.name
@@ -653,6 +710,9 @@ class AbstractClient(abc.ABC):
             self._cache.invalidate(name, self._updated_uri(notification))
         if name == _TOOLS_CHANGED:
             self._outputs.clear()
+            self._task_support = None
+        elif name in _TASK_NOTIFICATIONS:
+            self._poller.notify(notification.params)
         option = _CALLBACKS.get(name)
         callbacks = self._callbacks_of(option) if option is not None else None
         if callbacks is not None:
@@ -692,6 +752,7 @@ class AbstractClient(abc.ABC):
     def _handle_missed(self, event: ChangesMissed) -> None:
         # The cache stays: nothing is cached in revisions whose notifications can be missed.
         self._outputs.clear()
+        self._task_support = None
 
     def _handle_request(self, event: RequestReceived) -> None:
         self._server_requests.handle_request(event)
@@ -713,20 +774,6 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
     RequestCancelled: AbstractClient._handle_cancelled,
     ConnectionClosed: AbstractClient._handle_closed,
 }
-
-
-class _IgnoredRequest(PendingRequest):
-    """A request whose result no task waits for. An error of the server is logged."""
-
-    def __init__(self, report: Callable[[str, BaseException], None]) -> None:
-        self._report = report
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        if isinstance(error, PeerError | RemoteProtocolError):
-            self._report("the server rejected the log level", error)
-
-    def on_progress(self, event: ProgressReceived) -> None:
-        raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
 def _completion(params: t.CompleteParams) -> CallSteps[t.Completion]:

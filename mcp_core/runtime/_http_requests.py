@@ -46,20 +46,26 @@ OnActions: TypeAlias = "Callable[[list[Action]], EventLike | None]"
 class PooledConnection(Protocol):
     """A connection to the server.
 
-    `received` is True if anything has arrived since the last request was sent. `protocol` is the
-    name of what is spoken, such as "HTTP/2". `capacity` is the number of requests that it can carry
-    at the same time now; 0 if it takes no more.
+    The `HttpRequestRunner` closes one that cannot be used again. The driver closes those that
+    `HttpClientRuntime.discard` gets and, at its end, those that `Pool.clear` returns.
     """
 
     @property
-    def protocol(self) -> str: ...
+    def protocol(self) -> str:
+        """The name of what is spoken, such as "HTTP/2"."""
+
     @property
-    def capacity(self) -> int: ...
+    def capacity(self) -> int:
+        """The number of requests that it can carry at the same time now; 0 if it takes no more."""
+
     @property
-    def received(self) -> bool: ...
+    def received(self) -> bool:
+        """True if anything has arrived since the last request was sent."""
 
     async def run(self, head: RequestHead, body: bytes, on_actions: OnActions) -> bool:
         """Send a request, and pass its response to `on_actions` in pieces, up to `End`.
+
+        `head` is its head and `body` its complete content, empty for none.
 
         Return True if the connection may be used again. If `on_actions` returns an event, wait for
         it before more of this response is read. A connection that carries other responses too goes
@@ -92,21 +98,24 @@ class AuthFlowRunner(Protocol):
         """Get a token if one is needed. Called before each request."""
 
     async def handle_challenge(self, attempt: AuthAttemptLike) -> None:
-        """Do what the last response to `attempt` demands. The request is then sent again."""
+        """Do what the last response to `attempt` demands. The request is then sent again.
+
+        Its response was passed to `attempt.received`, which returned True.
+        """
 
 
 class HttpClientRuntime(Protocol[L]):
     """The driver of an `HttpRequestRunner`. Only `connect` waits."""
 
     async def connect(self) -> L:
-        """Open a connection to the server.
+        """Open a connection to the server, and return it.
 
         Raises:
             ConnectFailed: the server cannot be reached.
         """
 
     def discard(self, connections: list[L]) -> object:
-        """Close connections that have expired."""
+        """Close `connections`, which have expired, without waiting for it."""
 
     def start_job(self, job: HttpRequestJob) -> object:
         """Run `job` in a task of its own. Call `pump` after its end."""
@@ -197,7 +206,10 @@ class HttpRequestRunner(Generic[L]):
                 self._paused.pop(key).set()
 
     def wait_if_paused(self, key: int) -> EventLike | None:
-        """Return the event for which a reader has to wait; None if it may read on."""
+        """Return the event for which the reader of the response to `key` has to wait.
+
+        None if it may read on. `key` is `HttpCall.key`.
+        """
         if not self.http.is_paused(key):
             return None
         return self._paused.setdefault(key, self.driver.new_event())
@@ -360,7 +372,10 @@ class HttpRequestRunner(Generic[L]):
 
 
 class HttpRequestJob(Job):
-    """One request of an `HttpClient`. The first outcome counts; `failed` always raises."""
+    """One request of an `HttpClient`, `call`, which `runner` makes.
+
+    The first outcome counts; `failed` always raises.
+    """
 
     __slots__ = ("_ended", "_runner", "call")
 

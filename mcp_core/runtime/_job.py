@@ -1,15 +1,4 @@
-"""A piece of work that needs a task of its own. A driver starts every job in the same way.
-
-In the task, a driver awaits `run` and reports the outcome. `dropped` comes last in any case::
-
-    job.stop = cancel_the_task
-    try:
-        job.done(await job.run())
-    except BaseException as exc:  # but not the runtime's own cancellation, which propagates
-        job.failed(exc)
-    finally:
-        job.dropped()
-"""
+"""A piece of work that needs a task of its own. A driver starts every `Job` in the same way."""
 
 from __future__ import annotations
 
@@ -29,11 +18,22 @@ AUTH_CHECK_TIMEOUT: Final = 20.0
 
 
 class Job(abc.ABC):
-    """A piece of work for one task. The module docstring shows how a driver runs it.
+    """A piece of work for one task.
 
-    `stop` cancels the task: the driver sets it, and anyone may call it. The driver sets
-    `shutting_down` if the task starts although the conversation is already cancelled; then the job
-    must not wait for a user.
+    In the task, a driver awaits `run` and reports the outcome. `dropped` comes last in any case::
+
+        job.stop = cancel_the_task
+        try:
+            job.done(await job.run())
+        except BaseException as exc:  # but not the runtime's own cancellation, which propagates
+            job.failed(exc)
+        finally:
+            job.dropped()
+
+    Attributes:
+        stop: cancels the task: the driver sets it, and anyone may call it.
+        shutting_down: set by the driver if the task starts although the conversation is already
+            cancelled; then the job must not wait for a user.
     """
 
     __slots__ = ("shutting_down", "stop")
@@ -44,15 +44,15 @@ class Job(abc.ABC):
 
     @abc.abstractmethod
     async def run(self) -> Any:
-        """Do the work. Await this once."""
+        """Do the work, and return its result. The driver awaits this once."""
 
     @abc.abstractmethod
     def done(self, result: Any) -> None:
-        """Report what `run` returned."""
+        """Report `result`, which `run` returned."""
 
     @abc.abstractmethod
     def failed(self, exc: BaseException) -> None:
-        """Report what `run` raised.
+        """Report `exc`, which `run` raised.
 
         Raises:
             BaseException: `exc` itself, if it must also end the driver. Each class says when.
@@ -76,7 +76,13 @@ async def run_auth_check(
 
     A step either brings its own awaitable, such as a verifier written by the user, or is an HTTP
     request for `fetch`. Without `fetch` such a request fails. There is no timeout: cancel this
-    function at your own deadline, then call `check.time_out`.
+    function at your own deadline, `AUTH_CHECK_TIMEOUT`, then call `check.time_out`.
+
+    Args:
+        check: the check of one request.
+        fetch: sends the request of a `mcp_core.auth.Fetch` step, and returns its response; None for
+            a driver that sends no HTTP requests.
+        clock: returns the time on the clock of the endpoint, monotonic, in seconds.
     """
     while (step := check.step) is not None:
         try:
@@ -93,6 +99,7 @@ def _start_step(step: Any, fetch: Callable[[Any], Awaitable[Any]] | None) -> Awa
         return awaitable
     if fetch is None:
         raise RuntimeError(
-            "this driver sends no HTTP requests for authorization: give the verifier its keys"
+            "this driver sends no HTTP requests for authorization: give the verifier the keys of"
+            " the issuer, as in JwtVerifier(..., jwks=KEYS)"
         )
     return fetch(step)

@@ -123,7 +123,19 @@ class SubscriptionClient:
 
 
 class Subscription:
-    """A subscription of `client.listen()`, for one `async with` block, which gets the `Changes`."""
+    """A subscription of `client.listen()`, for one `async with` block, which gets the `Changes`.
+
+    The end of the block ends the subscription at the server.
+
+    Args:
+        client: the subscriptions of the client.
+        wanted: the changes to be notified of.
+        options: the `CallOptions` of the request that opens it.
+
+    Raises:
+        RuntimeError: it is entered a second time.
+        Exception: when it is entered, all that `AbstractClient.listen` names.
+    """
 
     __slots__ = ("_client", "_options", "_subscription", "_wanted")
 
@@ -159,9 +171,9 @@ class Subscription:
 class Changes:
     """The changes of a subscription, for `async for`.
 
-    A change is given once, however often it happened since it was last given. `honoured` holds the
-    requested changes that the server has accepted. The loop ends when the server ends the
-    subscription, or the `async with` block is left.
+    A change is given once, however often it happened since it was last given. The loop ends when
+    the server ends the subscription, or the `async with` block is left. `listen` makes the object,
+    of the subscriptions of the `client` and the `subscription`.
 
     Raises:
         ConnectionLost: in the loop, after the last change: the connection ended, and changes may
@@ -183,6 +195,7 @@ class Changes:
 
     @property
     def honoured(self) -> tuple[Change, ...]:
+        """The requested changes that the server has accepted."""
         return self._subscription.honoured
 
     def __aiter__(self) -> Changes:

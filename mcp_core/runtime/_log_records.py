@@ -61,7 +61,7 @@ class LogEscaper:
         self._format_exception = format_exception
 
     def filter(self, record: _LogRecordLike) -> bool:
-        """Escape `record`, and let it pass."""
+        """Escape `record`, and return True, so that it passes."""
         if isinstance(record.args, tuple):
             record.args = tuple(map(_escape_argument, record.args))
         if record.exc_info and record.exc_info[0] is not None and not record.exc_text:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
-    from mcp_core.registry._input_requests import NestedRequests, TaskInput
+    from mcp_core.registry._input_requests import NestedRequests, SingleRequest, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.registry.tasks._tasks import DetachableJob
     from mcp_core.types import RequestId
@@ -36,8 +36,11 @@ _REFERENCE_SIZE: Final = 4  # bytes
 class EventLike(Protocol):
     """A one-shot event, as `trio.Event` and `asyncio.Event` are: once set, it stays set."""
 
-    def set(self) -> object: ...
-    def wait(self) -> Awaitable[object]: ...
+    def set(self) -> object:
+        """Set the event: each `wait` ends, now and later."""
+
+    def wait(self) -> Awaitable[object]:
+        """Wait until the event is set. Return at once if it is. The caller awaits the result."""
 
 
 class Runtime(abc.ABC):
@@ -51,10 +54,13 @@ class Runtime(abc.ABC):
 
     @abc.abstractmethod
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        """Log an exception of a handler, under the reference that the peer was given."""
+        """Log `exc`, an exception of the handler of `request`.
+
+        `reference` is the name for it that the peer was given, from `reference()`.
+        """
 
     def report_hook(self, name: str, exc: BaseException) -> None:
-        """Log an exception that ended no request. `name` is the function that raised it."""
+        """Log `exc`, an exception that ended no request. `name` is the function that raised it."""
         self.warn(f"{name} failed: {exc!r}")
 
     def reference(self) -> str:
@@ -79,12 +85,13 @@ class Runtime(abc.ABC):
     def write_blocked(self, id: RequestId | None) -> bool:
         """Return True if progress and logs of the peer's request `id` should wait.
 
-        None stands for messages of no request.
+        None stands for messages of no request. False always for a runtime that does not override
+        this.
         """
         return False
 
     def drain(self, id: RequestId) -> Coroutine[Any, Any, None]:
-        """Wait while `write_blocked(id)` is true.
+        """Wait while `write_blocked(id)` is true. The handler awaits the result.
 
         Let other tasks run if they have not for a millisecond.
         """
@@ -93,31 +100,38 @@ class Runtime(abc.ABC):
     def release(self, id: RequestId, retry: float | None) -> bool:
         """End the response stream of request `id`; the client reconnects for the rest.
 
-        Return False if the transport or the revision cannot do that.
+        `retry` is the reconnection time in seconds, None to leave it to the client. Return False if
+        the transport or the revision cannot do that.
         """
         return False
 
     def send_nested(self, requests: NestedRequests[T]) -> Coroutine[Any, Any, T]:
-        """Send nested requests, wait until they have ended, and return their result.
+        """Send nested `requests`, wait until they have ended, and return their result.
 
-        `NestedRequests` says how. Enter its context before the first wait.
+        `NestedRequests` says how. Enter its context before the first wait. The handler awaits this.
         """
         _missing("wait for answers")
 
+    def send_nested_task(self, request: SingleRequest[T]) -> Coroutine[Any, Any, T]:
+        """Send `request`, which asks the client for a task, and follow that to its end."""
+        from .tasks._nested import run_nested_task  # on first use: few servers ask for tasks
+
+        return run_nested_task(request, self)
+
     def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
-        """Run the rounds of a `Context.sample_with_tools`."""
+        """Run the rounds of `sampling`, a `Context.sample_with_tools`, and return their result."""
         return run_sampling(sampling, self)
 
     def request_task_input(self, task_input: TaskInput[T]) -> Coroutine[Any, Any, T]:
-        """Request input for a handler that runs as a task, and return what it reads of it."""
+        """Request `task_input` for a handler that runs as a task, and return its result."""
         return run_task_input(task_input)
 
     async def detach(self, job: DetachableJob | None) -> bool:
-        """Make a call a task. Return False if it stays a call."""
+        """Make the call of `job`, if there is one, a task. Return False if it stays a call."""
         return job is not None and await job.detach()
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
-        """Run `function`, which blocks, in a worker thread."""
+        """Run `function`, which blocks, in a worker thread. Awaiting this gives its result."""
         _missing("start threads")
 
     def monotonic(self) -> float:
@@ -125,7 +139,7 @@ class Runtime(abc.ABC):
         return 0.0
 
     def warn(self, text: str) -> None:  # noqa: B027 - not abstract: a test may do without
-        """Log a warning for the author of the server."""
+        """Log a warning, `text`, for the author of the server."""
 
     def wall_time(self) -> float:
         """Return the seconds since 1970. They are written into what a peer keeps."""
@@ -141,7 +155,7 @@ class Runtime(abc.ABC):
         return False
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """From a worker thread, await `function()` in the connection's thread. Return its value."""
+        """Await `function()` in the connection's thread, from a worker thread. Return its value."""
         _missing("start threads")
 
 

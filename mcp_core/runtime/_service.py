@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from ._runtime import Runtime
 
-__all__ = ["RequestJob", "RootsJob", "Service"]
+__all__ = ["ConversationJob", "RequestJob", "RootsJob", "ServedServer", "Service"]
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
@@ -261,7 +261,8 @@ class Service:
             is valid for this user only.
         tasks: the tasks of the server, None if it runs no tools as tasks.
 
-    `session_state` is a dict for the handlers of this connection.
+    Attributes:
+        session_state: a dict for the handlers of this connection.
     """
 
     def __init__(
@@ -301,7 +302,7 @@ class Service:
         return not self._jobs and self._roots_job is None
 
     def changed(self, changes: Iterable[Change]) -> None:
-        """Send changes to the client soon, if it has subscribed. Any thread may call this."""
+        """Send `changes` to the client soon, if it has subscribed. Any thread may call this."""
         for change in changes:
             self._unsent[change] = None
         self.runtime.call_soon(self._send_changes)
@@ -314,15 +315,15 @@ class Service:
         self.runtime.pump()
 
     def remember_page(self, elicitation_id: str) -> None:
-        """Remember that the client was asked to visit a page. See `page_visited`."""
+        """Remember that the client was asked to visit the page of `elicitation_id`."""
         self._pages[elicitation_id] = None
         if len(self._pages) > _MAX_PAGES:
             del self._pages[next(iter(self._pages))]
 
     def page_visited(self, elicitation_id: str) -> None:
-        """Tell the client soon that its user has visited a page, if this client was asked to.
+        """Tell the client soon that its user has visited the page of `elicitation_id`.
 
-        Any thread may call this.
+        Do nothing if this client was not asked to visit it. Any thread may call this.
         """
         if self._pages.pop(elicitation_id, self) is None:
             self.runtime.call_soon(partial(self._send_page_visited, elicitation_id))
@@ -349,7 +350,7 @@ class Service:
                 self.tasks.cancel_owner(self._session_owner)
 
     def task_owner(self, request: RequestReceived) -> str:
-        """Return the owner of the tasks of a request: see `Tasks.owner`."""
+        """Return the owner of the tasks of `request`: see `Tasks.owner`."""
         grant = request.grant
         if grant is not None:
             user = f"{self.principal}\0{grant.client_id}"
@@ -371,9 +372,9 @@ class Service:
             self._roots_job.stop()
 
     def handle_event(self, event: Event) -> Job | None:
-        """Process one event, without waiting. Return the job to run in a task, if there is one.
+        """Process `event`, without waiting. Return the job to run in a task, if there is one.
 
-        A plain `def` without `thread=True` runs here and now.
+        The driver starts the job. A plain `def` without `thread=True` runs here and now.
         """
         if isinstance(event, RequestReceived):
             return self._handle_request(event)
@@ -404,7 +405,7 @@ class Service:
         return self._roots_job
 
     def roots_job_ended(self, job: RootsJob) -> None:
-        """Forget a job, so that the next notification starts another one."""
+        """Forget `job`, so that the next notification starts another one."""
         if self._roots_job is job:
             self._roots_job = None
 
@@ -485,12 +486,18 @@ class Service:
         return job
 
     def accept_listen(self, request: RequestReceived, honoured: SubscriptionFilter) -> bool:
-        """Accept a listen request that names tasks. Return False if it has ended meanwhile."""
+        """Accept `request`, a listen request that names tasks, with `honoured`.
+
+        Return False if it has ended meanwhile.
+        """
         self._jobs.pop(request.id, None)
         return self.conn.send_acknowledgement(request.id, honoured)
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
-        """Send the response of `request`. This is the last thing that happens to it."""
+        """Send `outcome`, a result or an `ErrorData`, as the response of `request`.
+
+        This is the last thing that happens to the request.
+        """
         job = self._jobs.pop(request.id, None)
         if job is not None:
             job.input_collector.request_ended()
@@ -499,3 +506,26 @@ class Service:
             send(request.id, outcome)
         except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
             self.conn.send_error(request.id, internal_error(self.runtime, request, exc))
+
+
+class ServedServer(NamedTuple):
+    """A server whose lifespan has begun. A driver makes one, for all connections.
+
+    Attributes:
+        server: the declarations.
+        lifespan: the value of its lifespan.
+        tasks: its tasks, None if the driver runs none.
+    """
+
+    server: Server
+    lifespan: Any = None
+    tasks: TaskServiceLike | None = None
+
+    def service(self, conn: Connection, runtime: Runtime, *, principal: str = "") -> Service:
+        """Return the service of the connection `conn`, which has the runtime `runtime`.
+
+        `principal` is its authenticated user, "" without one.
+        """
+        return Service(
+            self.server, conn, runtime, self.lifespan, principal=principal, tasks=self.tasks
+        )

@@ -30,7 +30,11 @@ T = TypeVar("T")
 class UnexpectedResult(McpTrioError):
     """The data of a tool's result is not of the type that the caller named with `returns`.
 
-    `result` is the result as it arrived. The cause is the error of decoding.
+    The cause is the error of decoding.
+
+    Args:
+        message: the text of the exception: the tool, the type, and what does not fit.
+        result: the result as it arrived.
     """
 
     def __init__(self, message: str, result: CallToolResult) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from mcp_core._errors import RemoteProtocolError
 from mcp_core.jsonrpc._codec import encode, reader
 
 from ._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
@@ -57,6 +58,16 @@ class OutputSchemas:
         """Forget all schemas, because the list of tools may have changed."""
         self._by_tool.clear()
         self._compiled.clear()
+
+    def check(self, name: str, result: CallToolResult) -> None:
+        """Check a result of tool `name`.
+
+        Raises:
+            RemoteProtocolError: it does not fit the tool's output schema.
+        """
+        error = self.find_error(name, result)
+        if error is not None:
+            raise RemoteProtocolError(f"the result of tool {name!r} {error}")
 
     def find_error(self, name: str, result: CallToolResult) -> str | None:
         """Return what is wrong with a result of tool `name`.

@@ -86,8 +86,12 @@ _SERVER: Final = Role.SERVER
 class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """A change of something that a server offers: of a list, of the resource `uri`, or of a task.
 
-    What was read of it before may be out of date. Exactly one of the three is given; `task` is the
-    id of a task.
+    What was read of it before may be out of date. Exactly one of the three is given.
+
+    Attributes:
+        list: the list that has changed.
+        uri: the resource whose contents have changed.
+        task: the id of the task whose state has changed.
 
     Raises:
         ValueError: none is given, or several.
@@ -542,12 +546,16 @@ class SubscriptionPublisher:
         self._send_result(id, t.EmptyResult(), dialect_config)
         return True
 
-    def listen(self, id: RequestId, dialect: Dialect, honoured: SubscriptionFilter) -> None:
-        """Accept the listen request `id` with `honoured`.
+    def listen(
+        self, id: RequestId, dialect: Dialect, honoured: SubscriptionFilter, *, ending: bool
+    ) -> None:
+        """Accept the listen request `id` with `honoured`, unless the connection is `ending`.
 
         Raises:
-            RequestRejected: it is over a limit.
+            RequestRejected: it is over a limit, or the connection is ending.
         """
+        if ending:
+            raise RequestRejected(Fault.BUSY, "the server is being shut down", dialect=dialect)
         try:
             self._send_notification(self.table.listen(id, dialect, honoured))
         except LocalProtocolError as exc:

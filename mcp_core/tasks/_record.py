@@ -75,9 +75,10 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     waiting: int = 16
     # How long a worker that has stopped renewing its lease is believed to be alive.
     lease: float = 30.0
-    # The interval at which clients are asked to poll: this at first, because a young task often
-    # ends soon; then a tenth of the task's age; and never more than the longest.
+    # The interval at which clients are asked to poll at first, because a young task often ends
+    # soon. Then it is a tenth of the task's age.
     poll_interval: float = 0.5
+    # The longest interval: the result should not wait much longer than a user notices.
     max_poll_interval: float = 5.0
 
     def __post_init__(self) -> None:
@@ -210,7 +211,7 @@ _read: Final[Callable[[Raw | bytes], Any]] = reader(TaskRecord)
 
 
 def encode_record(record: TaskRecord) -> bytes:
-    """Encode a record as JSON.
+    """Encode `record` as JSON.
 
     Raises:
         TypeError, ValueError: the record has a value that is no JSON. `transition` never adds one.
@@ -219,7 +220,7 @@ def encode_record(record: TaskRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> TaskRecord:
-    """Decode what `encode_record` returned, in this version or another.
+    """Decode `data` that `encode_record` returned, in this version or another.
 
     Unknown members are ignored. The record may be without its result, which a store may keep
     elsewhere.

@@ -53,20 +53,20 @@ INTERNAL_ERROR: Final = -32603
 
 
 class SetMessage(Struct, frozen=True):
-    """Set the status message. A longer one than `TaskLimits.message` is cut off."""
+    """Set the status message to `text`. A longer one than `TaskLimits.message` is cut off."""
 
     text: str
 
 
 class RequestInput(Struct, frozen=True):
-    """Open an input request under a new key. Does nothing if the key was used before."""
+    """Open the input request `request` under a new `key`. Nothing if the key was used before."""
 
     key: str
     request: InputRequest
 
 
 class ReceiveResponse(Struct, frozen=True):
-    """Store the response to an open input request. Does nothing for any other key."""
+    """Store the `response` to the open input request `key`. Nothing for any other key."""
 
     key: str
     response: Raw
@@ -75,7 +75,10 @@ class ReceiveResponse(Struct, frozen=True):
 class Complete(Struct, frozen=True):
     """End the task with the result of its call, and a summary if there is one.
 
-    `result` is an encoded JSON object, valid because it was encoded or checked by the caller.
+    Attributes:
+        result: an encoded JSON object, valid because it was encoded or checked by the caller.
+        is_error: True if it is a tool result with `isError`.
+        message: the status message from then on, None for none.
     """
 
     result: Raw
@@ -84,19 +87,19 @@ class Complete(Struct, frozen=True):
 
 
 class Fail(Struct, frozen=True):
-    """End the task with the JSON-RPC error of its call."""
+    """End the task with `error`, the JSON-RPC error of its call."""
 
     error: ErrorData
 
 
 class Cancel(Struct, frozen=True):
-    """End the task because its requestor, or the server, has cancelled it."""
+    """End the task because its requestor, or the server, has cancelled it, with a `message`."""
 
     message: str | None = None
 
 
 class TaskLease(Struct, frozen=True):
-    """Set the worker that runs the handler, and until when it is believed to be alive.
+    """Set the `worker` that runs the handler, and believe it to be alive until `lease_until`.
 
     The worker "" gives the lease back. Does nothing while another worker has the lease: a worker
     whose lease was lost reads the other's name in the record.
@@ -139,7 +142,9 @@ class TaskExpired(Exception):
 def transition(
     record: TaskRecord, action: TaskAction, now: float, limits: TaskLimits
 ) -> TaskRecord:
-    """Return the record after an action: the same object if the action changes nothing.
+    """Return `record` after `action`: the same object if the action changes nothing.
+
+    `now` is the time in seconds since 1970.
 
     A result or error above `limits.result`, or responses above `limits.responses`, fail the task
     instead.

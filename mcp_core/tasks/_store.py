@@ -49,7 +49,7 @@ class TaskStore(Protocol):
     def create(
         self, record: TaskRecord, /, *, per_owner: int, total: int
     ) -> Awaitable[TaskLimitName | None]:
-        """Store a new record, as durably as the store can, before this returns.
+        """Store the new `record`, as durably as the store can, before this returns.
 
         Return None, or which limit there is in the way: `per_owner` tasks of this owner, or
         `total` tasks of the server. The limits are checked in one step with storing. Raise
@@ -57,10 +57,10 @@ class TaskStore(Protocol):
         """
 
     def get(self, key: TaskKey, /) -> Awaitable[TaskRecord | None]:
-        """Return the record, None if there is none."""
+        """Return the record of `key`, None if there is none."""
 
     def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> Awaitable[bool]:
-        """Replace the record with that serial number, or remove it if `record` is None.
+        """Replace the record of `key` and `serial`, or remove it if `record` is None.
 
         `record` has the same key and the same time of creation. Its serial number is higher, after
         several actions by more than one. Return False, without any effect, if the stored record has
@@ -69,7 +69,7 @@ class TaskStore(Protocol):
         """
 
     def page(self, owner: str, after: str, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
-        """Return up to `size` records of an owner by time and id, after the task id `after`.
+        """Return up to `size` records of `owner` by time and id, after the task id `after`.
 
         "" begins at the oldest. `result` is UNSET in all of them. An unknown `after` raises
         `KeyError`.
@@ -86,7 +86,8 @@ class TaskStore(Protocol):
         """Return an iterator of the keys that this or another process has changed or removed.
 
         Changes after entering are not missed. A key may come again, or come without a change. None
-        means that there was a gap, so that every record may have changed.
+        means that there was a gap, so that every record may have changed. The iterator raises
+        nothing: while the store cannot be reached it waits, and then yields what it has missed.
         """
 
 

@@ -153,7 +153,9 @@ def find_host_error(host: str) -> str | None:
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Return scheme, host in lower case, and port; the scheme's own port if the URL names none.
+    """Return the origin of `url`: scheme, host in lower case, and port (RFC 6454, section 4).
+
+    The port is the scheme's own if the URL names none, 0 for an unknown scheme.
 
     Raises:
         ValueError: the URL cannot be read.
@@ -163,13 +165,21 @@ def origin_of(url: str) -> tuple[str, str, int]:
 
 
 def origin_text(url: str) -> str:
-    """Return the origin of a URL as text, in lower case, with its port as it is written."""
+    """Return the origin of `url` as text, in lower case, with its port as it is written.
+
+    Raises:
+        ValueError: the URL cannot be read.
+    """
     parts = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
 
 
 def same_origin_redirect(url: str, location: str) -> str | None:
-    """Return the target of a redirect from `url`, or None if it is of another origin."""
+    """Return the target of a redirect from `url`, or None if it is of another origin.
+
+    `location` is the header of the response, an absolute or a relative URL (RFC 9110, section
+    10.2.2). The result is absolute. None is also returned if it cannot be read.
+    """
     try:
         target = urljoin(url, location)
         return target if origin_of(target) == origin_of(url) else None
@@ -181,14 +191,19 @@ def same_origin_redirect(url: str, location: str) -> str | None:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Return True if the host of a URL is a loopback host, see `is_loopback_host`."""
+    """Return True if the host of `url` is a loopback host, as for `is_loopback_host`.
+
+    Raises:
+        ValueError: the URL cannot be read.
+    """
     return is_loopback_host(urlsplit(url).hostname or "")
 
 
 def is_loopback_host(host: str) -> bool:
-    """Return True if a host is this machine: `localhost`, 127.0.0.0/8 or `::1`. No DNS query.
+    """Return True if `host` is this machine: `localhost`, 127.0.0.0/8 or `::1`. No DNS query.
 
-    An IPv4 address inside an IPv6 one (`::ffff:127.0.0.1`) counts as itself.
+    It is in lower case, an IPv6 address without brackets. An IPv4 address inside an IPv6 one
+    (`::ffff:127.0.0.1`) counts as itself.
     """
     if host == "localhost":
         return True
@@ -201,7 +216,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def is_local_host(host: str) -> bool:
-    """Return True if a host that the user named is this machine. No DNS query.
+    """Return True if `host`, which the user named, is this machine. No DNS query.
 
     Beside the loopback hosts, these are all names below `localhost` (RFC 6761, 6.3), and the same
     names with a final dot.
@@ -211,7 +226,7 @@ def is_local_host(host: str) -> bool:
 
 
 def is_public_address(address: str) -> bool:
-    """Return True if a text is an IP address of the public internet.
+    """Return True if `address` is an IP address of the public internet; other texts are not.
 
     Not public are: private, link-local (cloud metadata services), loopback, carrier-grade NAT,
     multicast, documentation, reserved, unique-local, 6to4, Teredo. An IPv4 address inside an IPv6
@@ -225,9 +240,10 @@ def is_public_address(address: str) -> bool:
 
 
 def is_private_address(address: str) -> bool:
-    """Return True if an IP address belongs to a private network (RFC 1918, RFC 6598, RFC 4193).
+    """Return True if `address` is one of a private network (RFC 1918, RFC 6598, RFC 4193).
 
-    Loopback and link-local are not private here: cloud metadata services are link-local.
+    Loopback and link-local are not private here: cloud metadata services are link-local. A text
+    that is no IP address is not either.
     """
     try:
         ip = ip_address(address)
@@ -238,7 +254,7 @@ def is_private_address(address: str) -> bool:
 
 
 def is_internal_name(host: str) -> bool:
-    """Return True if a host name is one of a private network: no public DNS resolves it.
+    """Return True if `host` is a name of a private network: no public DNS resolves it.
 
     These are names of one label, such as `vault`, and names that end in a label that is not public,
     such as `metadata.google.internal`. An address is no name.

@@ -29,7 +29,9 @@ _PUNYCODE: Final = "xn--"
 class PageUrl(Struct, frozen=True):
     """The URL of a page, with its host as a browser would reach it.
 
-    Args:
+    Make one with `PageUrl.parse` (client/elicitation, Safe URL Handling; WHATWG URL, host parsing).
+
+    Attributes:
         text: the URL as the server wrote it, printable ASCII.
         scheme: "https" or "http".
         host: the host in lower case; an IP address in its shortest form, without brackets.
@@ -48,7 +50,7 @@ class PageUrl(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> PageUrl:
-        """Read the URL of a page.
+        """Return the URL of a page that `text` is, as a server wrote it.
 
         Raises:
             ValueError: it is no URL of `http` or `https`, contains credentials, or has a host that

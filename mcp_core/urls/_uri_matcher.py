@@ -233,8 +233,16 @@ MakeError = Callable[[str], InvalidUriTemplate]
 class UriMatcher:
     """A compiled template that extracts the values of its variables from a URI.
 
-    `optional` holds the variables that a matching URI may leave out. Values of the variables in
-    `unchecked` may be any text.
+    A variable is one path segment, on any system. A value is refused that decodes to a text with a
+    slash, a backslash or a NUL, with a drive letter (`C:`) at its start, or to `..`. Only `{+x}`,
+    `{#x}` and `{/x*}` match several segments.
+
+    Args:
+        template: the template to match.
+        unchecked: the names of variables whose values may be any text.
+
+    Attributes:
+        optional: the names of the variables that a matching URI may leave out.
 
     Raises:
         InvalidUriTemplate: the template is ambiguous, it cuts values (`{x:3}`), or it does not have
@@ -255,20 +263,20 @@ class UriMatcher:
         return f"UriMatcher({self.template.text!r})"
 
     def match(self, uri: str) -> Values | None:
-        """Return the decoded values by name, lists for exploded variables.
+        """Return the decoded values of `uri` by name, lists for exploded variables.
 
-        Return None if the URI does not match, or a value is one that rule 3 excludes.
+        Return None if it does not match, or a value is refused.
         """
         values = self._read(uri)
         return None if values is None or self._find_error(values) is not None else values
 
     def find_error(self, uri: str) -> str | None:
-        """Return what rule 3 refuses in a URI that has the form of the template, or None."""
+        """Return why a value of `uri` is refused, None if none is or it has another form."""
         values = self._read(uri)
         return None if values is None else self._find_error(values)
 
     def has_form(self, uri: str) -> bool:
-        """Return True if a URI has the form of the template. Its values may be refused ones."""
+        """Return True if `uri` has the form of the template. Its values may be refused ones."""
         return self._read(uri) is not None
 
     def _read(self, uri: str) -> Values | None:

@@ -81,9 +81,16 @@ class Expression(Struct, frozen=True):
 
 
 class UriTemplate:
-    """A parsed template.
+    """A parsed template of RFC 6570, all four levels.
 
     `UriTemplate("weather://{city}{?days}").expand({"city": "Oslo"})` is `"weather://Oslo"`.
+
+    Args:
+        text: the template.
+
+    Attributes:
+        parts: literal texts and expressions, in order.
+        variables: the names of the variables, each once, in order.
 
     Raises:
         InvalidUriTemplate: RFC 6570 does not allow the text.

@@ -34,6 +34,8 @@ _MAX_SHOWN: Final = 120  # characters of a URL in an error
 def effective_port(parts: SplitResult) -> int:
     """Return the port of a URL, or that of its scheme if it names none; 0 for an unknown scheme.
 
+    `parts` is the URL as `urllib.parse.urlsplit` returns it (RFC 9110, section 4.2).
+
     Raises:
         ValueError: the port is not a number up to 65535.
     """
@@ -43,7 +45,7 @@ def effective_port(parts: SplitResult) -> int:
 def redacted_url(url: str) -> str:
     """Return a URL as an error shows it: short, printable, without query and credentials.
 
-    Any text may be given. All that may be a password is left out, even where a parser would not see
+    `url` may be any text. All that may be a password is left out, even where a parser would not see
     one because the password contains `/`, `?` or `#` unencoded.
     """
     text = _QUERY_START.split(url, maxsplit=1)[0]
@@ -65,10 +67,15 @@ def _split(text: str) -> SplitResult:
 
 
 class Url(Struct, frozen=True):
-    """The URL of a server, over `http` or `https`.
+    """The URL of a server, over `http` or `https`. Make one with `Url.parse`.
 
-    `host` is in lower case, in IDNA form and without brackets. `target` is path and query,
-    percent-encoded, as the first line of a request carries it.
+    Attributes:
+        text: the URL as the user wrote it.
+        scheme: "http" or "https".
+        host: the host in lower case, in IDNA form and without brackets.
+        port: the port, that of the scheme if the URL names none.
+        target: path and query, percent-encoded, as the first line of a request has it (RFC 9112,
+            section 3.2.1).
     """
 
     text: str
@@ -79,7 +86,10 @@ class Url(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """Read the URL of a server. A fragment is ignored.
+        """Return the URL of a server that `text` is, as a browser would accept it.
+
+        A fragment is ignored. Names that are not ASCII become IDNA, and other characters are
+        percent-encoded.
 
         Raises:
             ValueError: it is not `http://` or `https://` with a host, or it contains credentials.
@@ -107,7 +117,9 @@ class Url(Struct, frozen=True):
 
     @classmethod
     def parse_proxy(cls, text: str) -> tuple[Url, str | None]:
-        """Read the URL of a proxy as environment variables write it; without a scheme it is `http`.
+        """Read the URL of a proxy from `text`, as environment variables write it.
+
+        Without a scheme it is `http`.
 
         Returns:
             The URL without its credentials, and the credentials as `user:password`,
@@ -154,7 +166,7 @@ class Url(Struct, frozen=True):
         return (host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}").encode()
 
     def join(self, reference: str) -> Url:
-        """Resolve a reference that a document at this URL contains (RFC 3986, 5).
+        """Return the URL of `reference`, which a document at this URL contains (RFC 3986, 5).
 
         Raises:
             ValueError: as `parse`.

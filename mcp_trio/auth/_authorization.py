@@ -62,27 +62,36 @@ _LOCK_POLL_INTERVAL: Final = 0.05  # seconds
 class LoginConfig:
     """The settings with which a client obtains and stores its tokens.
 
+    Give it to `connect` or `connect_http` as `auth`. Several clients may share one.
+
     Args:
-        profile: what authorization servers are sent about the client.
+        profile: what authorization servers are sent about the client. By default `ClientProfile()`:
+            a user logs in, and the client registers itself.
         storage: the token storage. By default the user's files (`FileStorage`), which
             `mcp-trio login` uses too; with `--keychain` it uses `KeyringStorage()`.
-        browse: how a user is asked to log in. `"browser"` opens the user's browser and listens on
-            loopback for the redirect. `"show"` does the same, but leaves it to `show` and the user
-            to open the page. A function gets the URL of the login page and returns the complete URL
-            of the redirect, which must be at `profile.redirect_uri`. With None no user is asked:
-            only stored tokens are used, and refreshed.
+        browse: how a user is asked to log in. `"browser"`, the default, opens the user's browser
+            and listens on loopback for the redirect. `"show"` does the same, but leaves it to
+            `show` and the user to open the page. An async function gets the URL of the login page
+            and returns the complete URL of the redirect, which must be at `profile.redirect_uri`.
+            With None no user is asked: only stored tokens are used, and refreshed.
         show: with `"browser"` and `"show"`, called with the URL of each login page before it is
-            opened. The URL is for this user only.
-        confirm_scopes: called when a server demands scopes in addition to those of the last login
-            and of the profile, with these scopes. If it returns False, there is no login. Without
-            it, `"browser"` shows them on a page before the login page; the others rely on the login
-            page.
+            opened; it must not block. The URL is for this user only.
+        confirm_scopes: an async function that is called when a server demands scopes in addition to
+            those of the last login and of the profile, with these scopes. If it returns False,
+            the request raises `AuthRequired`. Without it, `"browser"` shows them on a page before
+            the login page; the others rely on the login page.
         tls: certificates to trust, and to present, at servers other than the MCP server, such as
             authorization servers. By default those that the system trusts, and none to present:
             the MCP server names these servers, and must not learn who you are at another one.
 
+    *Error handling*: if `browse`, `show` or `confirm_scopes` raises, the login has failed, and the
+    request raises `AuthorizationFailed`. An `AuthRequired` propagates unchanged.
+
     Raises:
-        ValueError: no login is possible with these settings.
+        ValueError: `browse` is another text; it is `"show"` without a `show`; or it is a function,
+            and the redirect of `profile` has no fixed port.
+
+    Source: 2026-07-28, basic/authorization; RFC 8252 for native clients.
     """
 
     profile: ClientProfile = field(default_factory=ClientProfile)

@@ -46,7 +46,7 @@ _READS: Final = 3  # times that a split value is read, while other processes rep
 
 
 class KeyringStorage(LockableStorage):
-    """A token storage in the keychain of the system, by the package `keyring`.
+    """A `TokenStorage` in the keychain of the system, by the package `keyring`.
 
     That is the Keychain on macOS, the Credential Manager on Windows, and on Linux a Secret Service,
     such as those of GNOME and KDE. It needs the extra: `pip install 'mcp-trio[keyring]'`.
@@ -81,6 +81,13 @@ class KeyringStorage(LockableStorage):
         return f"KeyringStorage({self.service!r})"
 
     def load(self, key: str) -> bytes | None:
+        """Return the value that was saved under `key`, or None.
+
+        If a part of it is missing or was changed, that is logged, and the result is None.
+
+        Raises:
+            AuthorizationFailed: the keychain is missing, locked or failed; the text has the cure.
+        """
         with _explained():
             for _ in range(_READS):
                 text = self._get(self._name(key))
@@ -99,6 +106,12 @@ class KeyringStorage(LockableStorage):
         return None
 
     def save(self, key: str, value: bytes | None) -> None:
+        """Replace what is stored under `key` by `value`, of at most 64 KiB. None deletes it.
+
+        Raises:
+            AuthorizationFailed: `value` is longer, or the keychain is missing, locked, read-only or
+                failed.
+        """
         if value is not None and len(value) > _MAX_SIZE:
             raise AuthorizationFailed(
                 f"the tokens have {len(value)} bytes, more than the {_MAX_SIZE} that are stored"
@@ -115,6 +128,7 @@ class KeyringStorage(LockableStorage):
                 self._delete(part)
 
     def lock(self, key: str) -> Callable[[], None] | None:
+        """Lock `key` against other processes, as `FileStorage.lock`, by an empty file."""
         return self._locks.lock(self._name(key))
 
     def _name(self, key: str) -> str:

@@ -41,20 +41,20 @@ _WRITABLE_BY_OTHERS: Final = 0o022
 
 
 class TokenStorage(Protocol):
-    """A store for tokens, which the user may implement.
+    """A store for tokens, which the user may implement, as `storage` of a `LoginConfig`.
 
-    Both methods are called in worker threads, one call at a time for each server. A `load` that
-    raises `AuthorizationFailed` ends the request, with its text. Any other exception is logged and
-    otherwise ignored. A key begins with the kind of the value: `tokens:`; `client:` for
-    a client registration; `issuer:` for the authorization server of a client that was registered by
-    hand.
+    Both methods may block: they are called in worker threads, one call at a time for each client. A
+    `key` begins with the kind of the value: `tokens:`; `client:` for a client registration;
+    `issuer:` for the authorization server of a client that was registered by hand. It has no
+    secrets; the values have. A `load` that raises `AuthorizationFailed` ends the request, with its
+    text. Any other exception is logged and otherwise ignored.
     """
 
     def load(self, key: str) -> bytes | None:
-        """Return the saved value, or None."""
+        """Return the value that was saved under `key`, or None."""
 
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace the stored value by `value`. None deletes it."""
+        """Replace what is stored under `key` by `value`, of some KiB. None deletes it."""
 
 
 class LockableStorage(ABC):
@@ -65,23 +65,23 @@ class LockableStorage(ABC):
 
     @abstractmethod
     def load(self, key: str) -> bytes | None:
-        """Return the saved value, or None."""
+        """Return the value that was saved under `key`, or None."""
 
     @abstractmethod
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace the stored value by `value`. None deletes it."""
+        """Replace what is stored under `key` by `value`. None deletes it."""
 
     @abstractmethod
     def lock(self, key: str) -> Callable[[], None] | None:
         """Lock `key` against other processes, and return the function that releases the lock.
 
-        Return None if another process holds the lock. Refresh while holding it: two processes that
-        use one refresh token may both lose their tokens.
+        Return None, without waiting, if another process holds the lock. Refresh while holding it:
+        two processes that use one refresh token may both lose their tokens.
         """
 
 
 class MemoryStorage:
-    """A token storage in memory, which lives as long as the object."""
+    """A `TokenStorage` in memory. The tokens are lost with the object."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -90,9 +90,11 @@ class MemoryStorage:
         return f"<MemoryStorage of {len(self._values)}>"
 
     def load(self, key: str) -> bytes | None:
+        """Return the value that was saved under `key`, or None."""
         return self._values.get(key)
 
     def save(self, key: str, value: bytes | None) -> None:
+        """Replace what is stored under `key` by `value`. None deletes it."""
         if value is None:
             self._values.pop(key, None)
         else:
@@ -100,14 +102,17 @@ class MemoryStorage:
 
 
 class FileStorage(LockableStorage):
-    """A token storage with one file per value in `directory`, which is created when needed.
+    """A `TokenStorage` with one file per value, which only the user may read and write.
 
-    The default directory is `mcp-trio/tokens` in the user's data directory (`XDG_DATA_HOME`, or
-    `~/.local/share`).
+    The files are not encrypted. Processes of the user can share them.
+
+    Args:
+        directory: where the files are; created when needed, with its parents. By default
+            `mcp-trio/tokens` in the user's data directory (`XDG_DATA_HOME`, or `~/.local/share`).
 
     *Error handling*: an `OSError` of the system propagates unchanged. A file that other users may
     read or write raises `PermissionError`, and so does a directory that belongs to another user or
-    that other users may write to.
+    that other users may write to. Windows has no such checks.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
@@ -122,6 +127,13 @@ class FileStorage(LockableStorage):
         return f"FileStorage({str(self.directory)!r})"
 
     def load(self, key: str) -> bytes | None:
+        """Return the value that was saved under `key`, at most its first 1 MiB, or None.
+
+        Raises:
+            PermissionError: other users may read, write or replace the file, or it is no regular
+                file.
+            OSError: it cannot be read.
+        """
         path = self._path(key)
         try:
             self._check_directory()
@@ -139,6 +151,12 @@ class FileStorage(LockableStorage):
             return file.read(_MAX_SIZE)
 
     def save(self, key: str, value: bytes | None) -> None:
+        """Replace the file of `key` by one with `value`, atomically. None deletes it.
+
+        Raises:
+            PermissionError: other users may replace files in the directory.
+            OSError: the file cannot be written or deleted.
+        """
         path = self._path(key)
         if value is None:
             with suppress(FileNotFoundError):
@@ -158,9 +176,14 @@ class FileStorage(LockableStorage):
             raise
 
     def lock(self, key: str) -> Callable[[], None] | None:
-        """Lock `key`, see `LockableStorage`. The end of the process releases the lock.
+        """Lock `key` against other processes, and return the function that releases the lock.
 
-        On Windows nothing is locked.
+        Return None, without waiting, if another process holds the lock. The end of the process
+        releases it, too. On Windows nothing is locked.
+
+        Raises:
+            PermissionError: other users may replace files in the directory.
+            OSError: the lock file cannot be opened.
         """
         if not _HAS_LOCKS:
             return lambda: None

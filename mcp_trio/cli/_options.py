@@ -11,8 +11,8 @@ from mcp_core import ALL
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import is_uri
-from ._logins import add_keychain_option
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT
+from .state._logins import add_keychain_option
 
 __all__ = [
     "ARGUMENTS",

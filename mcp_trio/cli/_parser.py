@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import __version__
 
 from ._errors import MISUSE, CliError
-from ._logins import add_keychain_option, uses_keychain
 from ._options import (
     ARGUMENTS,
     NO_WORDS,
@@ -33,8 +32,16 @@ from ._options import (
 )
 from ._screen import Screen
 from ._session import Target, trace_printer
-from ._target import invalid_url, is_url, parse_server_command, require_url
-from .commands._completion import READ_PARSER, ReadParser, completion
+from ._target import (
+    invalid_url,
+    is_server,
+    is_url,
+    parse_server_command,
+    require_url,
+    shown_server,
+)
+from .serve._completion import READ_PARSER, ReadParser, completion
+from .state._logins import add_keychain_option, uses_keychain
 
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
@@ -77,6 +84,12 @@ def parse(words: Sequence[str]) -> Command:
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])
+    if words and is_server(words[0]):
+        server = shown_server(words[0])
+        raise CliError(
+            f"{server} is not a subcommand; to see what the server offers: mcp-trio inspect"
+            f" {server}"
+        )
     commands = "".join(f"  {name:11}{summary}\n" for name, summary in _SUMMARIES.items())
     parser = _parser(
         None,
@@ -99,7 +112,7 @@ def _demo(words: Sequence[str]) -> Command:
         " message.",
     )
     parser.parse_args(words)
-    from mcp_trio.cli.commands._demo import demo
+    from mcp_trio.cli.use._demo import demo
 
     return demo
 
@@ -110,7 +123,9 @@ def _run(words: Sequence[str]) -> Command:
         description="Imports FILE and serves its mcp_trio.Server over stdin and stdout, to the"
         " client that\n"
         "starts this command. With --http it serves any number of clients, at a URL that it"
-        " prints.",
+        " prints.\n\n"
+        "FILE finds modules as with `python FILE`: first in its own directory, and not in the"
+        " current one.",
     )
     parser.add_argument(
         "file",
@@ -155,7 +170,7 @@ def _run(words: Sequence[str]) -> Command:
                 parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
         if found.reload:
             return _reload(found)
-        from mcp_trio.cli.commands._run import run
+        from mcp_trio.cli.serve._run import run
 
         return partial(run, found.file)
     if found.sse_path is not None:
@@ -167,7 +182,7 @@ def _run(words: Sequence[str]) -> Command:
             )
     if found.reload:
         return _reload(found)
-    from mcp_trio.cli.commands._run import run_http
+    from mcp_trio.cli.serve._run import run_http
 
     host, port = found.http
     return partial(
@@ -183,7 +198,7 @@ def _run(words: Sequence[str]) -> Command:
 
 
 def _reload(found: argparse.Namespace) -> Command:
-    from mcp_trio.cli.commands._reload import run_reloading
+    from mcp_trio.cli.serve._reload import run_reloading
 
     names = [name for name in ("json_response", "stateless") if getattr(found, name)]
     options = [f"--{name.replace('_', '-')}" for name in names]
@@ -200,7 +215,7 @@ def _inspect(words: Sequence[str]) -> Command:
         "  mcp-trio inspect -- node server.js",
     )
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._inspect import inspect
+    from mcp_trio.cli.use._inspect import inspect
 
     return partial(inspect, target, as_json=found.json)
 
@@ -226,7 +241,7 @@ def _call(words: Sequence[str]) -> Command:
     )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._call import call
+    from mcp_trio.cli.use._call import call
 
     return partial(call, target, found.tool, found.words, output=found.output, as_json=found.json)
 
@@ -243,7 +258,7 @@ def _read(words: Sequence[str]) -> Command:
     add_output(parser, "write to FILE instead of stdout, and replace it if it exists")
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._read import read
+    from mcp_trio.cli.use._read import read
 
     return partial(read, target, found.uri, output=found.output, as_json=found.json)
 
@@ -262,7 +277,7 @@ def _prompt(words: Sequence[str]) -> Command:
     )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._prompt import prompt
+    from mcp_trio.cli.use._prompt import prompt
 
     return partial(prompt, target, found.name, found.words, as_json=found.json)
 
@@ -280,7 +295,7 @@ def _complete(words: Sequence[str]) -> Command:
         VALUE="the beginning of the value",
     )
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._complete import complete
+    from mcp_trio.cli.use._complete import complete
 
     return partial(
         complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json
@@ -307,7 +322,7 @@ def _listen(words: Sequence[str]) -> Command:
     )
     add_log_level(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._listen import listen
+    from mcp_trio.cli.use._listen import listen
 
     return partial(
         listen,
@@ -375,7 +390,7 @@ def _login(words: Sequence[str]) -> Command:
     trace = trace_printer(stderr) if found.trace else None
     keychain = uses_keychain(found, found.url)
     target = Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
-    from mcp_trio.cli.commands._login import login
+    from mcp_trio.cli.use._login import login
 
     return partial(
         login,
@@ -389,7 +404,7 @@ def _login(words: Sequence[str]) -> Command:
 
 
 def _install(words: Sequence[str]) -> Command:
-    from mcp_trio.cli.commands import _install as command
+    from mcp_trio.cli.serve import _install as command
 
     parser = _parser(
         "install", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG

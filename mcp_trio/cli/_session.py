@@ -42,9 +42,9 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError
-from ._handshakes import RememberedServer
-from ._logins import login_storage
 from ._screen import Screen
+from .state._handshakes import RememberedServer
+from .state._logins import login_storage
 
 if TYPE_CHECKING:
     from pathlib import Path

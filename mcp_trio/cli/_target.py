@@ -21,13 +21,20 @@ from typing import Final
 from mcp_core import ALL
 
 from ._errors import CliError, split_file
-from ._logins import uses_keychain
 from ._options import ARGUMENTS, NO_WORDS
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._user import User
+from .state._logins import uses_keychain
 
-__all__ = ["invalid_url", "is_url", "parse_server_command", "require_url"]
+__all__ = [
+    "invalid_url",
+    "is_server",
+    "is_url",
+    "parse_server_command",
+    "require_url",
+    "shown_server",
+]
 
 _URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
 _URL_WITHOUT_SCHEME: Final = re.compile(
@@ -39,6 +46,16 @@ _FILE: Final = re.compile(r"(?s).*\.py(?::\w+)?")
 def is_url(word: str) -> bool:
     """Return True if `word` begins as the URL of a server does."""
     return _URL.match(word) is not None
+
+
+def is_server(word: str) -> bool:
+    """Return True if `word` is a URL, FILE or FILE:NAME, judged by its form only."""
+    return is_url(word) or ("://" not in word and _FILE.fullmatch(word) is not None)
+
+
+def shown_server(word: str) -> str:
+    """Return a file, quoted for the shell, or "URL": a URL may have a password in it."""
+    return "URL" if is_url(word) else shlex.quote(word)
 
 
 def parse_server_command(
@@ -68,6 +85,10 @@ def parse_server_command(
     if file:
         server = _run_command(file, found)
     elif not server:
+        # The URI of a resource may look like the URL of a server.
+        if given and found.words and is_server(given[0]) and found.positions != ["uri"]:
+            words = f"{shlex.join([*given[1:], *found.words])} {shown_server(given[0])}"
+            raise CliError(f"the server is the last word: {parser.prog} {words}")
         raise _missing_server(prefix, stray)
     elif isinstance(server, str):
         require_url(server)
@@ -87,7 +108,7 @@ def _is_file(word: str, found: argparse.Namespace) -> bool:
     """Return True if `word` is FILE or FILE:NAME, judged by its form only."""
     if found.takes is ARGUMENTS and ARGUMENTS.fits(word):
         return False
-    return "://" not in word and _FILE.fullmatch(word) is not None
+    return is_server(word) and not is_url(word)
 
 
 def _run_command(target: str, found: argparse.Namespace) -> tuple[str, ...]:
@@ -99,7 +120,9 @@ def _run_command(target: str, found: argparse.Namespace) -> tuple[str, ...]:
     path, name = split_file(target)
     if found.cwd is not None:
         path = path.absolute()  # the server starts in another directory
-    return (sys.executable, "-m", "mcp_trio", "run", f"{path}:{name}" if name else str(path))
+    file = f"{path}:{name}" if name else str(path)
+    # -P: not from the current directory, whose modules may have the same names.
+    return (sys.executable, "-P", "-m", "mcp_trio", "run", file)
 
 
 def _require_utf_8(word: str) -> None:

@@ -1,7 +1,8 @@
 """A server as an ASGI application, for ASGI servers on trio such as hypercorn.
 
-1. The application starts with its `lifespan` scope. Without one, as when it is mounted in another
-   application, it starts with the first request and ends with the run.
+1. The application starts with its `lifespan` scope, or when a framework enters its `lifespan`.
+   Without either, as when it is only mounted, it starts with the first request and ends with the
+   run.
 2. Nothing of a run is left for the next: the same application may be served again.
 
 An application does not know the address that it is served at, so `Host` and `Origin` are checked by
@@ -49,19 +50,23 @@ def asgi(
     """Return an ASGI application that serves `server` in every revision, for trio.
 
     By itself it is served at `path`; mounted in another application, where it is mounted, and at
-    `path` below that.
+    `path` below that. Give the other application its `lifespan`, or it starts with the first
+    request and ends with the run.
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
         path: the path of the endpoint.
-        auth: authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None (the
-            default) for no authorization. Its metadata has paths from the root. If the application
-            is mounted elsewhere, serve `metadata` at each of `metadata_paths` (attributes of the
-            application).
+        auth: what authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None
+            (the default) for no authorization. Its metadata has paths from the root. If the
+            application is mounted elsewhere, serve `metadata` at each of `metadata_paths`
+            (attributes of the application).
         options: see `mcp_core.http.ServeOptions`.
 
+    Returns:
+        the application, to pass to the ASGI server or to mount.
+
     *Resource handling*: at the end of the lifespan, handlers that still run get 5 s, then they are
-    cancelled, and all streams end. Without a `lifespan` scope this happens at the end of the run.
+    cancelled, and all streams end.
     An ASGI server closes its connections first: give it a timeout for that (`graceful_timeout` of
     hypercorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
@@ -69,24 +74,32 @@ def asgi(
     also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
 
     Raises:
-        ValueError: one of `hosts` is not a name, or one of `origins` not an origin as browsers
-            write it.
+        TypeError: an option is unknown.
+        ValueError: one of `hosts` is not a name, one of `origins` not an origin as browsers write
+            it, or one of `trusted_proxies` not an address; or `sse_path` begins without a slash or
+            lacks sessions.
+
+    Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
+    2024-11-05, basic/transports.
     """
     return AsgiApp(server, path, HttpOptions.of(**options), auth)
 
 
 class AsgiApp(AsgiApplication):
-    """The ASGI 3 application that `asgi` returns."""
+    """The ASGI 3 application that `asgi` returns, for an ASGI server on trio.
+
+    The ASGI server calls it with each `scope`: of type `lifespan`, `http` or `websocket`. `receive`
+    and `send` are that scope's functions for messages (asgi.readthedocs.io). A call returns when
+    its scope has ended. Outside a run of trio it raises `RuntimeError`. After its end the
+    application may be served again.
+    """
 
     _cancelled = trio.Cancelled
     _new_event = trio.Event
     _log = logging.getLogger("mcp_trio").log
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        if not trio.lowlevel.in_trio_run():
-            raise RuntimeError(
-                "this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi"
-            )
+        _require_trio()
         if scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
         else:
@@ -97,8 +110,16 @@ class AsgiApp(AsgiApplication):
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[HttpServerDriver]:
+        _require_trio()  # also where a framework enters `lifespan`
         async with open_server(self._server, SHUTDOWN_GRACE) as served:
             router = self._router(secrets.token_bytes, time.time, served)
             async with open_http_server_driver(router) as driver:
                 yield driver
                 await driver.shutdown(SHUTDOWN_GRACE)
+
+
+def _require_trio() -> None:
+    if not trio.lowlevel.in_trio_run():
+        raise RuntimeError(
+            "this application runs on trio; for asyncio there is mcp_asyncio_shim.asgi"
+        )

@@ -71,10 +71,11 @@ _log = logging.getLogger("mcp_trio")
 class AccessLogEntry(Struct, frozen=True, gc=False):
     """One line of an access log.
 
-    `status` is 0 if the client disconnected before there was a response. `seconds` is the time from
-    the end of the request head to the end of the response. `size` is the length of the response
-    body in bytes, as it was passed to the connection. `rpc_method` is the MCP method, such as
-    `"tools/call"`; empty if unknown or not MCP.
+    `method` and `target` are those of the HTTP request, such as `"POST"` and `"/mcp"`. `status` is
+    0 if the client disconnected before there was a response. `seconds` is the time from the end of
+    the request head to the end of the response. `size` is the length of the response body in bytes,
+    as it was passed to the connection. `rpc_method` is the MCP method, such as `"tools/call"`;
+    empty if unknown or not MCP.
 
     Hidden characters in the texts of the client, such as line feeds, are escaped: an entry can be
     written as one line.

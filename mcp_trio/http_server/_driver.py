@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange, Router
-    from mcp_core.runtime import Service
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer, Service
     from mcp_core.types import RequestId
 
     Write = Callable[[], Coroutine[Any, Any, None]]

@@ -72,7 +72,11 @@ _CURES: Final = {
 
 
 class HttpAddress(NamedTuple):
-    """The address on which a server listens. `url` is that of its (first) endpoint."""
+    """The address on which a server listens, as a client on this machine connects to it.
+
+    `host` is the name or IP address given to `serve_http`, or loopback if the server listens on all
+    addresses. `port` is the port, also where 0 was given. `url` is the URL of the (first) endpoint.
+    """
 
     host: str
     port: int
@@ -109,13 +113,15 @@ async def serve_http(
     Args:
         server: the server at `path`, or a mapping of paths to servers. Each lifespan is entered
             once, around everything.
-        host: the address to listen on; `"0.0.0.0"` or `"::"` for all addresses of this machine.
-        port: the port, or 0 for a free one.
-        path: the path of `server`.
+        host: the address to listen on; `"0.0.0.0"` or `"::"` for all addresses of this machine. By
+            default other machines cannot connect.
+        port: the port, or 0, the default, for a free one.
+        path: the path of `server`; not used if that is a mapping.
         sse_path: a second path of a single server, such as `"/sse"`, at which GET begins HTTP+SSE
             (2024-11-05), for clients that are set up for that transport. `path` serves them too.
         tls: a context with the server's certificate. HTTP/2 and HTTP/1.1 are offered in the
-            handshake (ALPN). Without TLS, a client with prior knowledge can use HTTP/2.
+            handshake (ALPN), which changes the context. Without TLS, the default, a client with
+            prior knowledge can use HTTP/2.
         hosts: host names of the server, if others than this machine can reach it, such as
             `"mcp.example.com"`, with a port if only that port is valid. Requests with another
             `Host` are rejected as a protection from DNS rebinding. IP addresses are accepted unless
@@ -123,24 +129,27 @@ async def serve_http(
         origins: origins of web pages on other hosts that may send requests, as in the `Origin`
             header: `"https://app.example.com"`.
         routes: functions for other paths: `{"/healthz": lambda head: PlainResponse(200, b"ok")}`.
-            They must not block. `Host` and `Origin` are checked as for the server.
+            Each gets the `RequestHead`, and must not block. One that raises is logged, and the
+            client gets 500. `Host` and `Origin` are checked as for the server.
         reply: `"auto"` responds with JSON unless other messages precede the response, `"sse"`
             always with an event stream, `"json"` never with one.
-        sessions: whether revisions with a handshake get sessions. Without sessions no state
-            outlives a request.
+        sessions: whether revisions with a handshake get sessions, as by default. Without sessions
+            no state outlives a request.
         limits: upper bounds of what clients can use, see `mcp_core.http.HttpLimits`.
         trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`. The client
             of a request is then the one that they name in `X-Forwarded-For`. Otherwise all clients
             of a proxy share the limits of one client.
         auth: the `mcp_core.auth.OAuthResourceServer`, or the `ApiKeys`, that authorizes requests;
             or one for each path, or None for a path without authorization. `routes` have none.
-            Handlers never get
-            the token: a token is valid only for the server for which it was issued, so a handler
-            must use tokens of its own for other services (2026-07-28, basic/authorization).
+            Handlers never get the token: a token is valid only for the server for which it was
+            issued, so a handler must use tokens of its own for other services (2026-07-28,
+            basic/authorization).
         max_connections: the maximum of open connections; more are closed at once.
         on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
+            What it raises is logged.
         stop: once set, no more connections are accepted, and new requests are rejected as busy.
-        grace: seconds for the handlers that run at that time.
+            Default None: only cancelling this call ends it, quickly.
+        grace: seconds for the handlers that run at that time; then they are cancelled.
         task_status: of `nursery.start`, which passes it.
 
     *Resource handling*: the listener and all connections are closed at the end.
@@ -149,11 +158,16 @@ async def serve_http(
 
     Raises:
         OSError: the server cannot listen on the address. The text names the cure.
+        RuntimeError: the caller is not a task of trio.
         ValueError: one of `hosts`, `origins` or `trusted_proxies` has another form; two paths
-            differ only in a slash at the end; `sse_path` is taken, or is for several servers;
-            `auth` has other paths than `server`, or gives scopes to the name of a tool, a prompt or
-            a method that does not exist; or the metadata of two resource servers would be at the
-            same path, because their resources differ only in the host.
+            differ only in a slash at the end; `sse_path` begins without a slash, lacks sessions, is
+            taken, or is for several servers; `auth` has other paths than `server`, or gives scopes
+            to the name of a tool, a prompt or a method that does not exist; or the metadata of two
+            resource servers would be at the same path, because their resources differ only in the
+            host.
+
+    Source: 2026-07-28, basic/transports/streamable-http; 2025-11-25 to 2024-11-05,
+    basic/transports; RFC 9112 (HTTP/1.1), RFC 9113 (HTTP/2), RFC 6455 (WebSocket).
     """
     check_trio()
     servers = server if isinstance(server, Mapping) else {path: server}
@@ -444,11 +458,27 @@ def run_http(
 
     It is the `main` of a server file. The first signal shuts down in order: running handlers get
     `grace` seconds, then they are cancelled, so that their `finally` blocks run. The second signal
-    kills the process.
+    kills the process. The URL is logged, at level INFO, once the server listens.
+
+    Args:
+        server: the server at `path`, or a mapping of paths to servers.
+        host: the address to listen on. By default other machines cannot connect.
+        port: the port; 8000 unless given, or 0 for a free one.
+        path: the path of `server`; not used if that is a mapping.
+        sse_path: a second path of a single server, for HTTP+SSE (2024-11-05).
+        hosts: host names of the server, if others than this machine can reach it.
+        reply: `"auto"`, `"json"` or `"sse"`: whether responses are event streams.
+        auth: the `mcp_core.auth.OAuthResourceServer`, or the `ApiKeys`, that authorizes the
+            requests for every server. Default None: no authorization.
+        grace: seconds for the handlers that run at the first signal.
+
+    *Resource handling* and *Error handling*: as `serve_http`, which also explains the arguments.
 
     Raises:
         SystemExit: with 130 or 143 after a signal; with the reason if the server cannot listen on
             the address.
+        RuntimeError: this thread is in a run of trio already.
+        ValueError: an argument has another form, as for `serve_http`.
     """
     serve = partial(
         serve_http,

@@ -75,7 +75,8 @@ _log = logging.getLogger("mcp_trio")
 class Grace(NamedTuple):
     """Seconds that a child gets to exit before SIGKILL.
 
-    `stdin` counts from the closing of its stdin, `terminate` from the SIGTERM that follows.
+    `stdin` counts from the closing of its stdin, `terminate` from the SIGTERM that follows; each
+    is 2 by default. A child that exits sooner is not waited for any longer.
     """
 
     stdin: float = 2.0

@@ -116,7 +116,8 @@ def memory_pair() -> tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableS
     """Return the two ends of one bidirectional byte stream inside this process.
 
     Each direction buffers 64 KiB; beyond that a write waits. After one end is closed, the other
-    reads end of file, and its writes raise `trio.BrokenResourceError`.
+    reads end of file, and its writes raise `trio.BrokenResourceError`. The caller closes both ends,
+    or passes them to a function that does, such as `serve_stream` and `connect_stream`.
     """
     there = _MemoryPipe()
     back = _MemoryPipe()

@@ -93,7 +93,7 @@ class LeakDetector(trio.abc.Instrument):
         Connection.__init__ = self._original_init  # type: ignore[method-assign]
 
     def leaks(self, allowed: Collection[str] = ()) -> list[Leak]:
-        """Return what was left behind, except the kinds in `allowed`.
+        """Return what was left behind, except the kinds in `allowed`, which are of `KINDS`.
 
         Call it when the trio run has ended: it may block for a second.
         """

@@ -46,17 +46,30 @@ _SHOWN_CHARACTERS: Final = 300  # ... and characters of each
 
 
 class ScriptedPeer:
-    """A peer on `stream` that does what the test says, in revision `version`.
+    """A peer that sends and receives what the test says, in one revision, one message a line.
 
-    `transcript` has every line sent or received, in order, as `("sent", line)` or
-    `("received", line)`. `meta` is what `request` adds as `_meta`: nothing in a revision with a
-    handshake, otherwise protocol version, client info and client capabilities. Both may be changed.
+    Messages are dicts as in JSON-RPC: `{"jsonrpc": "2.0", "id": 1, "method": "ping"}`. Nothing is
+    validated.
 
-    An expected message may take 30 seconds, or an hour of a `trio.testing.MockClock`. Every method
-    that waits for a message raises `AssertionError` if none comes in that time, if another one
-    comes, or if a line is not a message.
+    An expected message may take 30 seconds, or an hour of a `trio.testing.MockClock`; so may the
+    sending of one. Every method that waits for a message raises `AssertionError` if none comes in
+    that time, if another one comes, or if a line is not a message. If the stream breaks, sending
+    and receiving raise `trio.BrokenResourceError`. One task at a time may send, and one receive.
+
+    Args:
+        stream: an open stream to the implementation under test.
+        version: the revision; default `mcp_core.LATEST`.
+
+    Attributes:
+        transcript: every line sent or received, in order, as `("sent", line)` or
+            `("received", line)`. It may be changed.
+        meta: what `request` adds as `_meta`: nothing in a revision with a handshake, otherwise
+            protocol version, client info and client capabilities. It may be changed.
 
     *Resource handling*: only `aclose` closes the stream.
+
+    Raises:
+        ValueError: `version` is not a revision of MCP.
     """
 
     def __init__(self, stream: trio.abc.Stream, version: str = LATEST) -> None:
@@ -83,7 +96,13 @@ class ScriptedPeer:
     # -- Sending ---------------------------------------------------------------------------------
 
     async def send(self, *messages: Message | list[Any] | str | bytes) -> None:
-        """Send messages as lines in one write. Text and bytes are sent as is, others as JSON."""
+        """Send `messages`, each as a line, in one write.
+
+        Text and bytes are sent as they are, and a newline after them; dicts and lists as JSON.
+
+        Raises:
+            AssertionError: they could not be sent in time, because the other end does not read.
+        """
         lines = [_line(message) for message in messages]
         self.transcript += [("sent", line) for line in lines]
         with trio.move_on_after(self._timeout()) as timeout:
@@ -96,7 +115,14 @@ class ScriptedPeer:
     ) -> Message:
         """Send a request and return it. Pass it to `expect_result` or `expect_error`.
 
-        The id is the next number unless one is given.
+        Args:
+            method: its method, such as `"tools/list"`.
+            params: its params. The members of `meta` are added to their `_meta`, except those that
+                it has.
+            id: its id; by default the next number, from 1.
+
+        Raises:
+            AssertionError: as `send`.
         """
         request: Message = {
             "jsonrpc": "2.0",
@@ -112,7 +138,11 @@ class ScriptedPeer:
         return request
 
     async def notify(self, method: str, params: Message | None = None) -> None:
-        """Send a notification."""
+        """Send a notification of `method` with `params`; without `params` it has none.
+
+        Raises:
+            AssertionError: as `send`.
+        """
         notification: Message = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             notification["params"] = params
@@ -121,7 +151,13 @@ class ScriptedPeer:
     async def answer(self, request: Message, result: Message | None = None) -> None:
         """Send the result of a received request.
 
-        An ordinary `resultType` is added if the revision requires one.
+        Args:
+            request: the request, as `expect` or `receive` returned it.
+            result: the members of the result; default none. An ordinary `resultType` is added if
+                the revision requires one.
+
+        Raises:
+            AssertionError: as `send`.
         """
         result_type = {"resultType": self._dialect.result_type} if self._dialect.result_type else {}
         await self.send(
@@ -131,7 +167,17 @@ class ScriptedPeer:
     async def send_error(
         self, request: Message, code: int = -32603, message: str = "refused", **more: Any
     ) -> None:
-        """Send an error response to a received request; `more` may be `data=...`."""
+        """Send an error response to a received request.
+
+        Args:
+            request: the request, as `expect` or `receive` returned it.
+            code: the error code; default "Internal error".
+            message: the text of the error.
+            more: further members of the error, such as `data=...`.
+
+        Raises:
+            AssertionError: as `send`.
+        """
         error = {"code": code, "message": message, **more}
         await self.send({"jsonrpc": "2.0", "id": request["id"], "error": error})
 
@@ -142,9 +188,12 @@ class ScriptedPeer:
     # -- Expecting -------------------------------------------------------------------------------
 
     async def expect(self, method: str, params: Message | None = None) -> Message:
-        """Return the next message, which must be this request or notification.
+        """Return the next message, which must be a request or notification of `method`.
 
-        Its params must contain all of `params`, and may contain more.
+        Its params must contain all members of `params` with equal values, and may contain more.
+
+        Raises:
+            AssertionError: another message, or none, has come.
         """
         message = await self._message(method)
         if message.get("method") != method:
@@ -159,7 +208,11 @@ class ScriptedPeer:
         return message
 
     async def expect_result(self, request: Message) -> Any:
-        """Return the result of `request`. The next message must be its response."""
+        """Return the result of `request`. The next message must be its response.
+
+        Raises:
+            AssertionError: another message, an error response, or nothing has come.
+        """
         message = await self._response(request, "the result")
         if "result" not in message:
             raise self._failure(
@@ -168,9 +221,12 @@ class ScriptedPeer:
         return message["result"]
 
     async def expect_error(self, request: Message, code: int | None = None) -> Message:
-        """Return the error of `request`, with this code if one is given.
+        """Return the error of `request`: `code`, `message` and perhaps `data`.
 
-        The next message must be its error response.
+        The next message must be its error response, with this `code` if one is given.
+
+        Raises:
+            AssertionError: another message, or none, has come.
         """
         wanted = "an error" if code is None else f"error {code}"
         message = await self._response(request, wanted)
@@ -182,7 +238,13 @@ class ScriptedPeer:
         return error
 
     async def result_of(self, method: str, params: Message | None = None) -> Any:
-        """Send a request and return its result. The next message must be its response."""
+        """Send a request of `method` with `params`, as `request`, and return its result.
+
+        The next message must be its response.
+
+        Raises:
+            AssertionError: as `expect_result`.
+        """
         return await self.expect_result(await self.request(method, params))
 
     async def expect_silence(self) -> None:
@@ -190,6 +252,9 @@ class ScriptedPeer:
 
         This is conclusive if both ends are tasks of this run. For a process at the other end it
         proves little.
+
+        Raises:
+            AssertionError: something has arrived, or the stream has ended.
         """
         ended = False
 
@@ -212,17 +277,29 @@ class ScriptedPeer:
             raise self._failure("expected silence, but the stream has ended")
 
     async def expect_end(self) -> None:
-        """Check that the stream ends before another message."""
+        """Check that the stream ends before another message.
+
+        Raises:
+            AssertionError: a message has come, or there is no end in time.
+        """
         line = await self.receive_line()
         if line is not None:
             raise self._failure("expected the end of the stream, got the last line of these")
 
     async def receive(self) -> Message:
-        """Return the next message, of any kind."""
+        """Return the next message, of any kind.
+
+        Raises:
+            AssertionError: none has come, or the line is not a JSON object.
+        """
         return await self._message("a message")
 
     async def receive_line(self) -> bytes | None:
-        """Return the next line without its newline, or None at the end of the stream."""
+        """Return the next line without its newline, or None at the end of the stream.
+
+        Raises:
+            AssertionError: none has come, or the stream has ended within a line.
+        """
         return await self._next_line("a line")
 
     def __aiter__(self) -> Self:
@@ -244,6 +321,15 @@ class ScriptedPeer:
 
         In a revision without a handshake nothing is sent, and the result is empty: `info` and
         `capabilities` go into the `_meta` of each `request`.
+
+        Args:
+            capabilities: those to declare; default roots, sampling and elicitation.
+            info: name and version of the client.
+
+        Raises:
+            AssertionError: the server did not respond as expected, or chose another revision.
+
+        Source: basic/lifecycle.
         """
         if not self._dialect.stateful:
             self.meta |= {_META + "clientInfo": info, _META + "clientCapabilities": capabilities}
@@ -264,6 +350,16 @@ class ScriptedPeer:
         In a revision without a handshake that is `server/discover`. In the others a client of
         several revisions may send that first, and gets the error "Method not found". A client that
         was given a `known_peer` sends neither: do not call this method then.
+
+        Args:
+            capabilities: those to declare; default tools, resources, prompts, completions and
+                logging.
+            info: name and version of the server.
+
+        Raises:
+            AssertionError: the client sent another message.
+
+        Source: basic/lifecycle; 2026-07-28, server/discover.
         """
         if not self._dialect.stateful:
             request = await self.expect("server/discover")

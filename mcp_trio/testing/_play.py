@@ -32,14 +32,21 @@ __all__ = ["play_client", "play_server"]
 async def play_client(server: Server, version: str = LATEST) -> AsyncIterator[ScriptedPeer]:
     """Run `server` with a scripted client: `async with play_client(server) as peer: ...`.
 
-    The client uses revision `version`.
+    Args:
+        server: the server. It runs in a task of its own, with its lifespan.
+        version: the revision that the client uses; default `mcp_core.LATEST`.
+
+    Yields:
+        the client, after the handshake.
 
     *Resource handling*: at the end of the block the client closes the stream, and the server gets
-    its usual grace period to end.
-    *Error handling*: exceptions of the block propagate unchanged, not in a group.
+    its usual grace period to end. If the block raises, the server is cancelled.
+    *Error handling*: exceptions of the block, and of the server's lifespan, propagate unchanged,
+    not in a group.
 
     Raises:
         AssertionError: the server did not complete the handshake.
+        ValueError: `version` is not a revision of MCP.
     """
     client_end, server_end = memory_pair()
     peer = ScriptedPeer(client_end, version)
@@ -64,9 +71,13 @@ async def play_server(
     """Connect a client to a scripted server: `async with play_server() as (client, peer): ...`.
 
     Args:
-        version: the revision of the server, and of the client unless `versions` has others.
+        version: the revision of the server, and of the client unless `versions` has others;
+            default `mcp_core.LATEST`.
         options: see `ClientOptions`. The handshake is always performed: `known_peer` cannot be
             given.
+
+    Yields:
+        the client and its server, after the handshake.
 
     *Resource handling*: the client is closed at the end of the block. Its last messages can still
     be read from the stream.
@@ -74,6 +85,9 @@ async def play_server(
 
     Raises:
         AssertionError: the client did not complete the handshake. Its exception is the cause.
+        ConnectFailed: the client refused a response of the server, such as for its `limits`.
+        TypeError: an option is unknown.
+        ValueError: an option is out of its range, or `version` is not a revision of MCP.
     """
     options.setdefault("versions", [version])
     client_end, server_end = memory_pair()

@@ -51,7 +51,10 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail the test if it leaves a task, a descriptor, a child, a thread or a connection behind."""
+    """Fail the test if it leaves a task, a descriptor, a child, a thread or a connection behind.
+
+    The kinds in a mark `may_leave` of the test may be left. Only passed tests are checked.
+    """
     item = request.node
     allowed = {kind for mark in item.iter_markers("may_leave") for kind in mark.args}
     if unknown := allowed.difference(KINDS):

@@ -8,8 +8,16 @@ import anyio
 import pytest
 
 from mcp_asyncio_shim import asgi
+from mcp_core.auth import (
+    ApiKeys,
+    IntrospectionVerifier,
+    JwtVerifier,
+    OAuthResourceServer,
+    TokenVerifier,
+)
 from tests.asgi import Call, Host, Lived, Neutral
 from tests.asyncio_shim.loop import run
+from tests.core.auth.minting import JWKS
 
 
 def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:
@@ -75,3 +83,31 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(
             assert driver.router.next_deadline() is None
 
     run(main())
+
+
+URL, ISSUER = "https://mcp.example.com/mcp", "https://as.example.com"
+FETCHING = [
+    JwtVerifier(ISSUER, URL),
+    JwtVerifier(ISSUER, URL, jwks_uri=f"{ISSUER}/keys"),
+    IntrospectionVerifier(
+        ISSUER, URL, endpoint=f"{ISSUER}/introspect", client_id="us", client_secret="a secret"
+    ),
+]
+
+
+@pytest.mark.parametrize("verifier", FETCHING, ids=["issuer", "jwks_uri", "introspection"])
+def test_asgi_verifier_that_fetches_raises_at_once(verifier: TokenVerifier) -> None:
+    """Each request would be refused: this driver has no HTTP client for authorization."""
+    auth = OAuthResourceServer(URL, [ISSUER], verifier)
+    with pytest.raises(ValueError, match=r"JwtVerifier\(\.\.\., jwks=KEYS\).* a function"):
+        asgi(Neutral().server, auth=auth)
+
+
+def test_asgi_verifier_that_fetches_nothing_is_accepted() -> None:
+    for verifier in (
+        JwtVerifier(ISSUER, URL, secret=b"x" * 32),
+        JwtVerifier(ISSUER, URL, jwks=JWKS),
+    ):
+        asgi(Neutral().server, auth=OAuthResourceServer(URL, [ISSUER], verifier))
+    asgi(Neutral().server, auth=OAuthResourceServer(URL, [ISSUER], lambda token: None))
+    asgi(Neutral().server, auth=ApiKeys({"ann": "ann-0123456789abcdef"}))

@@ -27,6 +27,10 @@ PAGES: Final = [
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
 ]
 
+TUTORIAL: Final = [page for page in PAGES if page.startswith("docs/tutorial/")]
+HOWTO: Final = [page for page in PAGES if page.startswith("docs/howto/")]
+QUICK_START: Final = "docs/howto/quick-start.md"  # played as a whole, with an installed library
+
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -50,6 +54,14 @@ def blocks(page: str) -> list[Block]:
         Block(found[1], found[2], text.count("\n", 0, found.start()) + 2)
         for found in _BLOCK.finditer(text)
     ]
+
+
+def output_after(found: list[Block], number: int) -> Block | None:
+    """Return the `text` block that follows the Python block `found[number]`: what it prints."""
+    following = found[number + 1 : number + 2]
+    if found[number].language == "python" and following and following[0].language == "text":
+        return following[0]
+    return None
 
 
 def code(page: str, language: str) -> list[str]:
@@ -83,6 +95,14 @@ def is_incomplete(words: str) -> bool:
     return False
 
 
+WITH_CODE: Final = [
+    page
+    for page in PAGES
+    if page not in ("README.md", *TUTORIAL, QUICK_START) and code(page, "python")
+]
+WITH_COMMANDS: Final = [page for page in HOWTO if page != QUICK_START and code(page, "console")]
+
+
 def run(page: str) -> dict[str, Any]:
     """Run the Python blocks of a page. Return their namespace.
 
@@ -107,8 +127,8 @@ def run(page: str) -> dict[str, Any]:
             for name in [name for name in names if name not in known]:
                 if name.startswith("test_"):
                     _run_test(names[name])
-        following = found[number + 1] if number + 1 < len(found) else None
-        if following is not None and following.language == "text":
+        following = output_after(found, number)
+        if following is not None:
             assert printed.getvalue() == following.text, f"{page}:{block.line}"
         else:
             assert printed.getvalue() == "", (

@@ -4,37 +4,17 @@ exist.
 
 from __future__ import annotations
 
-import os
+import asyncio
 import re
-import shlex
-import shutil
-import subprocess
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 
-from tests.examples.pages import EXAMPLES, PAGES, ROOT, code, commands, read, run
+from tests.examples.pages import EXAMPLES, PAGES, ROOT, WITH_CODE, code, read, run
 from tests.layering.rules import PUBLIC
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 HOWTO = "docs/howto/"
-TUTORIAL = "docs/tutorial/"  # played by test_tutorial.py
-WITH_CODE = [
-    page
-    for page in PAGES
-    if page != "README.md" and not page.startswith(TUTORIAL) and code(page, "python")
-]
-TRANSCRIPTS = [
-    (words, shown)
-    for page in ("README.md", HOWTO + "command-line.md")
-    for block in code(page, "console")
-    for words, shown in re.findall(r"^\$ mcp-trio (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    if "--http" not in words
-]
 
 
 @pytest.fixture(autouse=True)
@@ -94,87 +74,7 @@ def test_page_links_to_existing_headings_only(page: str) -> None:
         }
 
 
-# -- The command ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("words", "shown"), TRANSCRIPTS)
-def test_command_prints_what_page_shows(words: str, shown: str) -> None:
-    argv = [sys.executable if word == "python" else word for word in shlex.split(words)]
-    done = subprocess.run(
-        [sys.executable, "-m", "mcp_trio", *argv],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    assert (done.stderr, done.returncode) == ("", 0)
-    assert done.stdout.splitlines() == shown.splitlines()
-
-
 # -- HTTP -----------------------------------------------------------------------------------------
-
-OVER_HTTP = code(HOWTO + "serve-http.md", "console")
-# These differ from run to run: the port, the date, and the session id, which later commands repeat.
-PORT = "8000"
-DATE = re.compile(r"^date: .*$", re.MULTILINE)
-SESSION = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
-
-
-@pytest.fixture
-def server_over_http() -> Iterator[tuple[str, str]]:
-    """The server that the page starts: its port, and the line that it prints."""
-    [(words, _)] = commands(OVER_HTTP[0], "$ ")
-    _, program, *argv = shlex.split(words)
-    assert (program, argv[-1]) == ("mcp-trio", PORT)
-    argv = [sys.executable, "-m", "mcp_trio", *argv[:-1], "0"]
-    with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        try:
-            line = server.stderr.readline()
-            [port] = re.findall(r":(\d+)/", line)
-            yield port, line
-        finally:
-            server.terminate()
-            server.communicate(timeout=60)
-
-
-@pytest.fixture
-def curl() -> None:
-    if shutil.which("curl") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("needs curl")
-        pytest.skip("needs curl")
-
-
-def test_curl_prints_what_page_shows(curl: None, server_over_http: tuple[str, str]) -> None:
-    port, line = server_over_http
-    serving, *transcripts = OVER_HTTP
-    assert [shown for _, shown in commands(serving, "$ ")] == [line.replace(port, PORT)]
-    played = [command for block in transcripts for command in commands(block, "$ ")]
-    assert len(played) > 5
-    actual = {PORT: port}
-    for words, shown in played:
-        words = words.removeprefix("$ ")
-        assert words.startswith("curl ")
-        for on_page, here in actual.items():
-            words = words.replace(on_page, here)
-        done = subprocess.run(
-            ["sh", "-c", words],
-            env={**os.environ, "no_proxy": "*"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert (done.stderr, done.returncode) == ("", 0)
-        printed = done.stdout
-        actual.update(zip(SESSION.findall(shown), SESSION.findall(printed), strict=True))
-        for on_page, here in actual.items():
-            printed = printed.replace(here, on_page)
-        # A body does not end with a newline.
-        assert DATE.sub("", printed).rstrip("\n") == DATE.sub("", shown).rstrip("\n")
 
 
 def test_asgi_apps_of_page_respond() -> None:
@@ -202,6 +102,19 @@ def test_asgi_apps_of_page_respond() -> None:
     trio.run(names["app"], scope, receive, send)
     assert sent[0]["status"] == 204
     assert names["outer"].routes[0].app is names["inner"]
+
+
+def test_asgi_page_lifespans_start_the_mounted_apps() -> None:
+    names = run(HOWTO + "asgi.md")
+
+    async def enter(outer: Any, *inner: Any) -> None:
+        async with outer.router.lifespan_context(outer):
+            for app in inner:
+                with pytest.raises(RuntimeError, match="runs already"):
+                    await app.lifespan().__aenter__()
+
+    asyncio.run(enter(names["together"], names["inner"]))
+    trio.run(enter, names["several"], names["app"], names["protected"])
 
 
 @pytest.mark.requirement("CUST-2")

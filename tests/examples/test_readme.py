@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import shutil
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.examples.pages import EXAMPLES, ROOT, code, read
+from tests.examples.pages import EXAMPLES, code, read
+from tests.examples.walkthrough import play
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 README = read("README.md")
-SERVER, CLIENT = code("README.md", "python")
+SERVER, _ = code("README.md", "python")
 SET_UP = code("README.md", "console")[0]
 MAX_LINES = 150
 
@@ -29,18 +33,14 @@ def test_server_of_readme_is_the_example() -> None:
     assert without_blank_lines(SERVER) == without_blank_lines(example.partition('"""\n')[2])
 
 
-def test_client_of_readme_calls_the_server() -> None:
-    client = CLIENT.replace('"python"', repr(sys.executable))
-    assert client != CLIENT
-    done = subprocess.run(
-        [sys.executable, "-c", client],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.stdout, done.returncode) == ("Hello, Ada!\n", 0), done.stderr
+def test_readme_prints_what_it_shows(tmp_path: Path) -> None:
+    """The client calls the example, and the commands inspect and call it."""
+    folder = tmp_path / "library"
+    shutil.copytree(EXAMPLES, folder / "examples")
+    outputs = list(play("README.md", folder))
+    for output in outputs:
+        output.check()
+    assert len(outputs) == 4
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.examples.pages import PAGES, read
+from tests.examples.pages import TUTORIAL, read
 from tests.examples.walkthrough import Output, play, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TUTORIAL = [page for page in PAGES if page.startswith("docs/tutorial/")]
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
+    folder = tmp_path / "library"
     folder.mkdir()
     return folder
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("page", TUTORIAL)
 def test_tutorial_page_prints_what_it_shows(page: str, folder: Path) -> None:
     for earlier in TUTORIAL[: TUTORIAL.index(page)]:
@@ -143,3 +143,86 @@ two
 """
     for output in played(text, folder, monkeypatch):
         output.check()
+
+
+def test_walkthrough_shell_keeps_directory_and_variables(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+```console
+$ mkdir inner
+$ cd inner && x=1
+```
+
+```python
+# a.py
+print("one")
+```
+
+```console
+$ echo $x; python a.py
+1
+one
+```
+"""
+    for output in played(text, folder, monkeypatch):
+        output.check()
+    assert (folder / "inner" / "a.py").exists()
+
+
+def test_walkthrough_types_answers_at_terminal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+```python
+# a.py
+import sys
+print(input("sure? (yes or no): "), sys.stdin.isatty())
+```
+
+```console
+$ python a.py
+sure? (yes or no): maybe
+maybe True
+```
+"""
+    for output in played(text, folder, monkeypatch):
+        output.check()
+
+
+def test_walkthrough_session_of_page_stands_for_that_of_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+```console
+$ printf 'mcp-session-id: %s-b\nx' a
+mcp-session-id: one
+x
+$ echo one
+one
+$ echo a-b
+a-b
+```
+"""
+    *outputs, other = played(text, folder, monkeypatch)
+    for output in outputs:
+        output.check()
+    with pytest.raises(AssertionError):
+        other.check()
+
+
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        ("sh\necho one", "sh that no rule plays"),
+        ("text\none", "text that no rule plays"),
+        ("console\n$ pip install no-such-package-of-ours", "no-such-package-of-ours"),
+        ("console\n$ pip install . && echo one", "echo one"),
+        ("console\n$ exit 3", "no end of: exit 3"),
+    ],
+)
+def test_walkthrough_block_that_cannot_be_played_fails(
+    block: str, reason: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises((AssertionError, PackageNotFoundError), match=reason):
+        played(f"```{block}\n```\n", folder, monkeypatch)

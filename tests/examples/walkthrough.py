@@ -1,52 +1,54 @@
-"""Play the blocks of a tutorial page in a folder, as a reader pastes them.
+"""Play the blocks of a page in a folder, as a reader pastes them.
 
 1. A Python or TOML block that begins with `# FILE` is that file. `# FILE, at the end`, `# FILE, at
    the top` and `# FILE, instead of NAME` change the file that earlier blocks have made.
 2. A `console` block has commands after `$ `, each with what it prints on stdout and stderr. They
-   run in a shell, with `mcp-trio`, `python` and `pytest` of the working tree.
+   run in one shell, with `mcp-trio`, `python` and `pytest` of the working tree.
 3. What follows `(server)$ ` runs in a terminal of its own, until a line `^C` or the end of the
-   page. A `console` block without a prompt at its beginning shows what that terminal printed since.
-4. Any other Python block is a program, and a `text` block after it is its output.
+   page, and so does `mcp-trio run`, which does not end by itself. A `console` block without a
+   prompt at its beginning shows what that terminal printed since.
+4. If the output has a question that ends with `): `, the word after it is typed.
+5. Any other Python block is a program, and a `text` block after it is its output.
+6. `pip install` is run only if the page is played with `installed=True`, and its output is not
+   compared. The commands of `NOT_RUN` are not run.
 
-The port 8000 of a page becomes a free one, and `/home/you/library` the folder. Times and numbers of
-descriptors differ from run to run, and are not compared.
+`terminal.py` says which words of a page stand for others, and `_VARIABLE` what is not compared.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib.metadata
-import os
 import re
 import shlex
-import signal
-import socket
-import subprocess
-import sys
-import time
 import tomllib
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tests.examples.pages import ROOT, Block, blocks, commands
+from tests.examples.pages import ROOT, Block, blocks, commands, output_after
+from tests.examples.terminal import PORT, Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 PROMPT: Final = "$ "
 SERVER_PROMPT: Final = "(server)$ "
-PORT: Final = "8000"
-FOLDER: Final = "/home/you/library"
-MAX_SECONDS: Final = 20  # of one command, on a busy machine
+NOT_RUN: Final = {
+    "pip install . && mcp-trio demo": "test_howto.py installs, and test_demo.py runs the demo",
+    "pip install '.[test]' && pytest": "it runs all tests; `.ci/run` does that",
+}
 _FILE: Final = re.compile(
     r"# ([\w-]+\.(?:py|toml))(?:, (at the end|at the top|instead of (\w+)))?\n"
 )
-# Clock times, durations in the access log, in the warning about blocking, and of pytest; numbers of
-# descriptors.
+# What differs from run to run: clock times, durations in the access log, in the warning about
+# blocking, and of pytest; numbers of descriptors; the header `date`.
 _VARIABLE: Final = re.compile(
-    r"\b\d\d:\d\d:\d\d\b|(?:<1|\b\d+) ms\b|\b\d+\.\d\d ?s\b|\bdescriptor \d+"
+    r"\b\d\d:\d\d:\d\d\b|(?:<1|\b\d+) ms\b|\b\d+\.\d\d ?s\b|\bdescriptor \d+|^date: .*$",
+    re.MULTILINE,
 )
+# Figures of benchmarks and fuzzing, with the spaces that align them.
+FIGURE: Final = re.compile(r" *\b\d[\d,.]*\b")
 
 
 class Output(NamedTuple):
@@ -56,11 +58,16 @@ class Output(NamedTuple):
     shown: str
     printed: str
 
-    def check(self) -> None:
-        """Raise an AssertionError that names the place if the two differ."""
-        assert _VARIABLE.sub("-", self.printed) == _VARIABLE.sub("-", self.shown), (
-            f"{self.place} prints:\n{self.printed}"
-        )
+    def check(self, variable: re.Pattern[str] | None = None) -> None:
+        """Raise an AssertionError that names the place if the two differ.
+
+        Args:
+            variable: what is not compared on this page, besides `_VARIABLE`.
+        """
+        printed, shown = _VARIABLE.sub("-", self.printed), _VARIABLE.sub("-", self.shown)
+        if variable is not None:
+            printed, shown = variable.sub("-", printed), variable.sub("-", shown)
+        assert printed == shown, f"{self.place} prints:\n{self.printed}"
 
 
 def write_files(page: str, folder: Path) -> None:
@@ -69,142 +76,61 @@ def write_files(page: str, folder: Path) -> None:
         _write(block.text, folder)
 
 
-def play(page: str, folder: Path) -> Iterator[Output]:
+def play(
+    page: str, folder: Path, languages: Collection[str] | None = None, *, installed: bool = False
+) -> Iterator[Output]:
     """Play the blocks of a page, and yield the output of each command.
 
-    `folder` is empty, or holds the files of earlier pages.
+    Args:
+        page: its path.
+        folder: where the commands run; empty, or with the files of earlier pages.
+        languages: those of the blocks to play; by default all.
+        installed: the page installs the library, so that the working tree must not be used.
+
+    Raises:
+        AssertionError: there is no way to play a block.
     """
     with ExitStack() as stack:
-        terminal = _Terminal(folder)
+        terminal = Terminal(folder, installed=installed)
         stack.callback(terminal.stop)
         found = blocks(page)
         for number, block in enumerate(found):
+            if languages is not None and block.language not in languages:
+                continue
             place = f"{page}:{block.line}"
-            following = found[number + 1] if number + 1 < len(found) else Block("", "", 0)
             if _FILE.match(block.text):
-                _write(block.text.replace(PORT, terminal.port), folder)
+                _write(block.text.replace(PORT, terminal.port), terminal.directory())
             elif block.language == "python":
-                program = folder / "program.py"
+                program = terminal.directory() / "program.py"
                 program.write_text(block.text.replace(PORT, terminal.port))
-                shown = following.text if following.language == "text" else ""
+                following = output_after(found, number)
+                shown = "" if following is None else following.text
                 yield Output(place, shown, terminal.run("python program.py"))
             elif block.language == "console":
                 yield from _play_console(block, place, terminal)
+            else:
+                is_output = number > 0 and output_after(found, number - 1) is not None
+                assert is_output, f"{place}: {block.language} that no rule plays"
 
 
-def _play_console(block: Block, place: str, terminal: _Terminal) -> Iterator[Output]:
+def _play_console(block: Block, place: str, terminal: Terminal) -> Iterator[Output]:
     if not block.text.startswith((PROMPT, SERVER_PROMPT)):
         yield Output(place, block.text, terminal.read(block.text))
         return
-    for words, shown in commands(block.text, PROMPT, SERVER_PROMPT):
-        here = f"{place} $ {words}"
-        if words.startswith(SERVER_PROMPT):
-            yield Output(here, shown, terminal.serve(words.removeprefix(SERVER_PROMPT), shown))
-        elif words.startswith(PROMPT + "pip install "):
+    for line, shown in commands(block.text, PROMPT, SERVER_PROMPT):
+        serves = line.startswith((SERVER_PROMPT, f"{PROMPT}mcp-trio run "))
+        words = line.removeprefix(SERVER_PROMPT).removeprefix(PROMPT)
+        if words.startswith("pip install "):
             assert not shown
-            _check_requirements(words.removeprefix(PROMPT + "pip install "))
+            _check_requirements(words.removeprefix("pip install ").partition("&&")[0])
+            assert "&&" not in words or words.strip() in NOT_RUN, words
+            if terminal.installed:
+                printed = terminal.run(words)
+                status = terminal.run("echo $?")
+                yield Output(f"{place} $ {words}", "0\n", status if status == "0\n" else printed)
         else:
-            yield Output(here, shown, terminal.run(words.removeprefix(PROMPT)))
-
-
-class _Terminal:
-    """Two terminals of a reader: one for commands, one for a server."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._log = folder.parent / "server.log"
-        self._shown = 0  # bytes of the log that the page has shown
-        self._server: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port = str(listener.getsockname()[1])
-        programs = folder.parent / "bin"
-        programs.mkdir()
-        for name, module in ("mcp-trio", "-m mcp_trio"), ("python", ""), ("pytest", "-m pytest"):
-            path = programs / name
-            # Set here: the servers that a client starts inherit a few variables only.
-            path.write_text(
-                "#!/bin/sh\n"
-                f"export PYTHONPATH={shlex.quote(str(ROOT))}\n"
-                f'exec {shlex.quote(sys.executable)} {module} "$@"\n'
-            )
-            path.chmod(0o755)
-        self._environment = {
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "HOME": str(folder),
-            "LANG": "C.UTF-8",
-            "no_proxy": "*",
-        }
-        self._status = 0
-
-    def run(self, words: str) -> str:
-        """Run a command and return what it prints."""
-        done = subprocess.run(
-            ["sh", "-c", f"(exit {self._status})\n{words.replace(PORT, self.port)}"],
-            cwd=self._folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=MAX_SECONDS,
-            check=False,
-        )
-        self._status = done.returncode
-        return self._as_on_page(done.stdout)
-
-    def serve(self, words: str, shown: str) -> str:
-        """Start a server, and return what it prints until it has printed what is shown."""
-        self.stop()
-        self._shown = 0
-        with self._log.open("wb") as log:
-            self._server = subprocess.Popen(
-                ["sh", "-c", "exec " + words.replace(PORT, self.port)],
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        return self.read(shown)
-
-    def read(self, shown: str) -> str:
-        """Return what the server has printed since, as soon as it is as much as is shown.
-
-        A line `^C` in the middle ends the server.
-        """
-        before, interrupted, after = shown.partition("^C\n")
-        printed = self._read_lines(before.count("\n"))
-        if interrupted:
-            assert self._server is not None
-            self._server.send_signal(signal.SIGINT)
-            self._server.wait(MAX_SECONDS)
-            printed += interrupted + self._read_lines(after.count("\n"))
-        return printed
-
-    def _read_lines(self, count: int) -> str:
-        until = time.monotonic() + MAX_SECONDS
-        while True:
-            printed = self._log.read_bytes()[self._shown :]
-            if printed.count(b"\n") >= count or time.monotonic() > until:
-                self._shown += len(printed)
-                return self._as_on_page(printed)
-            assert self._server is not None
-            time.sleep(0.01)
-
-    def _as_on_page(self, printed: bytes) -> str:
-        text = (
-            printed.decode()
-            .replace("\r\n", "\n")
-            .replace(self.port, PORT)
-            .replace(str(self._folder), FOLDER)
-        )
-        return text if not text or text.endswith("\n") else text + "\n"
-
-    def stop(self) -> None:
-        """Stop the server if one runs."""
-        if self._server is not None:
-            self._server.kill()
-            self._server.wait()
-            self._server = None
+            run = terminal.serve if serves else terminal.run
+            yield Output(f"{place} $ {words}", shown, run(words, shown))
 
 
 def _write(text: str, folder: Path) -> None:
@@ -247,7 +173,7 @@ def _check_requirements(words: str) -> None:
     """Check that what a page installs is this project, or is installed for its tests."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     for requirement in shlex.split(words):
-        found = re.fullmatch(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement)
+        found = re.fullmatch(r"(?:\.\./)?([\w.-]+)(?:\[([\w,]+)\])?", requirement)
         assert found is not None, requirement
         if found[1] in {project["name"], "."}:
             assert set((found[2] or "auth").split(",")) <= set(project["optional-dependencies"])

@@ -19,6 +19,7 @@ import mcp_types as t
 import pytest
 import trio
 import uvicorn
+from fastapi import FastAPI
 from hypercorn.config import Config
 from hypercorn.trio import serve
 from mcp import Client
@@ -28,7 +29,7 @@ from starlette.routing import Mount
 
 import mcp_asyncio_shim
 import mcp_trio
-from tests.asgi import Neutral
+from tests.asgi import Lived, Neutral
 from tests.core.http.router_harness import GET, POST, initialize, meta, request
 from tests.interop.official import D, E
 
@@ -264,3 +265,28 @@ async def bytes_and_ends(serving: Serving, make: Callable[..., App]) -> None:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_asgi_under_real_server_streams_and_shutdown(runtime: str) -> None:
     run(runtime, bytes_and_ends)
+
+
+async def lifespan_of_framework(serving: Serving, make: Callable[..., Any]) -> None:
+    """Check that a mounted application starts before its first request, and ends in time."""
+    lived = Lived()
+    app = make(Neutral(lifespan=lived).server)
+    outer = FastAPI(lifespan=app.lifespan)
+    outer.mount("/tools", app)
+    outer.add_api_route("/seen", lambda: lived.seen)
+    async with serving(outer) as url:
+        received = b""
+        async with await anyio.connect_tcp("127.0.0.1", int(url.rpartition(":")[2])) as stream:
+            await stream.send(b"GET /seen HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            async for chunk in stream:
+                received += chunk
+        assert received.endswith(b'["in"]')
+        async with Client(f"{url}/tools/mcp") as client:
+            assert text(await client.call_tool("value", {})) == "alive"
+        assert lived.seen == ["in"]
+    assert lived.seen == ["in", "out"]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_asgi_under_real_server_framework_runs_the_lifespan(runtime: str) -> None:
+    run(runtime, lifespan_of_framework)

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from configparser import ConfigParser
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from tests.interop.proxies import serve_nginx, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from configparser import SectionProxy
     from pathlib import Path
 
 PAGE = "docs/howto/deploy.md"
@@ -104,15 +106,26 @@ async def test_nginx_of_page_overwrites_address_of_client(
     assert seen == ["127.0.0.1"]
 
 
+def service_of_page() -> SectionProxy:
+    """Return the settings of the systemd unit."""
+    [text] = code(PAGE, "ini")
+    unit = ConfigParser()
+    unit.read_string(text)
+    return unit["Service"]
+
+
 @contextmanager
 def program_of_page(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Run the program of the page, and yield it with its port as soon as it listens."""
+    """Run the program of the page as its unit does, and yield it with its port once it listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     [program] = code(PAGE, "python")
     program = program.replace("8000", str(port)).replace("mcp.example.com", "127.0.0.1")
-    (place / "serve.py").write_text(program)
-    argv = [sys.executable, str(place / "serve.py")]
+    file, _, _ = program.removeprefix("# ").partition("\n")
+    (place / file).write_text(program)
+    words = service_of_page()["ExecStart"].replace("/srv/notes/venv/bin/python", sys.executable)
+    argv = words.replace("/srv/notes", str(place)).split()
+    assert argv == [sys.executable, str(place / file)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE) as process:
         try:
@@ -135,6 +148,15 @@ async def test_sigterm_lets_running_call_of_page_finish(tmp_path: Path) -> None:
         _, log = await trio.to_thread.run_sync(partial(process.communicate, timeout=20))
     assert process.returncode == 0
     assert re.search(rb"^access POST /mcp 200 0\.\d+ s \d+ B tools/call$", log, re.MULTILINE)
+
+
+def test_unit_of_page_starts_and_stops_its_program(tmp_path: Path) -> None:
+    """systemd runs `ExecStart`, sends SIGTERM, and kills the program after `TimeoutStopSec`."""
+    seconds = float(service_of_page()["TimeoutStopSec"])
+    assert seconds > run(PAGE)["serve"].keywords["grace"]
+    with program_of_page(tmp_path) as (process, _):
+        process.terminate()
+        assert process.wait(seconds) == 0
 
 
 async def test_nginx_of_page_rejects_long_messages(tmp_path: Path, authority: trustme.CA) -> None:

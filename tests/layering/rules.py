@@ -71,7 +71,7 @@ ON_FIRST_USE: Final = {
     "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
-    "shtab": "mcp_trio/cli/commands/_completion.py",
+    "shtab": "mcp_trio/cli/serve/_completion.py",
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
@@ -128,10 +128,10 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
 }
 
 # The one folder of the core that does I/O: for what must serve both drivers, such as a database. It
-# imports no runtime either, each library on first use, and beside them what is needed for files and
-# for a lock between the event loop and a worker thread.
+# imports no runtime either, each library on first use, and beside them what is needed for files,
+# for a lock between the event loop and a worker thread, and to wait in a thread.
 ADAPTERS: Final = "mcp_core/adapters/*"
-ADAPTERS_IMPORT: Final = frozenset({"os", "pathlib", "shlex", "stat", "threading"})
+ADAPTERS_IMPORT: Final = frozenset({"os", "pathlib", "shlex", "stat", "threading", "time"})
 
 # The folders of the core that may have coroutines. They await what a driver hands in.
 RUNTIME: Final = "mcp_core/runtime/*"
@@ -155,7 +155,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_trace.py",  # is itself a stream: it passes on what a writer sends through it
     "mcp_trio/_websocket.py",
     "mcp_trio/auth/_loopback.py",
-    "mcp_trio/cli/commands/_reload.py",  # relays whole lines between two pipes
+    "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
     "mcp_trio/http_server/_connection.py",
     "mcp_trio/http_server/_h11_connection.py",
     "mcp_trio/http_server/_h2_connection.py",

@@ -191,7 +191,8 @@ async def test_client_stateless_request_has_version_and_client_info(nursery: tri
         call_task = CallTask(nursery, lambda: client.call_tool("t", meta={"com.example/mine": 1}))
         sent = await wire.receive()
         assert sent["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == E
-        assert sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] == {}
+        declared = sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        assert declared == {"extensions": {"io.modelcontextprotocol/tasks": {}}}
         assert sent["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "mcp-trio"
         assert sent["params"]["_meta"]["com.example/mine"] == 1
         await wire.send(result(sent["id"], {"content": [], "resultType": "complete"}))

@@ -103,7 +103,8 @@ async def test_connect_options_reach_the_connection() -> None:
         trace=lambda *line: crossed.append(line),
     ) as first:
         await first.call_tool("facts")
-    assert seen == [(info, {"com.example/x": {"a": 1}})]
+    extensions = {"com.example/x": {"a": 1}, "io.modelcontextprotocol/tasks": {}}
+    assert seen == [(info, extensions)]
     assert [direction for direction, _ in crossed] == ["sent", "received"] * 2
     assert b"server/discover" in crossed[0][1]
 

@@ -24,7 +24,7 @@ def failing_server() -> mcp_trio.Server:
     server = mcp_trio.Server("failing")
 
     @server.tool
-    def fail(text: str) -> str:
+    async def fail(text: str) -> str:  # a plain `def` that takes long causes one more record
         """Fail."""
         raise KeyError(text) from ValueError(text)
 

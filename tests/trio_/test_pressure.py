@@ -424,7 +424,7 @@ async def test_pressure_disconnect_within_a_response_cancels_handlers(
     over: list[str] = []
 
     @server.tool
-    def much() -> str:
+    async def much() -> str:  # the log would have a warning about a plain `def` on a busy machine
         """Return a long text."""
         return "x" * 8 * MIB
 

@@ -12,7 +12,7 @@ import trio
 from mcp_core import Limits
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.runtime import Service
-from mcp_core.runtime.tasks import MemoryTaskStore
+from mcp_core.runtime.tasks import MemoryTaskStore, TaskService
 from mcp_core.tasks import Cancel, TaskKey, TaskLimits, transition
 from mcp_trio import memory_pair, serve_stream
 from mcp_trio._server import serve_conversation
@@ -325,7 +325,7 @@ async def test_listen_requests_that_ended_leave_nothing_behind(autojump_clock: o
             request, _ = await listen(peer, task_id)
             await peer.expect("notifications/tasks")
             await peer.notify("notifications/cancelled", {"requestId": request["id"]})
-        assert served.tasks is not None
+        assert isinstance(served.tasks, TaskService)
         observed = served.tasks.records._observers
         assert len(observed) == 1  # that of the last one, until there is another
         await peer.aclose()
@@ -463,7 +463,7 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
             await trio.sleep(0.01)
             await peer.aclose()
         del peer, nursery, client_end, server_end
-        assert served.tasks is not None
+        assert isinstance(served.tasks, TaskService)
         assert len(served.tasks._running) == 2
         await trio.lowlevel.checkpoint()
         gc.collect()

@@ -143,7 +143,7 @@ class Authorizer:
         return f"<Authorizer {redacted_url(self._resource)}: {state}>"
 
     def set_server_address(self, address: str | None) -> None:
-        """Set the IP address at which the MCP server was reached.
+        """Set the IP `address` at which the MCP server was reached.
 
         None if it is unknown, because a proxy makes the connection.
         """
@@ -203,7 +203,7 @@ class Authorizer:
         return is_internal_name(server) or is_private_address(self._server_address or server)
 
     def is_at_server(self, url: str) -> bool:
-        """Return True if a URL is at the origin of the MCP server.
+        """Return True if `url` is at the origin of the MCP server.
 
         Only there may the driver present a client certificate that is meant for that server.
         """
@@ -216,7 +216,7 @@ class Authorizer:
         return warnings
 
     def attempt(self, operation: str = "") -> AuthAttempt:
-        """Begin a request to the MCP server.
+        """Begin a request to the MCP server, and return it.
 
         `operation` identifies it in the count of step-ups, for example `tools/call add`.
         """
@@ -709,7 +709,7 @@ def _put_bounded(table: dict[K, V], key: K, value: V) -> None:
 
 
 class AuthAttempt:
-    """One request to the MCP server, which may take several HTTP requests."""
+    """One MCP request, `operation` of `authorizer`, which may take several HTTP requests."""
 
     __slots__ = (
         "_authorizer",
@@ -736,7 +736,7 @@ class AuthAttempt:
         return f"<AuthAttempt {self._operation!r}, last status {self._status}>"
 
     def headers(self, method: str, url: str) -> list[tuple[str, str]]:
-        """Return the headers to send with one HTTP request.
+        """Return the headers to send with one HTTP request, `method` of the absolute `url`.
 
         Call it for every HTTP request: a DPoP proof must not be sent twice. The result is empty if
         `url` is not at the origin of the MCP server.
@@ -747,8 +747,8 @@ class AuthAttempt:
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
         """Process the head of a response. Return True if `handle_challenge()` should be run.
 
-        Call it once for each response, of any status, to a request with `headers()`. The names of
-        `headers` are in lower case.
+        Call it once for each response, of any `status`, to a request with `headers()` for `url`.
+        The names of `headers` are in lower case.
         """
         authorizer = self._authorizer
         headers = list(headers)

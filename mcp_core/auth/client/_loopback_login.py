@@ -78,7 +78,10 @@ class LoopbackLogin:
         return Secret(target) == self._start_path
 
     def respond(self, method: str, target: str) -> HttpResponse:
-        """Return the response to a request. The redirect of this login is then in `callback`."""
+        """Return the response to a request of a browser, with `method` and `target`.
+
+        `target` is path and query. If it is the redirect of this login, `callback` is its URL then.
+        """
         status = 404
         text = _NOT_FOUND
         headers = _HEADERS

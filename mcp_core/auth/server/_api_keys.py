@@ -101,7 +101,10 @@ class ApiKeys(ProtectedResource):
         return f"<ApiKeys: {len(self._grants)}>"
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
-        """Authorize the head of a request, without any step. See `ProtectedResource.admit`."""
+        """Authorize the head of a request. Return the grant of its key, or a denial.
+
+        This is a flow without any step. Its parameters are as for `OAuthResourceServer.admit`.
+        """
         yield from ()
         credentials = self.read_credentials(headers)
         if isinstance(credentials, AuthDenial):

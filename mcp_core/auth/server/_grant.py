@@ -41,8 +41,11 @@ class VerifierUnavailable(McpTrioError):
     """A failure to decide whether a token is valid.
 
     The authorization server did not respond, or its response was unusable, or it was asked too
-    often. This is not the client's mistake: it keeps the token and tries again after `retry_after`
-    seconds. The text is for the log and says what failed.
+    often. This is not the client's mistake: it keeps the token and tries again.
+
+    Args:
+        texts: what failed, usually one text. It is for the log, not for the client.
+        retry_after: the seconds after which to try again, for the client.
     """
 
     def __init__(self, *texts: object, retry_after: float = 5.0) -> None:
@@ -53,13 +56,18 @@ class VerifierUnavailable(McpTrioError):
 class Grant(Struct, frozen=True):
     """The result of a successful token check: who sends the request, and what it may do.
 
-    - `principal` identifies the owner of sessions, tasks and states. It is unique across issuers
-      and never empty.
-    - `client_id` is the program that sends the request.
-    - `expires_at` is in seconds since 1970. The grant is accepted for `leeway` seconds longer,
-      because clocks differ.
-    - `claims` are all claims of the token. The repr does not show them.
-    - `jkt` is the thumbprint of the key that the token is bound to (RFC 9449), or None.
+    Attributes:
+        principal: the owner of sessions, tasks and states. It is unique across issuers and never
+            empty.
+        client_id: the program that sends the request, None if it is not known.
+        scopes: the scopes that the token has.
+        expires_at: when the token expires, in seconds since 1970, None for never.
+        claims: all claims of the token. The repr does not show them.
+        jkt: the thumbprint of the key that the token is bound to (RFC 9449), or None.
+        leeway: the seconds for which the grant is accepted after it expired, because clocks differ.
+
+    Raises:
+        ValueError: `principal` is empty, or `scopes` is no frozenset.
     """
 
     principal: str
@@ -92,16 +100,18 @@ class Grant(Struct, frozen=True):
 
 
 class TokenVerifier(Protocol):
-    """A verifier of access tokens.
+    """A verifier of access tokens, as `JwtVerifier` and `IntrospectionVerifier` are."""
 
-    `verify` is a flow, whose steps the driver executes. `now` is in seconds since 1970.
+    def verify(self, token: str, now: float) -> Flow[Grant]:
+        """Verify an access token, and return its grant.
 
-    Raises:
-        InvalidToken: the token is not valid.
-        VerifierUnavailable: that cannot be decided now.
-    """
+        This is a flow, whose steps the driver executes. `token` is the text after the scheme in the
+        header. `now` is in seconds since 1970.
 
-    def verify(self, token: str, now: float) -> Flow[Grant]: ...
+        Raises:
+            InvalidToken: the token is not valid.
+            VerifierUnavailable: that cannot be decided now.
+        """
 
 
 # A function from a token to its grant, `async` or not. None and `InvalidToken` both reject the

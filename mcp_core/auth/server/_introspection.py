@@ -42,7 +42,7 @@ _MAX_UNKNOWN: Final = 100
 
 
 class IntrospectionVerifier:
-    """A verifier that asks the issuer about each access token.
+    """A verifier that asks the issuer about each access token (RFC 7662). See `TokenVerifier`.
 
     Args:
         issuer: the authorization server. If a response has `iss`, it must be equal, character by
@@ -70,6 +70,8 @@ class IntrospectionVerifier:
         "_steps",
         "_unknown",
     )
+
+    fetches: Final = True  # the driver needs an HTTP client
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class IntrospectionVerifier:
         return f"<IntrospectionVerifier of {self._issuer}, {len(self._cache)} tokens remembered>"
 
     def verify(self, token: str, now: float) -> Flow[Grant]:
-        """Verify an access token. See `TokenVerifier`."""
+        """Verify an access token, and return its grant: a flow, see `TokenVerifier.verify`."""
         digest = sha256(token.encode()).digest()
         entry = self._cache.get(digest)
         if entry is None:

@@ -110,11 +110,16 @@ class JwtVerifier:
                 raise ValueError(f"{'issuer' if jwks_uri is None else 'jwks_uri'} {fault}")
             self._keys = RemoteKeys(issuer, jwks_uri)
 
+    @property
+    def fetches(self) -> bool:
+        """True if the keys are fetched, so that the driver needs an HTTP client."""
+        return isinstance(self._keys, RemoteKeys)
+
     def __repr__(self) -> str:
         return f"<JwtVerifier of {self._issuer}, {self._keys!r}>"
 
     def verify(self, token: str, now: float) -> Flow[Grant]:
-        """Verify an access token. See `TokenVerifier`."""
+        """Verify an access token, and return its grant: a flow, see `TokenVerifier.verify`."""
         jws = read_jws(token, self._algorithms)
         kind = (jws.typ or "jwt").lower().removeprefix("application/")
         if kind not in _TYPES:

@@ -53,7 +53,11 @@ _NOT_QUOTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")  # RFC 6750,
 class AuthDenial(Struct, frozen=True):
     """A denial: the response to the client, and a reason for the log.
 
-    `message` is for the client, `reason` for the log. The names of `headers` are in lower case.
+    Attributes:
+        status: the HTTP status: 400, 401, 403, 429 or 503.
+        message: why, for the client.
+        headers: the headers of the response, with the challenges. Their names are in lower case.
+        reason: why, for the log. It has no part of a token.
     """
 
     status: int
@@ -71,9 +75,9 @@ class PresentedCredentials(RedactedStruct, frozen=True):
 
 
 class Await(Struct, frozen=True):
-    """A step of `ProtectedResource.admit`: await the result of the application's verifier.
+    """A step of `OAuthResourceServer.admit`: await the result of the application's verifier.
 
-    Send the result into the flow, or throw in the exception.
+    Await `awaitable`, and send its result into the flow, or throw in the exception.
     """
 
     awaitable: Awaitable[Grant | None]
@@ -96,6 +100,8 @@ class ProtectedResource(abc.ABC):
     _credential: ClassVar[str] = "access token"
     # The paths of its metadata; none if it publishes none.
     metadata_paths: tuple[str, ...] = ()
+    # True if the verifier is known to fetch something, so that the driver needs an HTTP client.
+    fetches: bool = False
 
     def __init__(
         self,
@@ -151,9 +157,14 @@ class ProtectedResource(abc.ABC):
     ) -> Headers:
         """Build the `WWW-Authenticate` headers of a denial.
 
-        There is one for Bearer, and one for DPoP if bound tokens are accepted. `error` and
-        `description` stand in that of `scheme`. `scopes` are those that the request needs, by
-        default those of every request.
+        There is one for Bearer, and one for DPoP if bound tokens are accepted (RFC 6750, section 3;
+        RFC 9449, section 7.1).
+
+        Args:
+            error: the error code, such as "invalid_token". None if the client made no mistake.
+            description: the error for people.
+            scopes: the scopes that the request needs; default those of every request.
+            scheme: the scheme, "Bearer" or "DPoP", whose challenge has the error.
         """
         wanted = self._required.always if scopes is None else scopes
         common = {
@@ -174,17 +185,23 @@ class ProtectedResource(abc.ABC):
 
     @abc.abstractmethod
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
-        """Authorize the head of a request. Returns the grant of its token, or a denial.
+        """Authorize the head of a request. Return the grant of its token, or a denial.
 
-        This is a flow, which usually ends without a step. `now` is in seconds since 1970.
+        This is a flow, which usually ends without a step. The driver executes the steps. Scopes are
+        checked here too, except for a POST: for its messages call `check`.
 
-        Scopes are checked here too, except for a POST: for its messages call `check`.
+        Args:
+            method: the method of the request, such as `b"POST"`.
+            target: path and query, as in the first line of the request.
+            headers: its headers, as pairs of name and value.
+            now: the time in seconds since 1970.
         """
 
     def read_credentials(self, headers: Headers) -> PresentedCredentials | AuthDenial:
-        """Return the credentials of a request, not verified, or a denial.
+        """Return the credentials in the `headers` of a request, not verified, or a denial.
 
-        Only the header `Authorization` is read. A token in the query or the body is ignored.
+        Only `Authorization` is read, and `DPoP` for its proof. A token in the query or the body is
+        ignored (RFC 6750, section 2.1).
         """
         values = [
             value.strip(b" \t") for name, value in headers if name.lower() == b"authorization"
@@ -236,13 +253,20 @@ class ProtectedResource(abc.ABC):
         return self.check_scopes(grant, self.scopes_for(method, params), now)
 
     def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
-        """Return all scopes that a message needs, each once. The arguments are as for `check`."""
+        """Return all scopes that a message needs, each once.
+
+        `method` is the method of a request, `params` its decoded params. Without them the message
+        needs no more than every request does.
+        """
         return self._required.of(method, params)
 
     def check_scopes(
         self, grant: Grant, needed: Iterable[str], now: float | None = None
     ) -> AuthDenial | None:
-        """Return None if `grant` has all `needed` scopes, or a denial. `now` is as for `check`."""
+        """Return None if `grant` has all `needed` scopes, or a denial.
+
+        With `now`, in seconds since 1970, the expiry is checked too.
+        """
         scheme = DPOP if grant.jkt else BEARER
         if now is not None and grant.valid_until is not None and now >= grant.valid_until:
             return self._refuse(EXPIRED, scheme)

@@ -117,6 +117,7 @@ class OAuthResourceServer(ProtectedResource):
         if not self._issuers:
             raise ValueError("authorization_servers must name at least one issuer")
         self._verifier = verifier
+        self.fetches = getattr(verifier, "fetches", False)
         self._scopes_supported = (
             self._required.always if scopes_supported is None else checked_scopes(scopes_supported)
         )
@@ -159,13 +160,19 @@ class OAuthResourceServer(ProtectedResource):
     # -- The head of a request ---------------------------------------------------------------------
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
-        """Authorize the head of a request. Returns the grant of its token, or a denial.
+        """Authorize the head of a request. Return the grant of its token, or a denial.
 
         This is a flow, which usually ends without a step. An exception of the application's
         verifier, other than `InvalidToken` and `VerifierUnavailable`, passes through: the request
-        must then be denied. `now` is in seconds since 1970.
+        must then be denied.
 
         Scopes are checked here too, except for a POST: for its messages call `check`.
+
+        Args:
+            method: the method of the request, such as `b"POST"`.
+            target: path and query, as in the first line of the request.
+            headers: its headers, as pairs of name and value.
+            now: the time in seconds since 1970.
         """
         credentials = self.read_credentials(headers)
         if isinstance(credentials, AuthDenial):

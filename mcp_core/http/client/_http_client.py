@@ -85,7 +85,7 @@ class HttpClient:
     once; for a dropped call, nothing more. The only header that a call lacks is `content-length`.
     After the end of the connection, calls may remain, such as the DELETE of a session, until
     `idle`. While `is_paused(key)`, read nothing more of that response; it may change after each
-    call of a method.
+    call of a method. `now` is a monotonic time in seconds, on one clock for all calls.
 
     With an authorizer in the options, send the head that `sign` returns, and pass each response
     head to `is_retry_worthwhile`. If it returns True, do not report the response: run the
@@ -148,7 +148,10 @@ class HttpClient:
         return not (self._operations or self._deadlines)
 
     def queued(self, related: RequestId | None = None) -> int:
-        """Return the number of bytes in messages that the driver has not taken yet."""
+        """Return the number of bytes in messages that the driver has not taken yet.
+
+        `related` is as for `Connection.queued`, and limits what waits in the connection.
+        """
         return (
             self.conn.queued(related)
             + self._transport.queued
@@ -220,16 +223,19 @@ class HttpClient:
                 owner.on_deadline(now)
 
     def response_started(self, key: int, head: Head, now: float) -> None:
-        """Process the head of the response to call `key`. Leave out informational responses (1xx).
+        """Process `head`, that of the response to call `key`. Header names must be in lower case.
 
-        Header names must be in lower case.
+        Leave out informational responses (1xx).
         """
         operation = self._operations.get(key)
         if operation is not None:
             operation.response_started(head, now)
 
     def response_data(self, key: int, data: bytes, now: float) -> None:
-        """Process a chunk of the response's body. While it is paused, keep it for later."""
+        """Process `data`, a chunk of the body of the response to call `key`.
+
+        While the response is paused, it is kept for later.
+        """
         if key in self._unread or (self._transport.responses.paused and self._is_event_stream(key)):
             self._unread.setdefault(key, _UnreadInput()).chunks.append(data)
             return
@@ -275,7 +281,7 @@ class HttpClient:
     # -- Authorization -----------------------------------------------------------------------------
 
     def sign(self, call: HttpCall) -> RequestHead:
-        """Return the head of a call, with authorization headers. Call it anew for each attempt."""
+        """Return the head of `call` with authorization headers. Call it anew for each attempt."""
         head = call.head
         if call.attempt is None:
             return head
@@ -286,9 +292,9 @@ class HttpClient:
         return RequestHead(head.method, head.target, [*kept, *auth_headers])
 
     def is_retry_worthwhile(self, call: HttpCall, head: Head) -> bool:
-        """Return True if the server denied a call, and its authorization flow may help.
+        """Return True if the server denied `call`, and its authorization flow may help.
 
-        Call it once for each response head, before the response is reported.
+        Call it once for each response, with its `head`, before the response is reported.
         """
         if call.attempt is None:
             return False
@@ -303,10 +309,10 @@ class HttpClient:
         return worth_retrying and (operation.id is None or self.conn.has_outgoing(operation.id))
 
     def pause_timeout(self, key: int, now: float | None) -> None:
-        """Stop the timeout of a call while its authorization flow runs, or restart it.
+        """Stop the timeout of call `key` while its authorization flow runs, or restart it.
 
-        Call it with None when the flow begins, and with the time when it has ended. The flow may
-        take long, because a user may have to log in.
+        Call it with None when the flow begins, and with the time `now` when it has ended. The flow
+        may take long, because a user may have to log in.
         """
         operation = self._operations.get(key)
         if operation is not None:
@@ -320,7 +326,10 @@ class HttpClient:
                 operation.restart_timeout(now)
 
     def denied(self, key: int, error: McpTrioError, now: float) -> None:
-        """End a call whose authorization failed. Report this in place of `response_ended`."""
+        """End call `key`, whose authorization failed with `error`.
+
+        Report this in place of `response_ended`.
+        """
         operation = self._detach(key)
         if operation is not None:
             operation.denied(error, now)
@@ -356,7 +365,21 @@ class HttpClient:
         call_headers: Headers = [],  # noqa: B006 - it is not kept
         operation_name: str = "",
     ) -> None:
-        """Queue a call for the driver, see `OperationHost.make`."""
+        """Queue a call for the driver.
+
+        Args:
+            operation: gets the response.
+            method: the HTTP method.
+            target: the target of the request.
+            headers: headers of the protocol.
+            body: the complete content.
+            idempotent: as for `HttpCall`, like the two that follow.
+            long_lived: its response may never end.
+            brief: the server responds without waiting for anything.
+            call_headers: headers that the caller of a method gave; they replace configured ones of
+                the same name.
+            operation_name: names the call in errors of authorization.
+        """
         self._last_key += 1
         key = self._last_key
         operation.key = key
@@ -408,7 +431,7 @@ class HttpClient:
         return operation in self._paused
 
     def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
-        """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
+        """Set `when` to call `owner.on_deadline`, on the clock of `now`, or remove it (None)."""
         if when is None:
             self._deadlines.pop(owner, None)
         else:
@@ -425,14 +448,17 @@ class HttpClient:
             self._deadlines.setdefault(operation, now + _LINGER_TIMEOUT)
 
     def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
-        """Pass a message of the server to the connection, see `OperationHost.receive`."""
+        """Pass `data`, a message of the server, to the connection.
+
+        `id` is our request on whose stream it came, `status` that of the response; None for none.
+        """
         if self.options.on_message is not None:
             self.options.on_message(data)
         self.conn.receive_message(data, now, MessageContext(id, None, status))
         self._queue_events(now)
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
-        """End a request with `error`, or report the error of another message.
+        """End the request `out` with `error`, or report the error of another message.
 
         `status` is that of the response, 0 without one.
         """
@@ -444,7 +470,7 @@ class HttpClient:
             self.report_error(error)
 
     def report_error(self, error: McpTrioError) -> None:
-        """Emit an event for an error that ends no request."""
+        """Emit an event for `error`, which ends no request."""
         problem = error if isinstance(error, ProtocolError) else RemoteProtocolError(str(error))
         self._events.append(MessageRejected(problem))
 
@@ -453,11 +479,11 @@ class HttpClient:
         self._events.append(ChangesMissed())
 
     def use_transport(self, transport: Transport) -> None:
-        """Send messages through another transport from now on."""
+        """Send messages through `transport` from now on."""
         self._transport = transport
 
     def param_headers(self, tool: str) -> ParamHeaders | None:
-        """Return which arguments of a tool are mirrored into headers, None if there are none."""
+        """Return which arguments of `tool`, a name, are mirrored into headers, None for none."""
         return self.tools.get(tool)
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:

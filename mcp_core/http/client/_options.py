@@ -40,6 +40,11 @@ def find_cleartext_error(
 
     They may not if one is a credential, and the connection to another machine is not encrypted.
     OAuth forbids that for tokens (RFC 6750, 5.3). The message names the cure.
+
+    Args:
+        url: the URL of the server.
+        headers: the names of the headers, in any case.
+        websocket: the text names the schemes `ws` and `wss`.
     """
     if url.scheme == "https" or is_local_host(url.host):
         return None
@@ -58,6 +63,8 @@ def check_cleartext(
 ) -> None:
     """Check that headers of these names may be sent to `url`.
 
+    `allow` is True to allow all of them; the others are as for `find_cleartext_error`.
+
     Raises:
         ValueError: they may not (`find_cleartext_error`), and it is not allowed explicitly.
     """
@@ -75,15 +82,17 @@ class AuthAttemptLike(Protocol):
     """
 
     def headers(self, method: str, url: str) -> list[tuple[str, str]]:
-        """Return the headers that authorize a request. Call it anew for each request.
+        """Return the headers that authorize a request of `method` for the absolute `url`.
 
-        A DPoP proof, for example, may be sent once only.
+        Call it anew for each request: a DPoP proof, for example, may be sent once only.
         """
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
         """Process the head of a response. Return True if a retry may succeed.
 
-        Before the retry the driver runs the authorization flow of this attempt.
+        Before the retry the driver runs the authorization flow of this attempt. `status` is that of
+        the response, `headers` are its headers, names in lower case, and `url` is that of the
+        request.
         """
 
 
@@ -91,7 +100,7 @@ class AuthorizerLike(Protocol):
     """The authorization of a client's calls. See `mcp_core.auth.Authorizer`."""
 
     def attempt(self, operation: str = "") -> AuthAttemptLike:
-        """Begin the authorization of one call.
+        """Begin the authorization of one call, and return it.
 
         `operation` names it in errors, such as `tools/call add`.
         """

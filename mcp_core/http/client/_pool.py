@@ -83,9 +83,10 @@ class Pool(Generic[C]):
     that failed. When a call with a connection has ended, with or without an error, `release` the
     connection. Close a connection if `release` returns True, and those that `expired` returns: call
     it at `next_deadline`. At the end close those that `clear` returns; from then on no connection
-    is kept.
+    is kept. `now` is a monotonic time in seconds, on one clock for all calls.
 
-    `shared` is True if the last connection that was opened accepts several requests in parallel.
+    Attributes:
+        shared: True if the last connection that was opened accepts several requests in parallel.
     """
 
     __slots__ = (
@@ -150,14 +151,14 @@ class Pool(Generic[C]):
         return PoolDecision.OPEN
 
     def opened(self, call: HttpCall, connection: C) -> None:
-        """Add the connection that `call` has opened and now uses. Waiting calls may ask again."""
+        """Add `connection`, which `call` has opened and now uses. Waiting calls may ask again."""
         self._opening -= 1
         self._open_failed = False
         self._in_use[connection] = _ConnectionUse(1, call.long_lived)
         self.shared = connection.capacity > 1
 
     def discard(self, call: HttpCall) -> None:
-        """Free the place of a call that failed to connect. Waiting calls may ask again."""
+        """Free the place of `call`, which failed to connect. Waiting calls may ask again."""
         self._opening -= 1
         self._count(-1, long=call.long_lived)
         self._open_failed = True
@@ -235,7 +236,7 @@ class Pool(Generic[C]):
 def keep_alive_seconds(keep_alive: bytes | None) -> float | None:
     """Return the seconds for which a server keeps an idle connection, by its header `Keep-Alive`.
 
-    None if it does not say.
+    `keep_alive` is the value of the header, None without one. None if it does not say.
     """
     found = _TIMEOUT.search(keep_alive or b"")
     return float(found[1]) if found else None

@@ -98,11 +98,15 @@ def _is_below(path: str, root: str) -> bool:
 
 
 class AsgiHttpExchange:
-    """One request to a `router`, made from a scope of type `http`.
+    """One request to a `router`, made from a `scope` of type `http` (ASGI, HTTP connection scope).
 
-    Pass each message to `receive` as long as it is not `over`. When its token is woken (`wake`),
-    send what `messages_to_send` returns. Call `Router.pump` after each call. `gone`: the client has
-    disconnected.
+    Pass each message to `receive` as long as it is not `over`. When its `token` is woken (`wake`),
+    send what `messages_to_send` returns. Call `Router.pump` after each call. `now` is the time on
+    the clock of the router.
+
+    Attributes:
+        exchange: the exchange of the router.
+        gone: True if the client has disconnected.
 
     Raises:
         ValueError: the scope is of another type.
@@ -135,7 +139,7 @@ class AsgiHttpExchange:
         return self.gone or self.exchange.over
 
     def receive(self, message: Mapping[str, Any], now: float) -> None:
-        """Receive a message: `http.request` or `http.disconnect`."""
+        """Receive `message`: `http.request` or `http.disconnect`. Others are ignored."""
         if message["type"] == "http.disconnect":
             self.disconnected(now)
         elif message["type"] == "http.request":

@@ -44,6 +44,12 @@ def asgi_exchange(
 ) -> AsgiHttpExchange | AsgiWebSocket:
     """Return the exchange of a scope of type `http` or `websocket`.
 
+    Args:
+        router: what serves the request.
+        scope: the scope of the call of the application.
+        now: the time on the clock of the router.
+        token: belongs to the driver. Its `wake` is called when there is output to send.
+
     Raises:
         ValueError: the scope is of another type.
     """
@@ -54,8 +60,12 @@ def asgi_exchange(
 class AsgiWebSocket:
     """An upgrade request to a `router`, made from its `scope`, and then the WebSocket.
 
-    Use it as an `AsgiHttpExchange`, but receive nothing while it is `paused`. `gone`: the client
-    has disconnected.
+    Use it as an `AsgiHttpExchange`, with a `token` and the time `now`, but receive nothing while it
+    is `paused`.
+
+    Attributes:
+        exchange: the exchange of the router.
+        gone: True if the client has disconnected.
     """
 
     __slots__ = (
@@ -110,7 +120,7 @@ class AsgiWebSocket:
         return socket is not None and socket.paused
 
     def receive(self, message: Mapping[str, Any], now: float) -> None:
-        """Receive `websocket.connect`, `websocket.receive` or `websocket.disconnect`."""
+        """Receive `message`: `websocket.connect`, `websocket.receive` or `websocket.disconnect`."""
         socket = self.exchange.socket
         if message["type"] == "websocket.connect":
             self._connected = True

@@ -54,20 +54,31 @@ _CHECK_TIMED_OUT: Final = ErrorResponse(
 
 
 class AuthDenialLike(Protocol):
-    """A resource server's denial: `message` is for the client, `reason` is for the log."""
+    """A resource server's denial. See `mcp_core.auth.AuthDenial`."""
 
     @property
-    def status(self) -> int: ...
+    def status(self) -> int:
+        """The HTTP status."""
+
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """Why, for the client."""
+
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> Headers:
+        """The headers of the response. Their names are in lower case."""
+
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """Why, for the log."""
 
 
 class ResourceServerLike(Protocol):
     """The resource server of an endpoint. See `mcp_core.auth.OAuthResourceServer`."""
+
+    @property
+    def fetches(self) -> bool:
+        """True if `admit` is known to yield steps that send HTTP requests."""
 
     @property
     def metadata_paths(self) -> tuple[str, ...]:
@@ -83,20 +94,34 @@ class ResourceServerLike(Protocol):
     def check_names(
         self, tools: Collection[str], prompts: Collection[str], methods: Collection[str]
     ) -> None:
-        """Raise `ValueError` for a name with scopes that is none of these."""
+        """Check that each name with scopes exists, as `OAuthResourceServer.check_names` does.
+
+        Raises:
+            ValueError: a name is none of these.
+        """
 
     def admit(
         self, method: bytes, target: bytes, headers: Headers, now: float
     ) -> Generator[Any, Any, GrantLike | AuthDenialLike]:
-        """Authorize the head of a request. Yields each step that the driver has to run."""
+        """Authorize the head of a request. Return the grant of its token, or a denial.
+
+        The generator yields each step that the driver has to run. The parameters are as for
+        `OAuthResourceServer.admit`.
+        """
 
     def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
-        """Return the scopes that a message needs. `params` are the decoded params of `method`."""
+        """Return the scopes that a message needs. `params` are the decoded params of `method`.
+
+        `method` is None for a message that needs no more than every request does.
+        """
 
     def check_scopes(
         self, grant: Any, needed: Iterable[str], now: float | None = None
     ) -> AuthDenialLike | None:
-        """Return a denial unless `grant` has all `needed` scopes. None stands for "allowed"."""
+        """Return a denial unless `grant` has all `needed` scopes. None stands for "allowed".
+
+        With `now`, in seconds since 1970, the expiry is checked too.
+        """
 
 
 class ServerLike(Protocol):
@@ -132,9 +157,11 @@ def check_scope_names(
 class EndpointAuth(Struct):
     """The authorization of one endpoint.
 
-    `wall_time` returns seconds since 1970, because token expiry is not on a monotonic clock.
-    `log` is the method of that name of a `logging.Logger`. `warned_at` is the time of the last
-    warning.
+    Attributes:
+        resource_server: decides about each request.
+        wall_time: returns seconds since 1970, because token expiry is not on a monotonic clock.
+        log: the method of that name of a `logging.Logger`.
+        warned_at: the time of the last warning, by `wall_time`.
     """
 
     resource_server: ResourceServerLike
@@ -143,7 +170,10 @@ class EndpointAuth(Struct):
     warned_at: float = -math.inf
 
     def log_line(self, text: str, level: int = _INFO, exc: BaseException | None = None) -> None:
-        """Write one line to the log, with a traceback if `exc` is given."""
+        """Write one line, `text`, to the log, with a traceback if `exc` is given.
+
+        `level` is one of `logging`; default INFO.
+        """
         self.log(level, "%s", text, exc_info=exc)
 
     def expiry(self, grant: GrantLike, now: float) -> float:
@@ -186,7 +216,11 @@ class EndpointAuth(Struct):
     def denial_response(
         self, verb: bytes, denial: AuthDenialLike, method: str | None = None
     ) -> ErrorResponse:
-        """Log `denial` and convert it to a response. `method` is the denied MCP method."""
+        """Log `denial` and return it as a response.
+
+        `verb` is the HTTP method of the request, `method` the denied MCP method, None for the head
+        of a request.
+        """
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
         # A 5xx is not the client's mistake, so an operator should see it.
         level = _INFO if denial.status < 500 else self._warning_level()
@@ -194,7 +228,10 @@ class EndpointAuth(Struct):
         return ErrorResponse(denial.status, denial.message, denial.headers)
 
     def failure_response(self, verb: bytes, exc: BaseException) -> ErrorResponse:
-        """Log an exception of the resource server. The response does not reveal it."""
+        """Log `exc`, an exception of the resource server, and return a response without it.
+
+        `verb` is the HTTP method of the request.
+        """
         verb_text = verb.decode("ascii")
         self.log_line(
             f"{verb_text} refused with 500: the authorization check raised an exception",
@@ -204,7 +241,10 @@ class EndpointAuth(Struct):
         return _CHECK_FAILED
 
     def timeout_response(self, verb: bytes) -> ErrorResponse:
-        """Log that the check took too long, and ask the client to retry later."""
+        """Log that the check took too long, and return a response: retry later.
+
+        `verb` is the HTTP method of the request.
+        """
         verb_text = verb.decode("ascii")
         text = f"{verb_text} refused with 503: the authorization check took too long"
         self.log_line(text, self._warning_level())
@@ -223,8 +263,17 @@ class AuthCheck:
     """The authorization of one request's head, which may need I/O.
 
     Call `begin` first. While `step` is not None the driver runs that step and passes the outcome
-    to `send` or `throw`. The decision goes to `on_granted` or `on_denied`; if `on_granted` raises
-    an exception, `on_denied` is called as well.
+    to `send` or `throw`. Their `now` is on the clock of the endpoint, monotonic, in seconds.
+
+    Args:
+        auth: the authorization of the endpoint.
+        head: the head of the request.
+        on_granted: called with the grant and the time. If it raises an exception, `on_denied` is
+            called as well.
+        on_denied: called with the response to send and the time.
+
+    Attributes:
+        step: the step that the driver has to run, None if there is none.
     """
 
     __slots__ = ("_auth", "_flow", "_head", "_on_denied", "_on_granted", "step")
@@ -260,13 +309,13 @@ class AuthCheck:
         self._resume(start, now)
 
     def send(self, reply: Any, now: float) -> None:
-        """Resume the check with the result of `step`. Then look at `step` again."""
+        """Resume the check with `reply`, the result of `step`. Then look at `step` again."""
         assert self._flow is not None
         flow = self._flow
         self._resume(lambda: flow.send(reply), now)
 
     def throw(self, exc: BaseException, now: float) -> None:
-        """Resume the check with the exception of `step`. Then look at `step` again."""
+        """Resume the check with `exc`, the exception of `step`. Then look at `step` again."""
         assert self._flow is not None
         flow = self._flow
         self._resume(lambda: flow.throw(exc), now)

@@ -87,7 +87,8 @@ _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
 class Endpoint:
     """One MCP URL.
 
-    A `Router` has the same methods for all of its endpoints, and is what drivers use.
+    A `Router` has the same methods for all of its endpoints, and is what drivers use. Their `now`
+    is a monotonic time in seconds, on one clock for all calls.
 
     Args:
         configure: returns the configuration as it is now.
@@ -155,10 +156,9 @@ class Endpoint:
         address: str = "",
         switches: bool = False,
     ) -> Exchange:
-        """Begin the exchange of a request whose head has arrived.
+        """Return the exchange of a request whose `head` has arrived, as `Router.begin` does.
 
-        `principal` is the authenticated client, if `auth` does not find that out. `address` is that
-        of the connection's peer. `switches`: the request asks for a WebSocket.
+        `switches`: the request asks for a WebSocket.
         """
         self.state.now = now
         if self._configure() is not self._config:
@@ -371,7 +371,7 @@ class Endpoint:
     def receive_data(
         self, exchange: Exchange, data: bytes, now: float, *, end: bool = False
     ) -> None:
-        """Receive a piece of the body of `exchange`. `b""`, or a piece with `end`, is the last."""
+        """Receive `data` of the body of `exchange`. `b""`, or a piece with `end`, is the last."""
         self.state.now = now
         body = exchange.receive_data(data, end=end)
         if body is not None:
@@ -386,7 +386,7 @@ class Endpoint:
             self.bodies.hold(exchange, exchange.buffered, self.options.limits)
 
     def refuse_body(self, owner: BodyOwner, rejection: ErrorResponse) -> None:
-        """Refuse an unfinished body: it is in excess."""
+        """Answer the unfinished body of `owner`, which is in excess, with `rejection`."""
         if isinstance(owner, Exchange):
             self._reject(owner, rejection)
         else:
@@ -735,7 +735,7 @@ class Endpoint:
         return first
 
     def handle_timeout(self, now: float) -> None:
-        """Send comments on silent streams, and end what has expired."""
+        """Send comments on silent streams, and end what has expired at `now`."""
         self.state.now = now
         for exchange in self._awaiting_output.pop_expired(now):
             self._awaiting_output.add(exchange, now)

@@ -78,7 +78,9 @@ class EndpointLike(Protocol):
 class Exchange:
     """One request and its response.
 
-    A driver reads the attributes and leaves the methods to the `Router`. These are for drivers:
+    A driver reads the attributes and leaves the methods to the `Router`. The router makes it, for
+    an `endpoint` (None for a plain route), with the reconnection time `retry` in milliseconds.
+    These attributes are for drivers:
 
     - `token`: belongs to the driver. The router calls its `wake` when there is output to send.
     - `reading`: True while the router wants the request's body.
@@ -172,7 +174,7 @@ class Exchange:
     # -- What arrives ------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes, *, end: bool = False) -> bytes | None:
-        """Add a piece of the body. Return the complete body at its end, and None before.
+        """Add `data`, a piece of the body. Return the complete body at its end, and None before.
 
         `b""` is the end, and so is a piece that comes with `end`. If the body exceeds `body_limit`,
         `too_long` is set; then answer with an error. What is not wanted is ignored.
@@ -230,7 +232,10 @@ class Exchange:
             stream.drop_responses(self.cursor)
 
     def respond(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-        """Queue a whole response. The body is JSON unless `headers` has its content type."""
+        """Queue a whole response with `status` and `body`, empty for none.
+
+        The body is JSON unless there are `headers`: then they have its content type.
+        """
         if headers is not None:
             head = [*headers]
         else:
@@ -249,7 +254,7 @@ class Exchange:
         self.buffered = 0
 
     def switch_to_websocket(self, headers: Headers) -> None:
-        """Queue the head that turns the connection into a WebSocket."""
+        """Queue the head, with `headers`, that turns the connection into a WebSocket."""
         self._actions.append(Head(101, headers))
         self.mode = DONE
         # A WebSocket lives long and does not need them.
@@ -274,7 +279,7 @@ class Exchange:
             self._actions.append(Body(encode_event(b"", id=id, retry=self.retry)))
 
     def send_raw(self, data: bytes) -> None:
-        """Queue bytes of the stream that are not a message."""
+        """Queue `data`, bytes of the stream that are not a message."""
         self._actions.append(Body(data))
 
     def send_comment(self) -> None:

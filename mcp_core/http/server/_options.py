@@ -67,21 +67,23 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does
     # not cancel them.
     sessions: int = 10_000
-    # Sessions whose handshake is not complete. Any client can begin one, so they are few and expire
-    # soon.
+    # Sessions whose handshake is not complete. Any client can begin one, so they are few.
     uninitialized: int = 1_000
+    # How long a handshake may take. A client completes it at once.
     initialize: float = 30.0
     # How long an unused session is kept. Half an hour is also a usual timeout of an unused login.
     idle: float = 30 * 60.0
     # Streams that one session may have open at once. Each is a connection of the client. Streams
     # that are only retained make room.
     streams: int = 256
-    # What is retained of a stream so that its client can resume it: events, their age, and the
-    # memory for all streams of a session and of all sessions. A client that is alive reconnects
-    # within seconds.
+    # Events that are retained of a stream so that its client can resume it. A client that is alive
+    # reconnects within seconds.
     events: int = 256
+    # How long they are retained.
     event_age: float = 5 * 60.0
+    # Their memory, for all streams of a session.
     session_bytes: int = 4 * 1024 * 1024
+    # Their memory, for all sessions.
     all_bytes: int = 256 * 1024 * 1024
     # Bytes of request bodies that have begun and are not complete, of all clients. With the holes
     # that they leave in the heap, they take less than 128 MiB. A body that arrives in one piece
@@ -144,12 +146,12 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         scheme: Literal["http", "https"] | None = None,
         **options: Unpack[ServeOptions],
     ) -> HttpOptions:
-        """Make the options of a server.
+        """Return the options of a server.
 
         Args:
             bind: the address that it listens on, if that is known.
             scheme: the scheme of its URLs, if that is known.
-            options: the choices of the user.
+            options: the choices of the user, see `ServeOptions`.
 
         Raises:
             TypeError: an option is unknown.

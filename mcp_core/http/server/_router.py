@@ -36,7 +36,14 @@ __all__ = ["PlainResponse", "Router", "serve_metadata"]
 
 
 class PlainResponse(Struct, frozen=True):
-    """The whole response of a plain route. `headers` are added; their names are in lower case."""
+    """The whole response of a plain route.
+
+    Attributes:
+        status: the HTTP status.
+        body: the content.
+        content_type: the value of `Content-Type`; not sent without a body.
+        headers: further headers. Their names are in lower case.
+    """
 
     status: int = 200
     body: bytes = b""
@@ -61,6 +68,16 @@ class Router:
     A plain route is called with the head of a request, without its body, and must not block. Its
     exceptions pass through `begin`. A request for it needs a `Host`, and an `Origin` if it has one,
     that one of the endpoints accepts; without endpoints, `HttpOptions.of()` decides.
+
+    The `now` of its methods is a monotonic time in seconds, on one clock for all calls.
+
+    Args:
+        endpoints: the endpoints by path, such as "/mcp".
+        routes: the plain routes by path, None for none.
+
+    Attributes:
+        unread_limit: bytes of unread responses above which a connection should take no further
+            requests, the highest `HttpLimits.unread` of the endpoints.
 
     Raises:
         ValueError: two endpoints have the same path, or the `sse_path` of one is another path that
@@ -141,7 +158,7 @@ class Router:
         address: str = "",
         may_upgrade: bool = False,
     ) -> Exchange:
-        """Begin the exchange of a request whose head has arrived.
+        """Return the exchange of a request whose head has arrived.
 
         Args:
             head: the head of the request.
@@ -198,25 +215,34 @@ class Router:
     def receive_data(
         self, exchange: Exchange, data: bytes, now: float, *, end: bool = False
     ) -> None:
-        """Receive a piece of the request's body. `b""`, or a piece with `end`, is the last."""
+        """Receive `data`, a piece of the body of `exchange`. `b""`, or one with `end`, is the last.
+
+        Without an endpoint the body is ignored.
+        """
         if exchange.endpoint is not None:
             exchange.endpoint.receive_data(exchange, data, now, end=end)
 
     def disconnected(self, exchange: Exchange, now: float) -> None:
-        """Report that the client is gone or no longer reads. Harmless once all was taken."""
+        """Report that the client of `exchange` is gone or no longer reads.
+
+        Harmless once all was taken.
+        """
         if exchange.endpoint is not None:
             exchange.endpoint.disconnected(exchange, now)
         else:
             exchange.disconnected()
 
     def actions_to_send(self, exchange: Exchange) -> list[Action]:
-        """Return what to write now, in this order; empty if there is nothing at the moment."""
+        """Return what to write of `exchange` now, in order; empty if there is nothing at present.
+
+        What it returns counts as sent.
+        """
         if exchange.endpoint is not None:
             return exchange.endpoint.actions_to_send(exchange)
         return exchange.actions_to_send()
 
     def refuse_unread(self, exchange: Exchange) -> None:
-        """Answer a request that has waited: its connection has too much of unread responses."""
+        """Answer `exchange`, which has waited: its connection has too much of unread responses."""
         assert exchange.endpoint is not None
         exchange.endpoint.refuse_body(exchange, TOO_MUCH_UNREAD)
 
@@ -283,7 +309,7 @@ class Router:
         return first
 
     def handle_timeout(self, now: float) -> None:
-        """Keep streams alive, and end what has expired."""
+        """Keep streams alive, and end what has expired at `now`. An early call does nothing."""
         for endpoint in self.endpoints:
             endpoint.handle_timeout(now)
 

@@ -121,9 +121,18 @@ class EndpointState:
 class Conversation:
     """A one-shot conversation. Its methods are for drivers, if not noted otherwise.
 
-    `service` belongs to the driver. `principal` is the authenticated client, "" without one.
-    `conn.close` is for the endpoint only. `ConnectionClosed` is the last event, unless `retired` is
-    True: then the conversation has ended without it, and the driver has to forget `service`.
+    `ConnectionClosed` is the last event, unless it is `retired`.
+
+    Args:
+        shared: the state of the endpoint.
+        conn: the connection. Its `close` is for the endpoint only.
+        principal: the authenticated client, "" without one.
+        rules: the HTTP rules of the revision that is spoken.
+        client: the client that it counts for in quotas, "" for none.
+
+    Attributes:
+        service: belongs to the driver.
+        retired: True if it has ended without an event: the driver has to forget `service`.
     """
 
     __slots__ = (
@@ -202,15 +211,15 @@ class Conversation:
         return self.current_stream
 
     def close(self) -> None:
-        """For the endpoint: close the connection. What was sent still goes to connected clients."""
+        """Close the connection, for the endpoint. What was sent still goes to connected clients."""
         self.conn.close()
         self.shared.dirty[self] = None
 
     def retire(self) -> bool:
-        """For the endpoint: end a conversation in which nothing is left to do, without an event.
+        """End a conversation in which nothing is left to do, without an event.
 
-        Call it only while the last response is being sent: the driver reads `retired` when it
-        reports that this was sent. Return False if something is left; then call `close`.
+        For the endpoint, and only while the last response is being sent: the driver reads `retired`
+        when it reports that this was sent. Return False if something is left; then call `close`.
         """
         shared = self.shared
         if shared.events or self in shared.dirty or not self.conn.retire():
@@ -221,7 +230,7 @@ class Conversation:
     # -- Where messages go -------------------------------------------------------------------------
 
     def process_events(self) -> None:
-        """For the endpoint: move events to `shared` and messages to their streams.
+        """Move events to `shared` and messages to their streams, for the endpoint.
 
         Look at `finished` afterwards.
         """
@@ -303,7 +312,7 @@ class Conversation:
     # -- How streams end ---------------------------------------------------------------------------
 
     def detach(self, exchange: Exchange) -> None:
-        """For the endpoint: `exchange` carries its stream no more. Look at `finished` next."""
+        """Detach `exchange` from its stream, for the endpoint. Look at `finished` next."""
         stream = exchange.stream
         if stream is not None and stream.exchange is exchange:
             stream.exchange = None
@@ -311,7 +320,10 @@ class Conversation:
             self._detached(stream, exchange)
 
     def abort(self, exchange: Exchange) -> None:
-        """For the endpoint: end a response in the middle. Look at `finished` afterwards."""
+        """End the response of `exchange` in the middle, for the endpoint.
+
+        Look at `finished` afterwards.
+        """
         exchange.abort()
         self.shared.ready[exchange] = None
         self.detach(exchange)
@@ -322,7 +334,7 @@ class Conversation:
             self.finished = True
 
     def drop_request(self, id: RequestId) -> None:
-        """For the endpoint: the request `id` gets no response."""
+        """End the request `id` without a response, for the endpoint."""
         stream = self.current_stream
         assert stream is not None
         stream.drop_request(id)
@@ -401,7 +413,7 @@ class Session(Conversation):
             self.rules = peer.dialect.http  # known since the handshake
 
     def close(self) -> None:
-        """For the endpoint: close the connection. Requests without a response get an error.
+        """Close the connection, for the endpoint. Requests without a response get an error.
 
         Clients keep waiting for a request that gets no response, or take its 404 for a fault.
         """
@@ -447,7 +459,7 @@ class Session(Conversation):
         return found, cursor
 
     def attach(self, exchange: Exchange, stream: EventStream, cursor: int) -> None:
-        """For the endpoint: send `stream` on `exchange`, beginning after the event `cursor`."""
+        """Send `stream` on `exchange`, for the endpoint, beginning after the event `cursor`."""
         before = stream.exchange
         if before is not None:
             # The client has lost that response, and we have not noticed yet.

@@ -58,10 +58,10 @@ class TrustedProxies:
         return f"<TrustedProxies {' '.join([*names, *[_UNIX] * self._trusts_unix])}>"
 
     def client_address(self, peer: str, headers: Headers) -> str:
-        """Return the address of the client of a request.
+        """Return the address of the client of a request with `headers`.
 
-        `peer` is the address of its connection, "" if that has none. If the header is missing or
-        malformed, the result is the last proxy that was found.
+        `peer` is the address of its connection, "" if that has none. If `X-Forwarded-For` is
+        missing or malformed, the result is the last proxy that was found.
         """
         address = peer
         if not self._trusts(peer):

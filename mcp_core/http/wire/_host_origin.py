@@ -113,10 +113,14 @@ def parse_origin(value: bytes) -> Origin | None:
 class HostOriginPolicy:
     """Decides which requests a server answers, by their `Host` and `Origin`.
 
+    `Host` may be `localhost` or a loopback address; any address, for a server that can be reached
+    from other machines; and the listed names. `Origin` must be the server that `Host` names, or be
+    listed; a request without it does not come from a web page.
+
     Args:
         bind: the address that the server listens on; None if it is every address, or unknown.
-        hosts: names or addresses of the server beside those of rule 1, each for all ports or with
-            its port: `"mcp.example.com"`, `"mcp.example.com:8443"`.
+        hosts: further names or addresses of the server, each for all ports or with its port:
+            `"mcp.example.com"`, `"mcp.example.com:8443"`.
         origins: pages of other origins that may send requests, as browsers write them:
             `"https://app.example.com"`.
         scheme: the scheme of the server, if it is known: with "https" a page of the same host that
@@ -151,7 +155,7 @@ class HostOriginPolicy:
         )
 
     def allows_host(self, value: bytes | None) -> bool:
-        """Return True if a request with this `Host` is for this server. It must have one."""
+        """Return True if a request is for this server. `value` is its `Host`, None without one."""
         if value in self.known_hosts:
             return True
         authority = None if value is None else parse_host(value)
@@ -181,7 +185,7 @@ class HostOriginPolicy:
         return True
 
     def is_listed_origin(self, origin: bytes | None) -> bool:
-        """Return True for a listed origin: its responses need CORS headers.
+        """Return True if `origin`, the header, is a listed one: its responses need CORS headers.
 
         Pages of the server itself need none.
         """

@@ -119,8 +119,8 @@ def empty_lines(data: bytes, most: int) -> int:
 def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
     """Return the index after the empty line that ends the head, or None if it is not there yet.
 
-    `seen` is the number of bytes that were there when the last call returned None. They are not
-    searched again.
+    `data` begins with the head. `seen` is the number of bytes that were there when the last call
+    returned None. They are not searched again.
     """
     if data.startswith((b"\n", b"\r\n")):
         # h11 takes an empty line at the start for an empty head. `find_head_error` rejects that.
@@ -131,7 +131,10 @@ def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
 
 
 def find_partial_head_error(data: bytes | bytearray) -> HeadError | None:
-    """Return what is already wrong with an unfinished head, or None. Its end need not come."""
+    """Return what is already wrong with `data`, an unfinished head, or None.
+
+    Its end need not come then.
+    """
     if data and data[0] <= 0x20 and data != b"\r":  # which may begin an empty line
         return _NO_REQUEST  # a TLS handshake begins like this, too
     if len(data) > _MAX_LINE and data.find(b"\n", 0, _MAX_LINE) < 0:
@@ -140,7 +143,10 @@ def find_partial_head_error(data: bytes | bytearray) -> HeadError | None:
 
 
 def find_head_error(head: bytes) -> HeadError | None:
-    """Return what is wrong with a head, up to `head_end`, or None if it may be parsed."""
+    """Return what is wrong with `head`, the bytes up to `head_end`, or None if it may be parsed.
+
+    None means that it has a single reading by RFC 9112.
+    """
     if len(head) > _MAX_LINE and (fault := find_partial_head_error(head)):
         return fault
     line = _REQUEST_LINE.match(head)
@@ -172,7 +178,7 @@ def find_head_error(head: bytes) -> HeadError | None:
 
 
 def origin_form(target: bytes) -> bytes:
-    """Return path and query of a target that `find_head_error` accepted (RFC 9112, 3.2.2).
+    """Return path and query of `target`, which `find_head_error` accepted (RFC 9112, 3.2.2).
 
     `*` stays as it is.
     """

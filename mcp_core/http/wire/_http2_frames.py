@@ -97,14 +97,20 @@ _OTHER_PROTOCOL: Final = re.compile(
 
 
 class Http2Error(Struct, frozen=True):
-    """An error that ends the connection: the error code for GOAWAY, and a sentence."""
+    """An error that ends the connection: the error `code` for GOAWAY, and a sentence as `reason`.
+
+    The codes are those of RFC 9113, section 7.
+    """
 
     code: int
     reason: str
 
 
 class GoAway(Struct, frozen=True):
-    """The peer starts and accepts no new streams. It did not process streams above `last_id`."""
+    """The peer starts and accepts no new streams (RFC 9113, section 6.8).
+
+    It did not process streams above `last_id`. `code` is its error code, 0 for an orderly end.
+    """
 
     last_id: int
     code: int
@@ -138,10 +144,14 @@ class FrameWatch:
     frames with `data_sent`, streams that were reset for an error of the peer with `stream_reset`,
     and what arrived for closed streams with `late_frames`.
 
+    The `now` of its methods is a monotonic time in seconds.
+
     Args:
         is_server: the peer is a client, so its bytes begin with the preface.
 
-    `goaway` is the last GOAWAY of the peer.
+    Attributes:
+        error: why the connection has to end, None if it need not.
+        goaway: the last GOAWAY of the peer, None if there was none.
     """
 
     __slots__ = (
@@ -224,7 +234,7 @@ class FrameWatch:
         self._answered += 1
 
     def data_sent(self, frames: int) -> None:
-        """Count DATA frames that we sent."""
+        """Count DATA frames that we sent, `frames` of them."""
         self._sent += frames
 
     def stream_reset(self, now: float) -> None:
@@ -234,14 +244,17 @@ class FrameWatch:
         self._check_counts()
 
     def late_frames(self, frames: int) -> None:
-        """Count DATA and HEADERS frames that arrived on streams that were closed."""
+        """Count DATA and HEADERS frames that arrived on closed streams, `frames` of them."""
         self._late_frames += frames
         self._check_counts()
 
     # -- Received bytes ---------------------------------------------------------------------------
 
     def receive(self, data: bytes, now: float) -> bytes:
-        """Check received bytes. Return those to pass to h2, and none once there is an `error`."""
+        """Check `data`, received bytes in chunks of any size.
+
+        Return those to pass to h2, and none once there is an `error`.
+        """
         if self.error is not None:
             return b""
         self._update_period(now)
@@ -398,6 +411,7 @@ class FrameWatch:
 def begins_http2(data: bytes) -> bool | None:
     """Return whether a connection without TLS begins with HTTP/2; None: more bytes are needed.
 
+    `data` are all bytes that have arrived.
     Its client has to know in advance that the server supports it (RFC 9113, 3.3). A first line that
     names a protocol other than HTTP counts as a malformed preface, not as a request.
     """
@@ -407,15 +421,15 @@ def begins_http2(data: bytes) -> bool | None:
 
 
 def rst_stream(id: int, code: int) -> bytes:
-    """Encode a RST_STREAM frame."""
+    """Return a RST_STREAM frame for the stream `id`, with the error `code` (RFC 9113, 6.4)."""
     return b"\0\0\4" + bytes((_RST_STREAM, 0)) + id.to_bytes(4, "big") + code.to_bytes(4, "big")
 
 
 def goaway(last_id: int | None, code: int, reason: str = "") -> bytes:
-    """Encode a GOAWAY frame.
+    """Return a GOAWAY frame with the error `code`, and `reason` as debug data (RFC 9113, 6.8).
 
-    Without a `last_id` it only announces shutdown: streams that arrive before the final GOAWAY are
-    still served.
+    `last_id` is the last stream that was or will be processed. Without it the frame only announces
+    shutdown: streams that arrive before the final GOAWAY are still served.
     """
     last = _LAST_ID if last_id is None else last_id
     payload = last.to_bytes(4, "big") + code.to_bytes(4, "big") + reason.encode()

@@ -85,7 +85,7 @@ _BAD_STATUS = HeadError(400, "The status is not one number.")
 
 
 def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadError:
-    """Build the head of a request from its decoded list of headers, or return an error.
+    """Return the head of a request, from its decoded list of `headers`, or an error.
 
     Reset the stream with PROTOCOL_ERROR for an error of status 400 (8.1.1). Respond to others with
     their status.
@@ -126,7 +126,10 @@ def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadEr
 
 
 def find_trailer_error(headers: Sequence[tuple[bytes, bytes]]) -> HeadError | None:
-    """Return what is wrong with trailers, or None. Reset the stream with PROTOCOL_ERROR then."""
+    """Return what is wrong with trailers, the decoded list `headers`, or None.
+
+    Reset the stream with PROTOCOL_ERROR for any error.
+    """
     fault = _fields_fault(headers, dict(headers))
     if fault is None and any(name[:1] == b":" for name, _ in headers):
         return _PSEUDO
@@ -134,7 +137,7 @@ def find_trailer_error(headers: Sequence[tuple[bytes, bytes]]) -> HeadError | No
 
 
 def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadError:
-    """Build the head of a response from its decoded list of headers, or return an error.
+    """Return the head of a response, from its decoded list of `headers`, or an error.
 
     Reset the stream with PROTOCOL_ERROR for any error.
     """
@@ -153,7 +156,7 @@ def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadError:
 
 
 def encode_request_head(head: RequestHead, scheme: str) -> Headers:
-    """Return the list of headers for `head`.
+    """Return the list of headers for `head`, a request for a URL of `scheme`.
 
     Fields about one connection are left out, and `host` becomes the authority.
 
@@ -176,7 +179,9 @@ def encode_request_head(head: RequestHead, scheme: str) -> Headers:
 
 
 def encode_response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the list of headers for a response, without fields about one connection.
+    """Return the list of headers for a response with `status` and `headers` (RFC 9113, 8.3.2).
+
+    Fields about one connection are left out.
 
     Raises:
         ValueError: a name or a value is invalid.

@@ -26,7 +26,13 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class RequestHead(Struct, gc=False):
-    """The head of a request. `target` is the path with its query, as received."""
+    """The head of a request.
+
+    Attributes:
+        method: the method, such as `b"POST"`.
+        target: the path with its query, as received.
+        headers: pairs of name and value. The names are in lower case.
+    """
 
     method: bytes
     target: bytes
@@ -43,7 +49,10 @@ class RequestHead(Struct, gc=False):
 
 
 class Head(Struct, gc=False):
-    """The head of a response. Without a `content-length` the body ends with `End`."""
+    """The head of a response. Without a `content-length` the body ends with `End`.
+
+    `status` is the status code. `headers` are pairs of name and value, the names in lower case.
+    """
 
     status: int
     headers: Headers
@@ -55,7 +64,7 @@ class Head(Struct, gc=False):
 
 
 class Body(Struct, gc=False):
-    """A part of the body of a response."""
+    """A part of the body of a response, `data`."""
 
     data: bytes
 

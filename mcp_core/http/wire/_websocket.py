@@ -75,7 +75,7 @@ _CLIENT: Final = Role.CLIENT
 
 
 class Text(Struct, gc=False):
-    """A whole message, in a frame of its own."""
+    """A whole message, `text`, in a frame of its own."""
 
     text: str
 
@@ -91,7 +91,7 @@ class Pong(Struct, gc=False):
 
 
 class Close(Struct, gc=False):
-    """The last frame. `reason` is at most 123 bytes of UTF-8."""
+    """The last frame. `code` is that of RFC 6455, 7.4.1; `reason` at most 123 bytes of UTF-8."""
 
     code: int
     reason: str = ""
@@ -112,12 +112,17 @@ class WebSocket:
 
     Args:
         conn: a connection of either role.
-        now: the time, in seconds.
+        now: the time, as for all methods: monotonic, in seconds, on one clock.
         grant: the grant of an authorized client.
         find_rejection: returns why a message may not be processed, or None if it may.
         token_expiry: the time at which the client's token expires.
         first_message_timeout: seconds for a client to send its first message; None for no limit.
         on_message: called with each message that arrives; it must not raise.
+
+    Attributes:
+        paused: True if the driver must not read now.
+        input_ignored: True if an error or a Close has arrived: discard all later input.
+        disconnected: True if the stream has ended, or the peer does not respond.
     """
 
     __slots__ = (
@@ -215,11 +220,14 @@ class WebSocket:
     # -- Input ------------------------------------------------------------------------------------
 
     def receive_frame_head(self, length: int) -> None:
-        """Check the length of a text or continuation frame, whose head has arrived."""
+        """Check `length`, that of a text or continuation frame whose head has arrived.
+
+        A message that becomes too long closes the WebSocket.
+        """
         self._check_size(length)
 
     def receive_text(self, text: str, now: float, *, end: bool = True) -> None:
-        """Receive a message, or a part of it; `end` marks the last part."""
+        """Receive `text`, a message or a part of it; `end` marks the last part."""
         self._mark_activity(now)
         data = text.encode("utf-8", "surrogatepass")
         if self._end is not None or not self._check_size(len(data)):
@@ -253,14 +261,16 @@ class WebSocket:
         self._fail("binary", "messages are text")
 
     def receive_ping(self, payload: bytes, now: float) -> None:
+        """Receive a ping. A pong with its `payload` is queued."""
         self._mark_activity(now)
         self._pongs.append(payload)
 
     def receive_pong(self, now: float) -> None:
+        """Receive a pong: the peer responds."""
         self._mark_activity(now)
 
     def receive_close(self, code: int, reason: str, now: float) -> None:
-        """Receive the peer's Close. `code` is 1005 if it has none."""
+        """Receive the peer's Close. `code` is 1005 if it has none, `reason` is for texts."""
         self.now = now
         self._peer_closed = True
         self.input_ignored = True
@@ -273,7 +283,10 @@ class WebSocket:
         )
 
     def receive_invalid(self, code: int, reason: str, now: float) -> None:
-        """Close the WebSocket after an invalid frame or invalid UTF-8; `code` says which."""
+        """Close the WebSocket after an invalid frame or invalid UTF-8; `code` says which.
+
+        `reason` is sent in the Close.
+        """
         self.now = now
         self.input_ignored = True
         self._fail("garbage" if code == CODES["garbage"] else "protocol", reason)
@@ -292,7 +305,7 @@ class WebSocket:
         return len(self._partial)
 
     def refuse(self, problem: str) -> None:
-        """Close the WebSocket because it uses more than its client may."""
+        """Close the WebSocket because it uses more than its client may; `problem` says of what."""
         self._fail("busy", problem)
 
     def fail(self, now: float) -> None:

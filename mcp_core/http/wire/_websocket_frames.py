@@ -29,7 +29,7 @@ _CHUNK: Final = 256 * 1024
 
 
 class WebSocketFrames:
-    """The frames of a WebSocket, for a client or a server.
+    """The frames of a WebSocket, for a client or a server (RFC 6455, section 5).
 
     Args:
         websocket: receives what was read.
@@ -45,7 +45,10 @@ class WebSocketFrames:
         self._parse_failed: type[Exception] = library.ParseFailed
 
     def read(self, data: bytes, now: float) -> None:
-        """Decode received bytes and pass the messages and control frames to the WebSocket."""
+        """Decode `data` and pass the messages and control frames to the WebSocket.
+
+        `now` is the time on the clock of the WebSocket.
+        """
         socket = self._socket
         if socket.input_ignored:
             return
@@ -67,7 +70,7 @@ class WebSocketFrames:
             socket.receive_invalid(exc.code, str(exc), now)  # type: ignore[attr-defined]
 
     def write(self, actions: Sequence[WebSocketAction]) -> bytes:
-        """Encode actions of the WebSocket."""
+        """Return the frames for `actions` of the WebSocket."""
         frames = self._frames
         parts: list[bytes] = []
         for action in actions:
@@ -84,9 +87,10 @@ class WebSocketFrames:
     def write_chunks(
         self, actions: Sequence[WebSocketAction], clock: Callable[[], float]
     ) -> Iterator[memoryview]:
-        """Encode actions in chunks, to be written one after the other.
+        """Yield the frames for `actions` in chunks, to be written one after the other.
 
-        Asking for the next chunk means that the one before was written.
+        Asking for the next chunk means that the one before was written. `clock` returns the time on
+        the clock of the WebSocket.
         """
         data = memoryview(self.write(actions))
         for start in range(0, len(data), _CHUNK):

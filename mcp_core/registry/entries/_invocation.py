@@ -40,6 +40,8 @@ class Invocation(abc.ABC):
         function: the declared function.
         task: the options of the task as which the call runs, None for an ordinary call.
         thread: True if the function blocks and must run in a worker thread.
+        is_async: True if `call` returns an awaitable.
+        wants_context: True if the function has a parameter for the context.
     """
 
     task: TaskOptions | None = None
@@ -62,6 +64,9 @@ class Invocation(abc.ABC):
     def call(self, context: Injected | None = None) -> Any:
         """Call the function. Return its value, or an awaitable if `is_async`.
 
+        `context` is passed to the parameter that is annotated with it, if the function has one. The
+        caller awaits the awaitable.
+
         Raises:
             BaseException: the exception of the function.
         """
@@ -78,7 +83,7 @@ class Invocation(abc.ABC):
 
     @abc.abstractmethod
     def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:
-        """Return the response for a return value.
+        """Return the response for `value`, which the function has returned.
 
         Raises:
             Exception: the value has not the declared type, or cannot be sent. Pass the exception
@@ -86,10 +91,11 @@ class Invocation(abc.ABC):
         """
 
     def exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
-        """Return the response for an exception.
+        """Return the response for `exc`, the exception of the function.
 
         The peer gets `reference`, the runtime's name for the exception in its log, in place of the
-        text. A group that holds a single exception counts as that exception.
+        text; the text of a `McpError` or `ToolError` it gets itself. A group that holds a single
+        exception counts as that exception.
         """
         exc = single(exc)
         if isinstance(exc, McpError):

@@ -66,7 +66,11 @@ def _check_mime_type(mime_type: str) -> None:
 class Image(Struct, frozen=True):
     """An image to return from a tool or a prompt: `Image(data)` or `Image(data, format="jpeg")`.
 
-    The MIME type is `image/` and the format, unless `mime_type` is given.
+    Attributes:
+        data: the bytes of the image file.
+        format: the format, such as "png" or "jpeg", from which the MIME type is made.
+        mime_type: the MIME type; default `image/` and the format.
+        annotations: audience and priority, for the client.
 
     Raises:
         ValueError: the MIME type is invalid.
@@ -90,8 +94,13 @@ class Image(Struct, frozen=True):
 class Audio(Struct, frozen=True):
     """Audio to return from a tool or a prompt: `Audio(data)` or `Audio(data, format="mp3")`.
 
-    The MIME type is `audio/` and the format, unless `mime_type` is given. A client of revision
-    2024-11-05, which has no audio, gets a text in its place.
+    A client of revision 2024-11-05, which has no audio, gets a text in its place.
+
+    Attributes:
+        data: the bytes of the audio file.
+        format: the format, such as "wav" or "mp3", from which the MIME type is made.
+        mime_type: the MIME type; default `audio/` and the format.
+        annotations: audience and priority, for the client.
 
     Raises:
         ValueError: the MIME type is invalid.
@@ -115,7 +124,11 @@ class Audio(Struct, frozen=True):
 class File(Struct, frozen=True):
     """Text or bytes of any other kind to return, with a URI. It becomes an embedded resource.
 
-    Bytes without a `mime_type` are sent as `application/octet-stream`.
+    Attributes:
+        data: the contents.
+        uri: the URI of the resource. The client need not be able to read it.
+        mime_type: the MIME type. Bytes without one are sent as `application/octet-stream`.
+        annotations: audience and priority, for the client.
 
     Raises:
         ValueError: the MIME type is invalid.

@@ -40,20 +40,21 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
 
 class CurrentTask(Protocol):
-    """The task of a handler, as `Context.task`.
-
-    `id` is the task id. `cancelled` is True if the task has ended already: its client has
-    cancelled it, or it is over its time to live. What the handler returns then is dropped.
-    """
+    """The task of a handler, as `Context.task`."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The task id."""
 
     @property
-    def cancelled(self) -> bool: ...
+    def cancelled(self) -> bool:
+        """True if the task has ended already, so that what the handler returns is dropped.
+
+        Its client has cancelled it, or it is over its time to live.
+        """
 
     def message(self, text: str) -> Coroutine[Any, Any, None]:
-        """Set the status message, which clients show to their users.
+        """Set the status message to `text`, which clients show to their users.
 
         Of several messages within a second the last one is stored.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_core.runtime._runtime import Runtime
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mcp_core.runtime._runtime import EventLike
 
 __all__ = ["TaskRuntime"]
+
+T = TypeVar("T")
 
 
 class TaskRuntime(Runtime):
@@ -30,6 +32,10 @@ class TaskRuntime(Runtime):
     @abc.abstractmethod
     def wait(self, event: EventLike, seconds: float | None = None) -> Coroutine[Any, Any, bool]:
         """Wait until `event` is set, or for `seconds` at most. Return True if it is set."""
+
+    @abc.abstractmethod
+    def in_store_thread(self, function: Callable[[], T]) -> Awaitable[T]:
+        """Run `function`, which blocks, in a thread that no handler can occupy."""
 
     @abc.abstractmethod
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:

@@ -117,7 +117,10 @@ class TaskService:
     # -- Requests ----------------------------------------------------------------------------------
 
     def request_job(self, service: Service, collector: InputCollector) -> TaskRequestJob | None:
-        """Return the job for a request about tasks, None if it has its response already."""
+        """Return the job for a request about tasks, None if it has its response already.
+
+        `service` is where it arrived, and `collector` is its own.
+        """
         job = TaskRequestJob(service, self, collector)
         if not self._store.immediate or job.waits:
             return job
@@ -132,7 +135,8 @@ class TaskService:
     ) -> TaskCallJob | None:
         """Return the job for a call that may become a task, None if it is one already.
 
-        `invocation` is the call to make, or None to look it up inside of the middleware.
+        `service` is where its request arrived, and `collector` is its own. `invocation` is the call
+        to make, or None to look it up inside of the middleware.
         """
         job = TaskJob(service, self, collector, invocation)
         if invocation is None or not self._store.immediate or not job.detaches_at_once:
@@ -146,7 +150,7 @@ class TaskService:
         return None
 
     def claim_question(self, task: TaskKey, key: str) -> bool:
-        """Return True if no client is asked an input request of a task yet. Then ask one."""
+        """Return True if no client is asked the input request `key` of `task` yet. Then ask one."""
         question = (task, key)
         if question in self._questions:
             return False
@@ -154,14 +158,14 @@ class TaskService:
         return True
 
     def release_question(self, task: TaskKey, key: str) -> None:
-        """Let another request ask, if there was no response."""
+        """Let another request ask for `key` of `task`, if there was no response."""
         self._questions.discard((task, key))
         self.records.changed(task)
 
     # -- Running tasks -----------------------------------------------------------------------------
 
     async def create(self, record: TaskRecord, peer: Peer) -> None:
-        """Store the record of a new task.
+        """Store `record`, that of a new task. An error is in the revision of `peer`.
 
         Raises:
             McpError: there are too many tasks, the server is shutting down, or the store failed.
@@ -181,7 +185,7 @@ class TaskService:
         self._start_upkeep()
 
     def with_worker(self, record: TaskRecord, call: TaskCall | None) -> TaskRecord:
-        """Return a new record with the name of this worker, and its lease."""
+        """Return a new `record` with the lease of this worker, and with `call` to run again."""
         if not self._store.durable:
             # The record is lost together with this worker.
             return replace(record, worker=self.worker, lease_until=record.expires)
@@ -189,11 +193,11 @@ class TaskService:
         return replace(record, worker=self.worker, lease_until=until, call=call)
 
     def add(self, task: RunningTask) -> None:
-        """Remember a task whose handler runs here."""
+        """Remember `task`, whose handler runs here."""
         self._running[task.key] = task
 
     def discard(self, task: RunningTask) -> None:
-        """Forget a task whose handler has ended."""
+        """Forget `task`, whose handler has ended."""
         task.stop_observing()
         if self._running.get(task.key) is task:
             del self._running[task.key]
@@ -201,13 +205,13 @@ class TaskService:
             self._on_idle()
 
     def stop(self, key: TaskKey) -> None:
-        """Cancel the handler of a task, if it runs here."""
+        """Cancel the handler of the task `key`, if it runs here."""
         task = self._running.get(key)
         if task is not None:
             task.stop()
 
     def cancel_owner(self, owner: str) -> None:
-        """Cancel the tasks of an owner that does not exist any more."""
+        """Cancel the tasks of `owner`, which does not exist any more."""
         keys = [key for key in self._running if key.owner == owner]
         if keys:
             self.runtime.start_soon(partial(self._cancel_all, keys))
@@ -239,11 +243,15 @@ class TaskService:
             return
         until = self.runtime.wall_time() + self.records.limits.lease
         for task in list(self._running.values()):
-            record = await self.records.get(task.key)
-            if record is None or record.ended or record.worker != self.worker:
-                task.stop()  # cancelled elsewhere, expired, or run by another worker
-            else:
-                await self.records.apply(task.key, TaskLease(self.worker, until))
+            # Side by side: a store may write them all at once.
+            self.runtime.start_soon(partial(self._renew_lease, task, until))
+
+    async def _renew_lease(self, task: RunningTask, until: float) -> None:
+        record = await self.records.get(task.key)
+        if record is None or record.ended or record.worker != self.worker:
+            task.stop()  # cancelled elsewhere, expired, or run by another worker
+        else:
+            await self.records.apply(task.key, TaskLease(self.worker, until), worker=self.worker)
 
     async def _process_stale(self) -> None:
         now = self.runtime.wall_time()

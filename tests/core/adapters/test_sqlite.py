@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import stat
@@ -20,7 +21,13 @@ from hypothesis import settings as hypothesis_settings
 
 from mcp_core.adapters import SqliteTaskStore, _sqlite, _sqlite_file
 from mcp_core.tasks import Cancel, SetMessage, TaskKey, TaskStoreError, transition
-from tests.core.tasks.runtimes import RUNS, TrioStoreRuntime, run_trio, together
+from tests.core.tasks.runtimes import (
+    RUNS,
+    AsyncioStoreRuntime,
+    TrioStoreRuntime,
+    run_trio,
+    together,
+)
 from tests.core.tasks.store_contract import (
     CONTRACT,
     LIMITS,
@@ -217,17 +224,31 @@ def test_locked_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     fill(path)
 
 
+def test_file_system_without_write_ahead_log_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = _sqlite_file.TaskFile._one
+
+    def answer(self: _sqlite_file.TaskFile, connection: Any, query: str, values: Any = ()) -> Any:
+        return ("delete",) if "journal_mode" in query else one(self, connection, query, values)
+
+    monkeypatch.setattr(_sqlite_file.TaskFile, "_one", answer)
+    assert "does not support a write-ahead log (WAL); use a local disk" in open_error(path)
+
+
 def test_many_stores_open_a_new_file_at_once(path: Path) -> None:
-    """Each of them wants to create the tables."""
+    """Each of them wants to create the tables. More than one attempt, because it is a race."""
     ready = threading.Barrier(4)
     failures: list[BaseException] = []
+    paths = [path.with_name(f"{number}.db") for number in range(10)]
 
     def run() -> None:
-        ready.wait()
-        try:
-            _sqlite_file.TaskFile(path).close()
-        except BaseException as exc:  # noqa: BLE001 - the test examines it
-            failures.append(exc)
+        for path in paths:
+            ready.wait()
+            try:
+                _sqlite_file.TaskFile(path).close()
+            except BaseException as exc:  # noqa: BLE001 - the test examines it
+                failures.append(exc)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
@@ -346,6 +367,12 @@ def test_write_to_locked_file_fails_after_the_timeout(
     with_store(path, main)
 
 
+def test_reader_never_blocks_the_event_loop(path: Path) -> None:
+    with closing(_sqlite_file.TaskFile(path)) as file:
+        assert file._reader.execute("PRAGMA busy_timeout").fetchone() == (0,)
+        assert file._writer.execute("PRAGMA busy_timeout").fetchone() == (5_000,)
+
+
 def test_read_of_busy_file_waits_in_the_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer never makes a reader wait; another program may take the file for itself."""
 
@@ -389,6 +416,18 @@ def test_operation_that_fails_leaves_others_of_its_transaction(path: Path) -> No
     with_store(path, main)
 
 
+def test_write_that_raises_leaves_no_transaction(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        def broken(sequence: int) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(TaskStoreError, match="ZeroDivisionError"):
+            await store._write(broken, durable=True)
+        assert await store.create(new_record(), **MANY) is None
+
+    with_store(path, main)
+
+
 # Durability, and how writes are put together.
 
 
@@ -426,6 +465,31 @@ def test_ended_task_waits_for_the_disk_and_a_message_does_not(
         assert synchronous() == mode
         await store.create(new_record("b"), **MANY)
         assert synchronous() == "FULL"
+
+    with_store(path, main)
+
+
+def test_transaction_with_one_durable_write_waits_for_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        record = new_record()
+        await store.create(record, **MANY)
+        file = store._file
+        assert file is not None
+        stopped = StoppedThread(store, monkeypatch)
+        second = transition(record, SetMessage("2"), NOW, LIMITS)
+        third = transition(second, SetMessage("3"), NOW, LIMITS)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.change, record.key, 1, second)
+            await stopped.wait_until_reached()
+            nursery.start_soon(partial(store.create, new_record("b"), **MANY))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(store.change, record.key, 2, third)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(store._queued) == 2
+            stopped.go.set()
+        assert file._writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
     with_store(path, main)
 
@@ -539,6 +603,33 @@ def test_cancelled_caller_leaves_its_write_and_no_lock(
     with_store(path, main)
 
 
+@pytest.mark.parametrize("queued", [False, True])
+def test_store_left_with_a_thread_writing_waits_for_it(
+    path: Path, queued: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Background tasks may end after the store is closed."""
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            store = SqliteTaskStore(path)
+            async with store.opened(TrioStoreRuntime(nursery)):
+                stopped = StoppedThread(store, monkeypatch)
+                nursery.start_soon(partial(store.create, new_record("a"), **MANY))
+                await stopped.wait_until_reached()
+                if queued:
+                    nursery.start_soon(partial(store.create, new_record("b"), **MANY))
+                    await trio.testing.wait_all_tasks_blocked()
+                threading.Timer(0.05, stopped.go.set).start()
+
+    trio.run(run)
+
+    async def check(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        found = [record.id for record in await store.page("ada", "", 10)]
+        assert found == (["a", "b"] if queued else ["a"])
+
+    with_store(path, check)
+
+
 def with_cancelled_store(
     path: Path, main: Callable[[SqliteTaskStore, trio.Nursery], Awaitable[None]]
 ) -> None:
@@ -593,6 +684,30 @@ def test_write_after_the_end_of_background_tasks_is_written_at_once(path: Path) 
     assert [record and record.status for record in found] == ["completed"]
 
 
+def test_asyncio_tasks_cancelled_in_the_thread_leave_the_store_usable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        runtime = AsyncioStoreRuntime()
+        store = SqliteTaskStore(path)
+        async with store.opened(runtime):
+            stopped = StoppedThread(store, monkeypatch)
+            caller = asyncio.create_task(store.create(new_record("a"), **MANY))
+            assert await asyncio.to_thread(stopped.reached.wait, 10)
+            waiting = asyncio.create_task(store.create(new_record("b"), **MANY))
+            await asyncio.sleep(0)
+            threading.Timer(0.05, stopped.go.set).start()
+            caller.cancel()
+            for task in runtime.tasks:
+                task.cancel()
+            # Written by the event loop, after the thread that was left behind.
+            assert await waiting is None
+            assert await store.create(new_record("c"), **MANY) is None
+            assert [record.id for record in await store.page("ada", "", 10)] == ["a", "b", "c"]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("checkpoints", range(6))
 def test_create_cancelled_at_any_checkpoint_leaves_the_store_usable(
     path: Path, checkpoints: int
@@ -628,6 +743,17 @@ def test_watch_sees_other_connections_by_looking(path: Path) -> None:
             store._look()  # yields no change of this process again
             assert await other.change(b.key, 1, None)
             assert await anext(watch) == b.key
+
+    with_store(path, main)
+
+
+def test_second_watch_takes_no_change_from_the_first(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as first:
+            await other.create(new_record(), **MANY)
+            async with store.watch():
+                assert await anext(first) == TaskKey("ada", "a")
 
     with_store(path, main)
 

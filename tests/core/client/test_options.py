@@ -18,10 +18,12 @@ from tests.core.helpers import A, B, C, D, E
 
 URLS = t.ElicitationCapability(form={}, url={})
 
+TASKS = "io.modelcontextprotocol/tasks"
+
 
 def test_client_config_without_options_has_defaults() -> None:
     config = client_config({})
-    assert config.capabilities == t.ClientCapabilities()
+    assert config.capabilities == t.ClientCapabilities(extensions={TASKS: {}})
     assert config.info == t.Implementation(name="mcp-trio", version=__version__)
     assert (config.versions, config.probe_timeout, config.initialize_timeout) == (
         list(ALL),
@@ -51,11 +53,10 @@ def test_client_config_takes_every_option() -> None:
     assert config.limits == replace(CLIENT_LIMITS, listing=4)
     extensions = {"com.example/x": {"a": 1}}
     assert config.capabilities == t.ClientCapabilities(
-        elicitation=t.ElicitationCapability(), extensions=extensions, experimental=extensions
+        elicitation=t.ElicitationCapability(),
+        extensions={**extensions, TASKS: {}},
+        experimental=extensions,
     )
-
-
-TASKS = "io.modelcontextprotocol/tasks"
 
 
 @pytest.mark.requirement("TX-1", "TX-22")
@@ -69,7 +70,7 @@ def test_client_config_tasks_declares_extension_in_newest_revision(
         options["tasks"] = tasks
     config = client_config(options)
     own = extensions or {}
-    declared = own | ({TASKS: {}} if tasks else {})
+    declared = own | ({} if tasks is False else {TASKS: {}})
     for version in ALL:
         sent = json.loads(DIALECTS[version].encode(config.capabilities))
         assert sent.get("extensions", {}) == (declared if version == E else {})
@@ -99,7 +100,15 @@ def test_client_config_tasks_among_extensions_raises() -> None:
                 "elicitation": {"form": {}, "url": {}},
             },
         ),
-        ((E,), {"sampling": {"tools": {}}, "roots": {}, "elicitation": {"form": {}, "url": {}}}),
+        (
+            (E,),
+            {
+                "sampling": {"tools": {}},
+                "roots": {},
+                "elicitation": {"form": {}, "url": {}},
+                "extensions": {TASKS: {}},
+            },
+        ),
     ],
 )
 def test_client_config_capabilities_fit_each_revision(

@@ -68,7 +68,7 @@ def test_step_without_fetch_fails() -> None:
     result_of(run_auth_check(check, None, lambda: 3.0))
     ((name, exc, _),) = check.calls
     assert (name, type(exc)) == ("throw", RuntimeError)
-    assert "give the verifier its keys" in str(exc)
+    assert "JwtVerifier(..., jwks=KEYS)" in str(exc)
 
 
 @pytest.mark.parametrize("error", [ValueError(), SystemExit()])

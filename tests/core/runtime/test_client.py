@@ -88,7 +88,9 @@ class Played(AbstractClient):
         self.now = 1000.0
         self.reports: list[tuple[str, BaseException]] = []
         config: ClientConfigOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
-        super().__init__(client_config(config), config, lambda: self.now, Sleep)
+        super().__init__(
+            client_config(config), config, lambda: self.now, Sleep, lambda: self.now, bytes
+        )
         self.harness = ConnectionHarness(self._conn)
         self.work: list[Job] = []  # what a driver would run in tasks
 
@@ -299,10 +301,11 @@ def test_call_that_cannot_be_sent_raises() -> None:
 
 def test_call_ended_early_cancels_request() -> None:
     client = opened(D)
-    waiter: ByHand[Any] = ByHand(
-        client._send, client._clock, client._pages("tools/list", "tools", {}), {}
-    )
+    steps = client._pages("tools/list", "tools", {})
+    waiter: ByHand[Any] = ByHand(client._send, client._clock, steps, {})
     client._end_call(waiter)  # before anything was asked
+    steps = client._pages("tools/list", "tools", {})
+    waiter = ByHand(client._send, client._clock, steps, {})
     waiter.begin()
     sent = single(client.harness.take_sent())
     client._end_call(waiter)

@@ -378,6 +378,7 @@ def test_format_value_matches_its_own_value(value: Any) -> None:
         (b'{"a":"x","other":{"c":1,"c":2}}', False),  # not on the way to a mirrored property
         (b'{"b":[{"c":1,"c":2}]}', False),
         (b'["a","a"]', False),
+        (rb'{"a":"x","\"":1,"\u0001":2}', False),
     ],
 )
 def test_mirrored_values_of_ambiguous_arguments_are_rejected(

@@ -72,7 +72,7 @@ class TrioStoreRuntime(StoreRuntime):
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(function, idempotent=True)
 
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+    def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
 
@@ -101,7 +101,7 @@ class AsyncioStoreRuntime(StoreRuntime):
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
 
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+    def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return asyncio.to_thread(function)
 
 

@@ -175,7 +175,8 @@ async def same_id_of_two_owners_is_two_records(stores: Stores) -> None:
 
 async def change_replaces_all_fields(stores: Stores) -> None:
     record = full_record()
-    await stores.one.create(replace(record, serial=1), **MANY)
+    after = replace(record, serial=1)
+    await stores.one.create(after, **MANY)
     for action in (
         ReceiveResponse("second", Raw(b"{}")),
         SetMessage("Writing"),
@@ -187,6 +188,10 @@ async def change_replaces_all_fields(stores: Stores) -> None:
         after = transition(before, action, NOW + 3, LIMITS)
         assert await stores.two.change(record.key, before.serial, after)
         assert same(await stores.one.get(record.key), after)
+    # No rule of tasks is the store's: it also replaces a result by none.
+    again = new_record(record.id, record.owner, serial=after.serial + 1)
+    assert await stores.one.change(record.key, after.serial, again)
+    assert same(await stores.two.get(record.key), again)
 
 
 async def failure_and_cancellation_are_stored(stores: Stores) -> None:

@@ -271,6 +271,9 @@ def test_redis_removes_an_expired_record_later(redis: RedisClient) -> None:
     redis.call(LAYOUT.create(record, now, **MANY))
     key = LAYOUT.record_key(record.key)
     assert int(redis.run("PEXPIRETIME", key)) == round((now + 60 + 3600) * 1000)
+    longer = new_record(created=now, ttl=90.0)
+    assert redis.call(LAYOUT.change(record.key, 1, longer, now)) == 1
+    assert int(redis.run("PEXPIRETIME", key)) == round((now + 90 + 3600) * 1000)
     redis.run("PEXPIRE", key, "0")
     assert redis.run("EXISTS", key) == 0
     # Its places in the sets count until a worker removes them.

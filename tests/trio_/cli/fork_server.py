@@ -43,7 +43,7 @@ def serve(control: socket.socket) -> None:
             os.environ.clear()
             os.environ.update(environment)
             sys.argv = [mcp_trio.__main__.__file__, *words]
-            sys.path[0] = directory  # as for `python -m`
+            del sys.path[0]  # as `python -m mcp_trio` does
             return
         for descriptor in descriptors:
             os.close(descriptor)

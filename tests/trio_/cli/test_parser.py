@@ -81,6 +81,21 @@ MISUSED = [
         "mcp-trio inspect http://127.0.0.1:8000/mcp, or mcp-trio inspect server.py, or mcp-trio",
     ),
     (("inspect", "--"), "mcp-trio inspect -- python server.py"),
+    (
+        ("call", "greeter.py", "greet", "name=Ada"),
+        "the server is the last word: mcp-trio call greet name=Ada greeter.py\n",
+    ),
+    (
+        ("complete", "http://a:secret@127.0.0.1/mcp", "pack", "city", "O"),
+        "the server is the last word: mcp-trio complete pack city O URL\n",
+    ),
+    (("read", "https://a.example/b.txt"), "no server: give its URL"),
+    (("read", "https://a.example/b", "node", "a.js"), "read https://a.example/b -- node a.js"),
+    (
+        ("greeter.py",),
+        "greeter.py is not a subcommand; to see what the server offers: mcp-trio inspect greeter.p",
+    ),
+    (("http://a:secret@127.0.0.1/mcp",), "URL is not a subcommand; to see what the server offers"),
     (("inspect", "no.py"), "there is no file no.py; give the path of a Python file"),
     (("inspect", "no.py:app"), "there is no file no.py; give"),
     (("inspect", "tests.py", *SILENT), "unrecognized arguments: tests.py"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,17 +31,27 @@ class TerminalUser:
 
     async def type(self, data: bytes, *, behind: str = "? ") -> str:
         """Wait until `behind` is shown, type `data`, and return the output so far."""
-        while behind not in self._seen:
-            await trio.lowlevel.wait_readable(self._fd)
-            self._read_output()
+        await self.see(behind)
         seen, self._seen = self._seen, ""
         os.write(self._fd, data)
         return seen
 
-    def rest(self) -> str:
-        while select.select([self._fd], [], [], 0)[0]:
+    async def see(self, text: str) -> None:
+        """Wait until `text` is shown.
+
+        A kernel thread passes typed text to the program and echoes it, perhaps after `type` has
+        returned. Once the echo is seen, the text can be read and stands before further output.
+        """
+        while text not in self._seen:
+            await trio.lowlevel.wait_readable(self._fd)
             self._read_output()
-        return self._seen
+
+    async def rest(self) -> str:
+        """Return the output that was not yet returned, up to what the program wrote last."""
+        # The program writes nothing meanwhile, and the terminal keeps the order.
+        os.write(self._their_end, b"\0")
+        await self.see("\0")
+        return self._seen.removesuffix("\0")
 
     def _read_output(self) -> None:
         self._seen += os.read(self._fd, 65_536).decode(errors="replace").replace("\r\n", "\n")
@@ -86,7 +95,7 @@ async def answer_to(user: TerminalUser, *typed: bytes) -> tuple[object, str]:
         for data in typed:
             seen += await user.type(data)
     assert not user.screen.prompting
-    return (answers[0].content or {})["typed"], seen + user.rest()
+    return (answers[0].content or {})["typed"], seen + await user.rest()
 
 
 TYPED = [
@@ -129,6 +138,7 @@ async def test_terminal_unreadable_line_is_asked_again(
 
 async def test_terminal_input_before_question_is_discarded(user: TerminalUser) -> None:
     await user.type(b"early\n", behind="")
+    await user.see("early\n")
     answer, _ = await answer_to(user, b"late\n")
     assert answer == "late"
 
@@ -163,6 +173,7 @@ async def test_terminal_closed_ends_dialogue(user: TerminalUser) -> None:
 
         nursery.start_soon(hold)
         await user.type(b"half a line")
+        await user.see("half a line")
         user.close_after()
     user.screen.write_line("this is discarded")
     assert user.screen.reader_gone
@@ -172,8 +183,9 @@ async def test_terminal_cancelled_question_ends_line(user: TerminalUser) -> None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(user.terminal.run_dialogue, echo)
         await user.type(b"half a line")
+        await user.see("half a line")
         nursery.cancel_scope.cancel()
-    assert user.rest() == "half a line\n"
+    assert await user.rest() == "half a line\n"
     assert not user.screen.prompting
 
 
@@ -181,6 +193,7 @@ async def test_terminal_output_during_prompt_repeats_prompt(user: TerminalUser) 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(user.terminal.run_dialogue, echo)
         await user.type(b"half ")
+        await user.see("half ")
         user.screen.write_line("a log message")
         seen = await user.type(b"and half\n")
     assert seen == "half \na log message\nWhat? "

@@ -44,6 +44,8 @@ def test_trio_asgi_on_asyncio_names_the_asyncio_application() -> None:
             await call.run(app)
             text = call.sent[0]["message"] if call.sent else str(call.failure)
             assert "there is mcp_asyncio_shim.asgi" in text
+        with pytest.raises(RuntimeError, match="this application runs on trio"):
+            await app.lifespan().__aenter__()
 
     asyncio.run(main())
 

@@ -16,8 +16,8 @@ import pytest
 
 from mcp_core import ALL
 from mcp_trio.cli import _options, _parser, main
-from mcp_trio.cli.commands import _completion
-from tests.trio_.cli.program import output_of, run
+from mcp_trio.cli.serve import _completion
+from tests.trio_.cli.program import COMMAND, output_of, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,6 +113,17 @@ def test_fish_completes_with_the_script(directory: Path) -> None:
     lines = output(["fish", "--no-config", "-c", program, *CASES], directory).splitlines()
     found = dict(zip(CASES, map(str.split, lines), strict=True))
     assert {line: set(words) for line, words in found.items()} == dict(CASES)
+
+
+def test_completion_with_reader_that_has_enough_prints_no_error(tmp_path: Path) -> None:
+    """The reader of a pipe may close it early, as `head` does."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [*COMMAND, "completion", "bash"], stdout=theirs, stderr=subprocess.PIPE, check=False
+    )
+    os.close(theirs)
+    assert (done.stderr, done.returncode) == (b"", 0)
 
 
 # Collect what the completion functions add, and print it in place of the list in the editor.

@@ -26,6 +26,7 @@ from mcp_core.runtime import READ_SIZE, ReloadRelay
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, split_file
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.serve._run import explain_wait
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
@@ -65,11 +66,12 @@ def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | N
         directory = opened.enter_context(TemporaryDirectory(prefix="mcp-trio-"))
         report = Path(directory, "modules.json")
         # -B: bytecode would be taken for that of a file which was changed again within a second,
-        # and has the same size.
-        child = [sys.executable, "-B", "-m", f"{__package__}._reload_child", str(report)]
+        # and has the same size. -P: the current directory may have modules with the same names.
+        child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
         words = [*child, str(path.resolve().parent), "run", target, *options]
         watch = Watch(path, report)
         if http is None:
+            explain_wait(path.name, target)
             return trio.run(_run, _StdioReloader(words, watch))
         sockets = [opened.enter_context(found) for found in _listen(*http)]
         host, port = sockets[0].getsockname()[:2]

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "access_log_printer",
+    "explain_wait",
     "load",
     "run",
     "run_http",
@@ -74,15 +75,19 @@ def run(target: str) -> int:
         SystemExit: a signal ended the server.
     """
     server = load(target)
-    if sys.stdin is not None and sys.stdin.isatty():
-        print(
-            f"{server.info.name} is waiting for a client on stdin, one JSON message a line;"
-            " Ctrl+C ends"
-            f" it. To try it: mcp-trio inspect {target}",
-            file=sys.stderr,
-        )
+    explain_wait(server.info.name, target)
     serve(server)
     return 0
+
+
+def explain_wait(name: str, target: str) -> None:
+    """If stdin is a terminal, print what the server waits for, and how to try it."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(
+            f"{name} is waiting for a client on stdin, one JSON message a line; Ctrl+C ends it."
+            f" To try it: mcp-trio inspect {target}",
+            file=sys.stderr,
+        )
 
 
 def load(target: str) -> Server:

@@ -130,13 +130,14 @@ def test_run_keeps_logging_configured_by_file(server: ServerFile) -> None:
     assert result.stderr.count("Traceback") == 1
 
 
-def test_run_at_terminal_explains_wait_for_client() -> None:
+@pytest.mark.parametrize(("options", "name"), [((), "greeter"), (("--reload",), "greeter.py")])
+def test_run_at_terminal_explains_wait_for_client(options: tuple[str, ...], name: str) -> None:
     our_end, their_end = pty.openpty()
     with subprocess.Popen(
-        [*COMMAND, "run", GREETER[-1]], stdin=their_end, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "run", GREETER[-1], *options], stdin=their_end, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        assert "greeter is waiting for a client on stdin" in process.stderr.readline()
+        assert f"{name} is waiting for a client on stdin" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == ""
     assert process.returncode == 130

@@ -7,7 +7,10 @@ subcommands, options, their choices, and files and directories, but not what a s
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from mcp_trio.cli._screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -98,7 +101,8 @@ def completion(
             )
         script = shtab.complete(full, found.shell)
         # shtab lets zsh complete one of the words that may be repeated. They are any number.
-        print(script.replace('"(*)::', '"*:') if found.shell == "zsh" else script)
+        script = script.replace('"(*)::', '"*:') if found.shell == "zsh" else script
+        Screen(sys.stdout).write_bytes(f"{script}\n".encode())
         return 0
 
     return print_script

@@ -1,0 +1,238 @@
+"""The calls of a client that are about tasks: to start a tool as one, and to find one again."""
+
+from __future__ import annotations
+
+import abc
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from mcp_core import types as t
+from mcp_core._errors import Fault, LocalProtocolError, PeerError
+from mcp_core._keywords import shows_keywords
+from mcp_core.client._calls import CallOptions
+from mcp_core.messages._events import TaskCreated
+from mcp_core.revisions._capabilities import is_declared
+from mcp_core.revisions._dialects import DIALECTS
+from mcp_core.revisions._methods import TASKS
+
+from ._task import ClientTask, TaskReference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp_core.client._calls import CallSteps
+    from mcp_core.connection._connection import Connection
+    from mcp_core.messages._events import Peer
+
+    from ._poller import TaskPoller
+
+__all__ = ["TASK_CALLS", "TaskCalls"]
+
+T = TypeVar("T")
+
+# The capability of a server of 2025-11-25 that runs calls of tools as tasks.
+TASK_CALLS = ("tasks", "requests", "tools", "call")
+
+
+class TaskCalls(abc.ABC):
+    """The part of `AbstractClient` that is about tasks."""
+
+    _conn: Connection
+    _clock: Callable[[], float]
+    _poller: TaskPoller
+    # By name, the support for tasks of the tools that were listed; None if none were.
+    _task_support: dict[str, str | None] | None = None
+
+    @property
+    @abc.abstractmethod
+    def peer(self) -> Peer:
+        """The revision, capabilities, name and instructions of the server."""
+
+    @abc.abstractmethod
+    async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
+        """Run the steps of a call."""
+
+    @abc.abstractmethod
+    def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:
+        """List all tools."""
+
+    @abc.abstractmethod
+    def _tool_request(
+        self, params: dict[str, Any], options: CallOptions
+    ) -> CallSteps[t.CallToolResult | TaskCreated]:
+        """Request a call of a tool."""
+
+    @abc.abstractmethod
+    def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
+        """List all pages."""
+
+    @shows_keywords(CallOptions)
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        **options: Unpack[CallOptions],
+    ) -> ClientTask:
+        """Call a tool as a task, and return the task as soon as the server has created it::
+
+            task = await client.start_tool("research", {"topic": "owls"})
+            async for state in task.states():
+                print(state.status, state.message)
+            result = await task.result()
+
+        A server of 2026-07-28 decides for each call whether it becomes a task. If it answers with
+        a result at once, the returned task has ended already.
+
+        Args:
+            name: the name of the tool.
+            arguments: its arguments, by name.
+            ttl: seconds for which the server is asked to keep the task, its result included; None
+                leaves it to the server, which also may keep it for another time (2025-11-25).
+            options: see `CallOptions`. They apply until the task is created.
+
+        Raises:
+            LocalProtocolError: the server or its revision has no tasks, the tool does not run as
+                one (2025-11-25), or the client was connected with `tasks=False` (2026-07-28);
+                nothing was sent.
+            ValueError: `ttl` is not positive, or infinite.
+        """
+        if ttl is not None and not 0 < ttl < inf:
+            raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
+        return await self._call(self._start(name, arguments, ttl, options), options)
+
+    async def task(self, reference: str) -> ClientTask:
+        """Return a task that was started earlier, perhaps on another connection.
+
+        If the caller still has the `ClientTask` of this connection, it is returned itself.
+
+        Args:
+            reference: the `reference` of the task.
+
+        Raises:
+            InvalidTaskReference: the text is no reference.
+            LocalProtocolError: this connection has another revision than that of the task.
+            PeerError: the server has no such task any more, or it is another user's (-32602).
+        """
+        found = TaskReference.parse(reference)
+        if DIALECTS.get(found.revision) is not self.peer.dialect:
+            raise LocalProtocolError(
+                f"the task is of revision {found.revision}: connect with versions="
+                f"[{found.revision!r}]"
+            )
+        task = self._poller.find(found.id)
+        if task is None:
+            state = t.Task(
+                task_id=found.id,
+                status="working",
+                created_at=found.created,
+                last_updated_at=found.created,
+                ttl=found.ttl,
+            )
+            task = self._client_task(state, found.tool)
+        await task.refresh()
+        self._poller.add(task)
+        return task
+
+    @shows_keywords(CallOptions)
+    async def list_tasks(self, **options: Unpack[CallOptions]) -> list[t.Task]:
+        """List the tasks of this client's user, page after page (2025-11-25).
+
+        Args:
+            options: see `CallOptions`.
+
+        Raises:
+            LocalProtocolError: the server does not list tasks; in 2026-07-28 none does.
+        """
+        return await self._call(self._pages("tasks/list", "tasks", options), options)
+
+    def _followed(
+        self, name: str, params: dict[str, Any], options: CallOptions
+    ) -> CallSteps[t.CallToolResult]:
+        """Request a call of a tool. If it becomes a task, follow that to its end."""
+        try:
+            result = yield from self._tool_request(params, options)
+        except PeerError as exc:
+            if not self._may_need_task(exc, params):
+                raise
+            yield from self._tools(options)
+            if not self._must_be_task(name):
+                raise
+            result = yield from self._tool_request({**params, "task": {}}, options)
+        if isinstance(result, TaskCreated):
+            return (yield from self._poller.follow_own(self._new_task(result, name)))
+        return result
+
+    def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
+        """Return True if a tool that was never listed may have to be called as a task."""
+        peer = self.peer
+        return (
+            peer.dialect.tasks == "requested"
+            and error.code == peer.dialect.codes[Fault.METHOD_NOT_FOUND]
+            and self._task_support is None
+            and "task" not in params
+            and is_declared(peer.capabilities, TASK_CALLS)
+        )
+
+    def _start(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        ttl: float | None,
+        options: CallOptions,
+    ) -> CallSteps[ClientTask]:
+        dialect = self.peer.dialect
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = arguments
+        if dialect.tasks == "requested":
+            yield from self._require_support(name, options)
+            params["task"] = {} if ttl is None else {"ttl": round(ttl * 1000)}
+        elif dialect.tasks == "none":
+            raise LocalProtocolError(
+                f"revision {dialect.version} has no tasks", Fault.MISSING_CAPABILITY
+            )
+        elif not self._conn.config.declares(TASKS):
+            raise LocalProtocolError("the client was connected with tasks=False")
+        result = yield from self._tool_request(params, options)
+        if isinstance(result, TaskCreated):
+            return self._new_task(result, name)
+        ended = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
+        task = self._client_task(ended, name)
+        task.final = result
+        return task
+
+    def _require_support(self, name: str, options: CallOptions) -> CallSteps[None]:
+        """Check that a server of 2025-11-25 runs a tool as a task."""
+        if not is_declared(self.peer.capabilities, TASK_CALLS):
+            raise LocalProtocolError(
+                "the server did not declare that it runs tools as tasks", Fault.MISSING_CAPABILITY
+            )
+        if self._task_support is None:
+            yield from self._tools(options)
+        support = (self._task_support or {}).get(name)
+        if support not in ("optional", "required"):
+            raise LocalProtocolError(f"the tool {name!r} does not run as a task")
+
+    def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
+        meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
+        task = self._client_task(
+            created.task, tool, meanwhile if isinstance(meanwhile, str) else None
+        )
+        self._poller.add(task)
+        return task
+
+    def _must_be_task(self, tool: str) -> bool:
+        """Return True if a tool of a server of 2025-11-25 is known to run as a task only."""
+        peer = self.peer
+        return (
+            peer.dialect.tasks == "requested"
+            and is_declared(peer.capabilities, TASK_CALLS)
+            and (self._task_support or {}).get(tool) == "required"
+        )
+
+    def _client_task(self, state: t.Task, tool: str, meanwhile: str | None = None) -> ClientTask:
+        version = self.peer.dialect.version
+        now = self._clock()
+        return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile)
