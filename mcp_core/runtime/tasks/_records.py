@@ -27,6 +27,8 @@ RecordObserver: TypeAlias = "Callable[[TaskRecord | None], object]"
 # How often a change is tried again because another worker was faster. As many workers would have to
 # change one task at the same moment.
 _MAX_TRIES: Final = 10
+# Seconds before a store whose `watch` has failed is watched again.
+_WATCH_AGAIN: Final = 1.0
 
 
 T = TypeVar("T")
@@ -172,7 +174,19 @@ class TaskRecords:
 
     async def watch_store(self) -> None:
         """Call those who watch records that other processes change, until cancelled."""
-        async with self.store.watch() as keys:
-            async for key in keys:
-                for each in {*self._watchers, *self._observers} if key is None else (key,):
-                    self.changed(each)
+        while True:
+            try:
+                async with self.store.watch() as keys:
+                    async for key in keys:
+                        if key is None:
+                            self._all_changed()
+                        else:
+                            self.changed(key)
+            except TaskStoreError as exc:
+                self._runtime.report_hook("the store of tasks", exc)
+            await self._runtime.wait(self._runtime.new_event(), _WATCH_AGAIN)
+            self._all_changed()  # something may have been missed
+
+    def _all_changed(self) -> None:
+        for key in {*self._watchers, *self._observers}:
+            self.changed(key)

@@ -29,6 +29,7 @@ from mcp_core.runtime._middleware import HandlerCall, internal_error
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
 from mcp_core.tasks._states import Complete, Fail, ReceiveResponse, RequestInput, SetMessage
+from mcp_core.tasks._store import TaskStoreError
 from mcp_core.tasks._views import create_task_result
 from mcp_core.types import CallToolResult, ErrorData, InputRequiredResult, Result, TextContent
 
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["RunningTask", "TaskCallJob", "TaskHost", "TaskJob"]
 
 _CALL_TOOL: Final = "tools/call"
+# Seconds before an outcome is stored again that a store did not take: at first, and at most.
+_FIRST_RETRY: Final = 0.5
+_LAST_RETRY: Final = 30.0
 # The response to an input request whose handler does not wait for it any more.
 _WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The request is withdrawn"}}))
 
@@ -154,7 +158,10 @@ class RunningTask:
         self._pending_message = None
         interval = self._records.limits.message_interval
         self._next_message_at = self._service.runtime.monotonic() + interval
-        await self._apply(SetMessage(text))
+        try:
+            await self._apply(SetMessage(text))
+        except TaskStoreError as exc:  # the work is worth more than a message about it
+            self._service.runtime.report_hook("the store of tasks", exc)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Set the status message from what a handler has reported as its progress.
@@ -231,10 +238,25 @@ class RunningTask:
         raise AssertionError("a cancelled handler waits for ever")  # pragma: no cover
 
     async def finish(self, outcome: Any, request: RequestReceived) -> None:
-        """Store the outcome of the handler, unless the task has ended before."""
+        """Store the outcome of the handler, unless the task has ended before.
+
+        A store that fails is tried again, until the server shuts down.
+        """
+        runtime = self._service.runtime
         self._pending_message = None  # it was about the time before
         self.stop_observing()
-        await self._apply(_final_action(outcome, request, self._service.runtime))
+        action = _final_action(outcome, request, runtime)
+        seconds = _FIRST_RETRY
+        while True:
+            try:
+                await self._apply(action)
+            except TaskStoreError as exc:
+                runtime.report_hook("the store of tasks", exc)
+            else:
+                return
+            if await runtime.wait(self._service.closing, seconds):
+                return
+            seconds = min(seconds * 2, _LAST_RETRY)
 
     def stop_observing(self) -> None:
         """Do not stop the handler any more when the task has ended. Idempotent."""
@@ -381,7 +403,12 @@ class TaskJob(RequestJob):
         detaching = self._detaching = runtime.new_event()
         try:
             record = self._new_record()
-            await self._tasks.create(record, self.request.peer)
+            try:
+                await self._tasks.create(record, self.request.peer)
+            except BaseException:
+                # Cancelled, for example. The store may have the record all the same.
+                runtime.start_soon(partial(self._tasks.records.remove, record))
+                raise
             if self._is_answered():  # the client has cancelled the request meanwhile
                 runtime.start_soon(partial(self._tasks.records.remove, record))
                 return False

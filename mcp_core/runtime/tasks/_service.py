@@ -53,7 +53,7 @@ class TaskService:
         runtime: what the driver adds.
         lifespan: the value of the server's lifespan.
 
-    `worker` is the name of this process in leases.
+    `worker` is the name of this process in leases. `closing` is set when the server shuts down.
     """
 
     def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any = None) -> None:
@@ -66,7 +66,7 @@ class TaskService:
         self.worker = runtime.entropy(_WORKER_SIZE).hex()
         self._running: dict[TaskKey, RunningTask] = {}
         self._questions: set[tuple[TaskKey, str]] = set()  # those that a client is asked now
-        self._closing = runtime.new_event()
+        self.closing = runtime.new_event()
         self._closed = False
         self._keeps_up = False
         self._on_idle: Callable[[], object] | None = None
@@ -94,7 +94,7 @@ class TaskService:
                 raise
             finally:
                 self._closed = True
-                self._closing.set()
+                self.closing.set()
                 await self.runtime.shielded(partial(self._shut_down, grace))
 
     async def _shut_down(self, grace: float) -> None:
@@ -230,7 +230,7 @@ class TaskService:
 
     async def _keep_up(self) -> None:
         interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
-        while not await self.runtime.wait(self._closing, interval):
+        while not await self.runtime.wait(self.closing, interval):
             try:
                 await self._renew_leases()
                 await self._process_stale()
