@@ -239,11 +239,34 @@ def _call(words: Sequence[str]) -> Command:
         " into a directory FILE; without any, write the whole result to it. A file that exists is"
         " replaced",
     )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="do not wait for the result: print the reference of the task as which the server runs"
+        " the call, for `mcp-trio tasks`",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the task at the server if you press Ctrl+C, which otherwise cancels it, and"
+        " print its reference",
+    )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
+    if found.detach and found.output is not None:
+        parser.error("--detach prints no result for --output: leave one of them out")
     from mcp_trio.cli.use._call import call
 
-    return partial(call, target, found.tool, found.words, output=found.output, as_json=found.json)
+    return partial(
+        call,
+        target,
+        found.tool,
+        found.words,
+        output=found.output,
+        as_json=found.json,
+        detach=found.detach,
+        keep=found.keep,
+    )
 
 
 def _read(words: Sequence[str]) -> Command:

@@ -55,7 +55,8 @@ class TaskReference(Struct, frozen=True):
     tool: str
     revision: str
     created: str
-    ttl: float | None = None
+    # An integer stays one, so that the text does not change when it is read and written again.
+    ttl: int | float | None = None
 
     @classmethod
     def parse(cls, text: str) -> TaskReference:
