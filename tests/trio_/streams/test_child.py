@@ -544,7 +544,7 @@ async def test_child_stderr_forwarded_to_terminal_is_escaped(
 async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Longer than a busy machine takes to run a thread: what is written at the end has to get through.
+    # Longer than a busy machine takes to run a thread: the last bytes have to get through.
     monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.5)
     with our_stderr(monkeypatch) as seen:
         source = (
