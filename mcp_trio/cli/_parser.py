@@ -68,11 +68,11 @@ _SUMMARIES: Final = {
     "run": "serve what a Python file declares, over stdio or HTTP",
     "inspect": "show what a server offers",
     "call": "call a tool of a server",
-    "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "read": "read a resource of a server",
     "prompt": "get a prompt of a server, with its arguments filled in",
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
+    "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
     "completion": "print a script that completes command lines in a shell",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -273,32 +273,6 @@ def _call(words: Sequence[str]) -> Command:
     )
 
 
-def _tasks(words: Sequence[str]) -> Command:
-    parser = _server_parser(
-        "tasks",
-        takes=REFERENCES,
-        description="Finds the calls of tools that a server runs as tasks: `get` prints the state"
-        " of one,\n"
-        "`result` waits for its result and prints that, `cancel` cancels it, and `list` lists all,"
-        " with\n"
-        "their references. A server of 2026-07-28 lists no tasks; then these are the ones that"
-        " `mcp-trio\n"
-        "call --detach` has started on this machine, as far as the server still has them.",
-        example="mcp-trio tasks list https://mcp.example.com/mcp\n"
-        "  mcp-trio tasks result REFERENCE https://mcp.example.com/mcp",
-        choices=_TASK_ACTIONS,
-        ACTION=", ".join(_TASK_ACTIONS),
-    )
-    add_output(parser, "for result: write it to FILE, as `mcp-trio call` does")
-    add_session_options(parser)
-    found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.use._tasks import tasks
-
-    return partial(
-        tasks, target, found.action, found.words, output=found.output, as_json=found.json
-    )
-
-
 def _read(words: Sequence[str]) -> Command:
     parser = _server_parser(
         "read",
@@ -385,6 +359,32 @@ def _listen(words: Sequence[str]) -> Command:
         prompts=found.prompts,
         resources=found.resources,
         as_json=found.json,
+    )
+
+
+def _tasks(words: Sequence[str]) -> Command:
+    parser = _server_parser(
+        "tasks",
+        takes=REFERENCES,
+        description="Finds the calls of tools that a server runs as tasks: `get` prints the state"
+        " of one,\n"
+        "`result` waits for its result and prints that, `cancel` cancels it, and `list` lists all,"
+        " with\n"
+        "their references. A server of 2026-07-28 lists no tasks; then these are the ones that"
+        " `mcp-trio\n"
+        "call --detach` has started on this machine, as far as the server still has them.",
+        example="mcp-trio tasks list https://mcp.example.com/mcp\n"
+        "  mcp-trio tasks result REFERENCE https://mcp.example.com/mcp",
+        choices=_TASK_ACTIONS,
+        ACTION=", ".join(_TASK_ACTIONS),
+    )
+    add_output(parser, "for result: write it to FILE, as `mcp-trio call` does")
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    from mcp_trio.cli.use._tasks import tasks
+
+    return partial(
+        tasks, target, found.action, found.words, output=found.output, as_json=found.json
     )
 
 
@@ -500,11 +500,11 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "run": _run,
     "inspect": _inspect,
     "call": _call,
-    "tasks": _tasks,
     "read": _read,
     "prompt": _prompt,
     "complete": _complete,
     "listen": _listen,
+    "tasks": _tasks,
     "login": _login,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "install": _install,

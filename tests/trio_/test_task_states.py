@@ -42,7 +42,7 @@ def on_elicit(_: ElicitParams) -> ElicitResult:
     return ElicitResult(action="accept", content={"name": "Ada"})
 
 
-async def follow(end: str, revision: str) -> tuple[list[str], Any, int]:
+async def follow(end: str, revision: str) -> tuple[list[Any], Any, int]:
     """Return the statuses, the result or the error, and how many requests were sent."""
     sent: list[bytes] = []
 

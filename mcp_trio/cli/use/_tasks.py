@@ -110,11 +110,11 @@ async def _find(reference: TaskReference, client: Client) -> ClientTask:
     Raises:
         CliError: the server has no such task, has no tasks, or speaks another revision.
     """
-    version = client.peer.dialect.version
-    if reference.revision != version:
+    dialect = client.peer.dialect
+    if DIALECTS[reference.revision] is not dialect:
         raise CliError(
-            f"the task is of revision {reference.revision}, and the server speaks {version}: it is"
-            " a task of another server, or the server was replaced"
+            f"the task is of revision {reference.revision}, and the server speaks"
+            f" {dialect.version}: it is a task of another server, or the server was replaced"
         )
     _lists_tasks(client)
     try:
@@ -180,8 +180,7 @@ async def _list(client: Client, *, target: Target, as_json: bool) -> int:
         for reference, state in found:
             _write_state(screen, reference, state)
             screen.write_text(str(reference))
-    version = client.peer.dialect.version
-    others = {each.revision for each in noted.load()} - {version}
+    others = {each.revision for each in noted.load()} - {client.peer.dialect.version}
     for other in sorted(others):
         target.stderr.write_line(
             f"mcp-trio: there are tasks of revision {other}, too: --revision {other} lists them"
@@ -210,7 +209,7 @@ async def _listed(
     """Return the tasks that the server lists (2025-11-25), and forget the others."""
     version = client.peer.dialect.version
     # The server does not say of which tool a task is.
-    notes = {each.id: each for each in noted.load() if each.revision == version}
+    notes = {each.id: each for each in _of_connection(noted, client)}
     found = []
     for each in await client.list_tasks(timeout=timeout):
         note = notes.pop(each.task_id, None)
@@ -226,9 +225,7 @@ async def _listed(
 async def _looked_up(client: Client, noted: NotedTasks) -> list[tuple[TaskReference, TaskState]]:
     """Return the noted tasks of the connection's revision, and forget those that are gone."""
     found = []
-    for reference in noted.load():
-        if reference.revision != client.peer.dialect.version:
-            continue
+    for reference in _of_connection(noted, client):
         try:
             task = await client.task(str(reference))
         except PeerError as exc:
@@ -238,6 +235,12 @@ async def _looked_up(client: Client, noted: NotedTasks) -> list[tuple[TaskRefere
         else:
             found.append((TaskReference.parse(task.reference), task.state))
     return found
+
+
+def _of_connection(noted: NotedTasks, client: Client) -> list[TaskReference]:
+    """Return the noted tasks of the connection's revision."""
+    dialect = client.peer.dialect
+    return [each for each in noted.load() if DIALECTS.get(each.revision) is dialect]
 
 
 def _write_state(screen: Screen, reference: TaskReference, state: TaskState) -> None:
