@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.registry import Server
-    from mcp_core.runtime import Service
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer, Service
 
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]

@@ -6,6 +6,8 @@ When the connection ends, every pending call ends at once with one typed excepti
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -70,7 +72,8 @@ class Client(AbstractClient):
     def __init__(
         self, make_transport: TransportFactory, config: Config, options: ClientConfigOptions
     ) -> None:
-        super().__init__(config, options, asyncio.get_running_loop().time, asyncio.sleep)
+        clock = asyncio.get_running_loop().time
+        super().__init__(config, options, clock, asyncio.sleep, time.time, secrets.token_bytes)
         self._transport = make_transport(self._conn, self._handle_event)
 
     async def open(self) -> None:

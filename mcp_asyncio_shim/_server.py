@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.registry import Server
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer
 
     from ._link import Streams
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from mcp_core.runtime.tasks import ServedServer, TaskRuntime, TaskService
+from mcp_core.runtime import ServedServer
+from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._driver import run_job
 from ._runtime import LoopRuntime
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncioTaskRuntime", "open_server"]
 
+T = TypeVar("T")
+
+_STORE_THREADS: Final = 2  # one that writes, and one that was abandoned and is about to end
+
 
 class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
     """The runtime of all tasks of one server. `aclose` cancels them and waits for their end."""
@@ -30,6 +36,8 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         super().__init__(asyncio.get_running_loop())
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = contextvars.copy_context()
+        # Handlers in threads share the executor of the loop, and may occupy all of it.
+        self._store_threads = ThreadPoolExecutor(_STORE_THREADS, "mcp-tasks")
 
     async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
         with suppress(TimeoutError):
@@ -37,6 +45,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
                 await event.wait()
                 return True
         return False
+
+    def in_store_thread(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        return self._loop.run_in_executor(self._store_threads, function)
 
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
         # In a context of its own: what a handler has set is not for the upkeep of all tasks.
@@ -59,6 +70,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def checkpoint(self) -> None:
+        await asyncio.sleep(0)
+
     async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
         async def run() -> None:
             await function()
@@ -77,6 +91,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        self._store_threads.shutdown(wait=False)
 
 
 @asynccontextmanager

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
+import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
@@ -116,7 +118,9 @@ class Client(AbstractClient):
         options: ClientConfigOptions,
         make_transport: Callable[[Connection, Callable[[Event], None]], ClientTransport],
     ) -> None:
-        super().__init__(config, options, trio.current_time, trio.sleep)
+        super().__init__(
+            config, options, trio.current_time, trio.sleep, time.time, secrets.token_bytes
+        )
         self._transport = make_transport(self._conn, self._handle_event)
         self._settled = trio.Event()
         self._closing = False

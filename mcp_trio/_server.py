@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.registry import Server
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 

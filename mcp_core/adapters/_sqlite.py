@@ -190,7 +190,7 @@ class SqliteTaskStore:
     async def _write_queued(self, runtime: TaskRuntime) -> None:
         try:
             while self._queued:
-                await runtime.in_thread(partial(self._write_batches, runtime))
+                await runtime.in_store_thread(partial(self._write_batches, runtime))
         finally:
             self._writing = False
             if self._queued:

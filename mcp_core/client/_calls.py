@@ -13,7 +13,17 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Generator, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+)
 
 from msgspec import Struct
 
@@ -41,13 +51,18 @@ T = TypeVar("T")
 Params: TypeAlias = Struct | Mapping[str, Any] | None
 
 # A call of a client: yields requests to send and waits, and returns a `T`.
-CallSteps: TypeAlias = Generator["tuple[str, Params] | CallWait", Any, T]
+CallSteps: TypeAlias = Generator["tuple[str, Params] | UntimedRequest | CallWait", Any, T]
 
 
-class UntimedRequest(tuple[str, Params]):
-    """A request whose response takes as long as the server likes: `timeout` does not apply."""
+class UntimedRequest(NamedTuple):
+    """A request whose response takes as long as the server likes: `timeout` does not apply.
 
-    __slots__ = ()
+    `limit` is the number of seconds after which the call times out all the same, None for never.
+    """
+
+    method: str
+    params: Params
+    limit: float | None = None
 
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
@@ -158,7 +173,7 @@ class PendingCall(PendingRequest, Generic[T]):
     pause_count = 0
     _current_wait: CallWait | None = None
     _progress_seen = False  # since the last request
-    _untimed = False  # the last request is an `UntimedRequest`
+    _untimed: UntimedRequest | None = None  # the last request, if it is one
     _method = ""
     _result: Any = None
     _error: BaseException | None = None
@@ -300,7 +315,10 @@ class PendingCall(PendingRequest, Generic[T]):
             self._finish(None, exc)
             return
         self._progress_seen = False
-        self._untimed = isinstance(step, UntimedRequest)
+        self._untimed = None
+        if isinstance(step, UntimedRequest):
+            self._untimed = step
+            step = step.method, step.params
         if not isinstance(step, tuple):
             self._current_wait = step
             self.pause_count += step.pauses_timeout
@@ -329,10 +347,8 @@ class PendingCall(PendingRequest, Generic[T]):
         if total_deadline is None:
             total_deadline = inf if self._max_timeout is None else now + self._max_timeout
             self._total_deadline = total_deadline
-        if self._timeout is None or self.pause_count or self._untimed:
-            quiet_deadline = inf
-        else:
-            quiet_deadline = now + self._timeout
+        timeout = self._timeout if self._untimed is None else self._untimed.limit
+        quiet_deadline = inf if timeout is None or self.pause_count else now + timeout
         self._total_applies = total_deadline < quiet_deadline
         deadline = total_deadline if self._total_applies else quiet_deadline
         self.deadline = None if deadline == inf else deadline
@@ -340,6 +356,8 @@ class PendingCall(PendingRequest, Generic[T]):
     def _timeout_text(self) -> str:
         if self._total_applies:
             return f"{self._method} was not over after {self._max_timeout:g} s in all (max_timeout)"
+        if self._untimed is not None:
+            return f"no answer to {self._method} within {self._untimed.limit:g} s"
         since = " after its last sign of progress" if self._progress_seen else ""
         return f"no answer to {self._method} within {self._timeout:g} s{since} (timeout)"
 

@@ -116,6 +116,9 @@ class ClientConfigOptions(CallbackOptions, total=False):
         tasks: True to declare that the server may run a tool call as a task (2026-07-28, the
             extension `io.modelcontextprotocol/tasks`); default True. `call_tool` then
             follows the task to its end.
+        host_tasks: True to let a server of 2025-11-25 run its requests for sampling and elicitation
+            as tasks of this client: it then asks for the outcome later. Default False: the server
+            waits for the response.
         probe_timeout: seconds to wait for a response to the probe, before the handshake of earlier
             revisions is tried; default 15.
         initialize_timeout: seconds to wait for that handshake; default no limit, because a process
@@ -143,6 +146,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     info: t.Implementation | None
     extensions: Mapping[str, Mapping[str, Any]] | None
     tasks: bool
+    host_tasks: bool
     probe_timeout: float
     initialize_timeout: float | None
     keep_alive: float | None
@@ -180,6 +184,8 @@ def client_config(
     if options.get("tasks", True):
         # Not `experimental`, which every revision has: earlier ones have tasks of their own.
         capabilities = replace(capabilities, extensions={**(declared or {}), TASKS[-1]: {}})
+    if options.get("host_tasks", False):
+        capabilities = replace(capabilities, tasks=_hosted_tasks(capabilities))
     level = options.get("log_level")
     if level is not None:
         check_level(level)
@@ -236,6 +242,21 @@ def callback_capabilities(options: CallbackOptions) -> t.ClientCapabilities:
         elicitation=elicitation or (None if on_elicit is None else t.ElicitationCapability()),
         sampling=sampling or (None if on_sample is None else t.SamplingCapability()),
         roots=None if on_roots is None else t.RootsCapability(list_changed=True),
+    )
+
+
+def _hosted_tasks(capabilities: t.ClientCapabilities) -> t.TasksCapability:
+    """Return the capability of a client that runs requests of the server as tasks.
+
+    Raises:
+        ValueError: there is no callback for any such request.
+    """
+    elicitation = t.ElicitationTasks(create={}) if capabilities.elicitation is not None else None
+    sampling = t.SamplingTasks(create_message={}) if capabilities.sampling is not None else None
+    if elicitation is None and sampling is None:
+        raise ValueError("host_tasks needs on_elicit or on_sample to answer what is asked then")
+    return t.TasksCapability(
+        list={}, cancel={}, requests=t.TaskRequests(elicitation=elicitation, sampling=sampling)
     )
 
 

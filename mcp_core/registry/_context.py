@@ -312,11 +312,18 @@ class Context(Injected, Generic[L]):
             )
 
     def _ask(
-        self, request: t.InputRequest, key: str | None, find_error: Any, read: Callable[[Any], T]
+        self,
+        request: t.InputRequest,
+        key: str | None,
+        find_error: Any,
+        read: Callable[[Any], T],
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, T]:
         if self.in_plain_def:
             raise RuntimeError(CANNOT_AWAIT)
-        return self._collector.ask(request, key, find_error, read)
+        if task_ttl is not None and not task_ttl > 0:
+            raise ValueError(f"task_ttl is a number of seconds above 0, or None, not {task_ttl!r}")
+        return self._collector.ask(request, key, find_error, read, task_ttl)
 
     def _send(self, send: Callable[[], bool]) -> Coroutine[Any, Any, None]:
         runtime = self._runtime
@@ -370,14 +377,29 @@ class Context(Injected, Generic[L]):
 
     @overload
     def elicit(
-        self, message: str, form: Form[T] | type[T], *, key: str | None = None
+        self,
+        message: str,
+        form: Form[T] | type[T],
+        *,
+        key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, ElicitationResult[T]]: ...
     @overload
     def elicit(
-        self, message: str, form: Mapping[str, Any], *, key: str | None = None
+        self,
+        message: str,
+        form: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, ElicitationResult[dict[str, Any]]]: ...
     def elicit(
-        self, message: str, form: Any, *, key: str | None = None
+        self,
+        message: str,
+        form: Any,
+        *,
+        key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, Any]:
         """Ask the user to fill in a form, and wait for the result (client/elicitation)::
 
@@ -404,6 +426,10 @@ class Context(Injected, Generic[L]):
                 Schema.
             key: a name for the elicitation, unique in this request. Needed if its text is not the
                 same in each run.
+            task_ttl: seconds for which a client that runs such requests as tasks is asked to keep
+                this one (2025-11-25). It is polled then, and a connection that is lost meanwhile
+                loses no answer. Any other client is asked as usual. None, the default, asks for no
+                task.
 
         Returns:
             `AcceptedElicitation` with an object of the form's type as `data`,
@@ -417,9 +443,10 @@ class Context(Injected, Generic[L]):
             LocalProtocolError: the request is not of a tool, a prompt or a resource; the client's
                 revision has no such fields; or the request is over.
             RuntimeError: called by a plain `def`.
+            ValueError: `task_ttl` is not positive.
         """
         made = as_form(form)
-        return self._ask(made.question(message), key, made.find_error, made.read)
+        return self._ask(made.question(message), key, made.find_error, made.read, task_ttl)
 
     def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
@@ -499,6 +526,7 @@ class Context(Injected, Generic[L]):
         tools: Sequence[t.Tool] | None = None,
         tool_choice: Literal["auto", "required", "none"] | t.ToolChoice | None = None,
         key: str | None = None,
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, t.CreateMessageResult]:
         """Request a completion from the client's model, and wait for it (client/sampling).
 
@@ -520,6 +548,7 @@ class Context(Injected, Generic[L]):
             tool_choice: whether the model may, must or must not use tools: "auto", "required" or
                 "none", or one of these in a `types.ToolChoice`.
             key: as for `elicit`.
+            task_ttl: as for `elicit`.
 
         Returns:
             The message of the model, with its `stop_reason`.
@@ -542,7 +571,7 @@ class Context(Injected, Generic[L]):
             tools=list(tools) if tools is not None else None,
             tool_choice=_tool_choice(tool_choice),
         )
-        return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message)
+        return self._ask(t.CreateMessageRequest(params), key, find_error, _read_message, task_ttl)
 
     def sample_with_tools(
         self,

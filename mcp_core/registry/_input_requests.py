@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -38,12 +39,16 @@ from mcp_core.input_requests._rounds import (
 )
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.messages._pending import PendingRequest
+from mcp_core.revisions._capabilities import is_declared
+from mcp_core.revisions._methods import Role
 from mcp_core.types import (
     ElicitParams,
     ElicitRequest,
     ElicitResult,
     ErrorData,
     InputRequiredResult,
+    Task,
+    TaskMetadata,
     URLElicitationRequiredData,
 )
 
@@ -54,7 +59,7 @@ if TYPE_CHECKING:
 
     from mcp_core.connection._connection import Connection
     from mcp_core.input_requests._rounds import ErrorFinder
-    from mcp_core.messages._events import Peer, ProgressReceived, RequestReceived
+    from mcp_core.messages._events import Peer, ProgressReceived, RequestReceived, TaskCreated
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired
@@ -69,6 +74,7 @@ __all__ = [
     "NestedRequests",
     "RequestHost",
     "RuntimeLike",
+    "SingleRequest",
     "TaskInput",
     "internal_error",
     "meta_of",
@@ -99,6 +105,8 @@ class RuntimeLike(Protocol):
     def release(self, id: RequestId, retry: float | None, /) -> bool: ...
 
     def send_nested(self, requests: NestedRequests[T], /) -> Coroutine[Any, Any, T]: ...
+
+    def send_nested_task(self, request: SingleRequest[T], /) -> Coroutine[Any, Any, T]: ...
 
     def sample_with_tools(
         self, sampling: ToolSampling, /
@@ -194,6 +202,11 @@ class NestedRequests(abc.ABC, Generic[T]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} for {self._sender.label}, {self._sent_count} asked>"
+
+    @property
+    def sender(self) -> NestedRequestSender:
+        """The occasion for the requests."""
+        return self._sender
 
     @abc.abstractmethod
     def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
@@ -304,12 +317,20 @@ class _NestedRequest(PendingRequest):
     def end(self, result: Any, error: BaseException | None) -> None:
         self._owner.receive_response(self._key, self._method, result, error)
 
+    def on_task_created(self, event: TaskCreated) -> None:
+        """Take the task of `event` for the response."""
+        self._owner.receive_response(self._key, self._method, event.task, None)
+
     def on_progress(self, event: ProgressReceived) -> None:
         raise AssertionError("no progress was requested")  # pragma: no cover
 
 
-class _SingleRequest(NestedRequests[T]):
-    """One request for input, from a handler that awaits the response."""
+class SingleRequest(NestedRequests[T]):
+    """One request for input, from a handler that awaits the response.
+
+    With `task_ttl`, in milliseconds, the client is asked to run it as a task. The result is then a
+    `types.Task`, and `read_raw` reads the response when the task has ended.
+    """
 
     def __init__(
         self,
@@ -318,11 +339,14 @@ class _SingleRequest(NestedRequests[T]):
         key: str | None,
         find_error: ErrorFinder,
         read: Callable[[Any], T],
+        task_ttl: int | None = None,
     ) -> None:
         super().__init__(collector)
         self._collector = collector
         self._input_request = input_request
         self._key = key
+        self._task_ttl = task_ttl
+        self._sent_key = ""
         self._find_error = find_error
         self._read = read
         self._response: Any = None
@@ -338,11 +362,31 @@ class _SingleRequest(NestedRequests[T]):
         key, self._response = round_trips.look_up(self._input_request, self._key, self._find_error)
         if self._response is not None:
             return {}
-        return {key: to_request(self._input_request, peer, collector.host.runtime.entropy)}
+        method, params = to_request(self._input_request, peer, collector.host.runtime.entropy)
+        if self._task_ttl is not None:
+            params = replace(params, task=TaskMetadata(ttl=self._task_ttl))
+        self._sent_key = key
+        return {key: (method, params)}
+
+    def read_raw(self, raw: Raw) -> T:
+        """Return what the handler gets of the response `raw`, in JSON, of the client's task.
+
+        Raises:
+            McpError: it is no valid response.
+        """
+        row = INPUT_REQUESTS[type(self._input_request)]
+        try:
+            response = row.read_result(raw)
+        except InvalidPayload as exc:
+            text = f"the answer to {row.name} is invalid: {exc}"
+            raise internal_error(self._collector.peer, text) from None
+        return self._make_result({self._sent_key: response})
 
     def _make_result(self, responses: Mapping[str, Any]) -> T:
         collector = self._collector
         for key, response in responses.items():
+            if isinstance(response, Task):
+                return response  # type: ignore[return-value] # see the class
             reason = self._find_error(self._input_request, response)
             if reason:
                 method = self._input_request.method
@@ -584,6 +628,7 @@ class InputCollector(Struct, eq=False):
         key: str | None,
         find_error: ErrorFinder,
         read: Callable[[Any], T],
+        task_ttl: float | None = None,
     ) -> Coroutine[Any, Any, T]:
         """Request input and return what `read` makes of the client's result.
 
@@ -597,7 +642,20 @@ class InputCollector(Struct, eq=False):
             return runtime.request_task_input(
                 _SingleTaskInput(self, self.task, input_request, key, find_error, read)
             )
-        return runtime.send_nested(_SingleRequest(self, input_request, key, find_error, read))
+        if task_ttl is not None and self._client_runs(input_request):
+            ttl = round(task_ttl * 1000)
+            return runtime.send_nested_task(
+                SingleRequest(self, input_request, key, find_error, read, ttl)
+            )
+        return runtime.send_nested(SingleRequest(self, input_request, key, find_error, read))
+
+    def _client_runs(self, input_request: InputRequest) -> bool:
+        """Return True if the client runs such requests as tasks when it is asked to."""
+        peer = self.peer
+        if peer.dialect.tasks != "requested":
+            return False
+        needs = peer.dialect.receives[Role.CLIENT][input_request.method].task_needs
+        return bool(needs) and is_declared(peer.capabilities, needs)
 
     def ask_returned(self, returned: InputRequiredResult) -> Coroutine[Any, Any, None]:
         """Send what a handler returned to a stateful client. Then run the handler again."""

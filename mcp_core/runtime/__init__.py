@@ -49,6 +49,7 @@ from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
 from ._runtime import EventLike as EventLike
 from ._runtime import Runtime as Runtime
 from ._service import RequestJob as RequestJob
+from ._service import ServedServer as ServedServer
 from ._service import Service as Service
 from ._typed_results import TypedToolResult as TypedToolResult
 from ._typed_results import UnexpectedResult as UnexpectedResult
@@ -105,6 +106,7 @@ __all__ = [
     "ReloadRelay",
     "RequestJob",
     "Runtime",
+    "ServedServer",
     "Service",
     "Subscription",
     "TaskState",

@@ -38,7 +38,7 @@ from mcp_core.messages._events import (
     RequestReceived,
     TaskCreated,
 )
-from mcp_core.messages._pending import PendingRequest, connection_lost
+from mcp_core.messages._pending import IgnoredRequest, connection_lost
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
@@ -49,6 +49,7 @@ from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerIn
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
 from .client_tasks._calls import TaskCalls
+from .client_tasks._hosted import HostedTasks
 from .client_tasks._poller import TaskPoller
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
     from mcp_core.client._calls import CallSteps, Params, PendingCall
     from mcp_core.client._options import ClientConfigOptions
-    from mcp_core.messages._events import Event, Peer, ProgressReceived
+    from mcp_core.messages._events import Event, Peer
     from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
@@ -119,6 +120,8 @@ class AbstractClient(TaskCalls):
         options: the options of this connection.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
+        wall_time: returns the seconds since 1970.
+        entropy: returns random bytes.
 
     Attributes:
         needs_handshake: True if the server was probed and speaks no stateless revision, which a
@@ -131,6 +134,8 @@ class AbstractClient(TaskCalls):
         options: ClientConfigOptions,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
+        wall_time: Callable[[], float],
+        entropy: Callable[[int], bytes],
     ) -> None:
         self._options = options
         self._clock = clock
@@ -145,12 +150,24 @@ class AbstractClient(TaskCalls):
         self._meta: Mapping[str, Any] = {}  # members that each request's `_meta` gets
         self._callbacks = ClientCallbacks(options)
         self._server_requests = ServerInitiatedRequests(
-            self._conn, self._callbacks, self._start_job, self.pause_timeouts, self._log_error
+            self._conn,
+            self._callbacks,
+            self._start_job,
+            self.pause_timeouts,
+            self._log_error,
+            HostedTasks(self._conn, wall_time, entropy),
         )
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
         self._poller = TaskPoller(
-            self._conn, self._callbacks, self._start_job, clock, sleep, self._outputs
+            self._conn,
+            self._status,
+            self._callbacks,
+            self._start_job,
+            self._register,
+            clock,
+            sleep,
+            self._outputs,
         )
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
@@ -247,8 +264,10 @@ class AbstractClient(TaskCalls):
 
     def _register(self, call: PendingCall[Any]) -> None:
         """Let a call end with the connection, and pause with the other calls."""
-        self._pending[call] = None
-        call.pause_count += self._pause_count
+        if call not in self._pending:
+            self._pending[call] = None
+            call.pause_count += self._pause_count
+            call.describe_silence = self._conn.describe_unreadable
 
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
@@ -622,16 +641,6 @@ class AbstractClient(TaskCalls):
         }
         return tools
 
-    def _tool_call(
-        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
-    ) -> CallSteps[t.CallToolResult]:
-        params = _named(name, arguments)
-        if (self._task_support or {}).get(name) == "required":
-            params["task"] = {}
-        result = yield from self._followed(name, params, options)
-        self._outputs.check(name, result)
-        return result
-
     def _tool_request(
         self, params: dict[str, Any], options: CallOptions
     ) -> CallSteps[t.CallToolResult | TaskCreated]:
@@ -678,9 +687,12 @@ class AbstractClient(TaskCalls):
             return
         if _SET_LEVEL in peer.dialect.receives[_SERVER]:
             params = t.SetLevelParams(level=self._log_level)
-            self._conn.send_request(_SET_LEVEL, params, token=_IgnoredRequest(self._log_error))
+            self._conn.send_request(_SET_LEVEL, params, token=IgnoredRequest(self._level_rejected))
         else:
             self._meta = {_META_LEVEL: self._log_level}
+
+    def _level_rejected(self, error: BaseException) -> None:
+        self._log_error("the server rejected the log level", error)
 
     def _handle_notification(self, notification: NotificationReceived) -> None:
         name = notification.method.name
@@ -752,20 +764,6 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
     RequestCancelled: AbstractClient._handle_cancelled,
     ConnectionClosed: AbstractClient._handle_closed,
 }
-
-
-class _IgnoredRequest(PendingRequest):
-    """A request whose result no task waits for. An error of the server is logged."""
-
-    def __init__(self, report: Callable[[str, BaseException], None]) -> None:
-        self._report = report
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        if isinstance(error, PeerError | RemoteProtocolError):
-            self._report("the server rejected the log level", error)
-
-    def on_progress(self, event: ProgressReceived) -> None:
-        raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
 def _completion(params: t.CompleteParams) -> CallSteps[t.Completion]:

@@ -21,6 +21,8 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from mcp_core import types as t
 from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
 from mcp_core.client._calls import CallWait
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import RequestReceived
     from mcp_core.types import RequestId
+
+    from .client_tasks._hosted import HostedTasks
 
 __all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "RootsWait", "ServerInitiatedRequests"]
 
@@ -189,6 +193,7 @@ class ServerInitiatedRequests:
         pause_timeouts: called with 1 when the server begins to wait for a response, and with -1
             when it has one.
         report: logs an error that ends no call.
+        tasks: runs requests as tasks, if the server asks for that (2025-11-25).
 
     Attributes:
         roots_answered: True if the server has requested the roots, and has the response.
@@ -203,6 +208,7 @@ class ServerInitiatedRequests:
         "_roots_waits",
         "_size",
         "_start_job",
+        "_tasks",
         "roots_answered",
     )
 
@@ -213,8 +219,10 @@ class ServerInitiatedRequests:
         start_job: Callable[[CallbackJob], object],
         pause_timeouts: Callable[[int], object],
         report: Callable[[str, BaseException], object],
+        tasks: HostedTasks,
     ) -> None:
         self._conn = conn
+        self._tasks = tasks
         self._callbacks = callbacks
         self._start_job = start_job
         self._pause_timeouts = pause_timeouts
@@ -233,6 +241,8 @@ class ServerInitiatedRequests:
         Reject a request that no capability covers, and one that would make the running ones take
         more bytes than a message may have: a user may take long, and the server sends them at once.
         """
+        if self._tasks.handle_request(event):
+            return
         size = len(event.raw)
         if self._jobs and self._size + size > self._conn.config.limits.message:
             code = event.peer.dialect.codes[Fault.BUSY]
@@ -244,6 +254,9 @@ class ServerInitiatedRequests:
         except RemoteProtocolError as exc:
             code = event.peer.dialect.codes[exc.fault]
             self._conn.send_error(event.id, t.ErrorData(code, str(exc)))
+            return
+        if self._tasks.wants_task(event):
+            self._start_task(event, request)
             return
         job = CallbackJob(partial(self._callbacks.respond, request), partial(self._respond, event))
         self._jobs[event.id] = job
@@ -258,10 +271,29 @@ class ServerInitiatedRequests:
         """
         return RootsWait(self._roots_waits, register)
 
+    def _start_task(self, event: RequestReceived, request: t.InputRequest) -> None:
+        """Start the callback for a request that runs as a task."""
+        task_id = ""
+
+        def on_end(result: Any, error: BaseException | None) -> None:
+            self._size -= len(event.raw)
+            self._pause_timeouts(-1)
+            self._tasks.finish(task_id, result, self._error_of(event, error))
+
+        job = CallbackJob(partial(self._callbacks.respond, request), on_end)
+        record = self._tasks.start(event, job)
+        if record is not None:
+            task_id = record.id
+            self._size += len(event.raw)
+            self._pause_timeouts(1)
+            self._start_job(job)
+
     def cancel(self, id: RequestId) -> None:
         """Cancel the callback: the server has cancelled its request."""
         if id in self._jobs:
             self._jobs[id].stop()
+        else:
+            self._tasks.cancel_request(id)
 
     def _respond(
         self, event: RequestReceived, result: t.Result, error: BaseException | None
@@ -281,16 +313,36 @@ class ServerInitiatedRequests:
     ) -> None:
         try:
             if error is None:
-                self._conn.send_result(event.id, result)
+                self._conn.send_result(event.id, _related(event, result))
                 return
             if isinstance(error, McpError):
                 self._conn.send_error(event.id, t.ErrorData(error.code, error.message, error.data))
                 return
         except Exception as exc:  # noqa: BLE001 - encoding a user's object may raise anything
             error = exc
+        self._conn.send_error(event.id, self._internal_error(event, error))
+
+    def _error_of(self, event: RequestReceived, error: BaseException | None) -> t.ErrorData | None:
+        """Return the JSON-RPC error for what a callback raised, None if it raised nothing."""
+        if error is None:
+            return None
+        if isinstance(error, McpError):
+            return t.ErrorData(error.code, error.message, error.data)
+        return self._internal_error(event, error)
+
+    def _internal_error(self, event: RequestReceived, error: BaseException) -> t.ErrorData:
         self._report(f"{event.method.name} could not be answered", error)
-        code = event.peer.dialect.codes[Fault.INTERNAL]
-        self._conn.send_error(event.id, t.ErrorData(code, "Internal error"))
+        return t.ErrorData(event.peer.dialect.codes[Fault.INTERNAL], "Internal error")
+
+
+def _related(event: RequestReceived, result: t.Result) -> t.Result:
+    """Name the task of the server for which it asks, if there is one (2025-11-25, TSK-17)."""
+    task = event.params.meta.related_task if event.params.meta is not None else None
+    if task is None or event.peer.dialect.tasks != "requested":
+        return result
+    return replace(
+        result, meta={**(result.meta or {}), t.META_RELATED_TASK: {"taskId": task.task_id}}
+    )
 
 
 class RootsWait(CallWait):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core.messages._events import RequestReceived
-    from mcp_core.registry._input_requests import NestedRequests, TaskInput
+    from mcp_core.registry._input_requests import NestedRequests, SingleRequest, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.registry.tasks._tasks import DetachableJob
     from mcp_core.types import RequestId
@@ -82,10 +82,11 @@ class Runtime(abc.ABC):
         """
         function()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         """Return True if progress and logs of the peer's request `id` should wait.
 
-        False always for a runtime that does not override this.
+        None stands for messages of no request. False always for a runtime that does not override
+        this.
         """
         return False
 
@@ -110,6 +111,12 @@ class Runtime(abc.ABC):
         `NestedRequests` says how. Enter its context before the first wait. The handler awaits this.
         """
         _missing("wait for answers")
+
+    def send_nested_task(self, request: SingleRequest[T]) -> Coroutine[Any, Any, T]:
+        """Send `request`, which asks the client for a task, and follow that to its end."""
+        from .tasks._nested import run_nested_task  # on first use: few servers ask for tasks
+
+        return run_nested_task(request, self)
 
     def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
         """Run the rounds of `sampling`, a `Context.sample_with_tools`, and return their result."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -37,6 +37,7 @@ from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.subscriptions._server import LISTEN
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
@@ -57,11 +58,11 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import Event, Peer
     from mcp_core.registry._server import Server
     from mcp_core.subscriptions._server import Change
-    from mcp_core.types import RequestId
+    from mcp_core.types import RequestId, SubscriptionFilter
 
     from ._runtime import Runtime
 
-__all__ = ["RequestJob", "RootsJob", "Service"]
+__all__ = ["ConversationJob", "RequestJob", "RootsJob", "ServedServer", "Service"]
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
@@ -96,6 +97,13 @@ class TaskServiceLike(Protocol):
 
     def cancel_owner(self, owner: str, /) -> None:
         """Cancel the tasks of an owner that does not exist any more."""
+
+
+class TaskNotifierLike(Protocol):
+    """The part of `mcp_core.runtime.tasks.TaskNotifier` that a `Service` needs."""
+
+    def close(self) -> None:
+        """Send nothing more."""
 
 
 class RequestJob(ConversationJob):
@@ -274,7 +282,9 @@ class Service:
         self.principal = principal
         self.session_state: dict[str, Any] = {}
         self.tasks = tasks
-        self.waiting_results = 0  # `tasks/result` requests that wait
+        self.task_notifier: TaskNotifierLike | None = None  # created on first use
+        # The `tasks/result` requests that wait, and the id of the task of each.
+        self.waiting_results: dict[RequestId, str] = {}
         self._session_owner = ""  # of the tasks of this session, if it is no user's
         self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
@@ -324,11 +334,18 @@ class Service:
             self.conn.send_notification(_ELICITATION_COMPLETE, params)
         self.runtime.pump()
 
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+        return not self._attached
+
     def close(self) -> None:
         """Detach from the server: its changes are not sent any more. Idempotent."""
         if self._attached:
             self._attached = False
             self.server.detach(self)
+            if self.task_notifier is not None:
+                self.task_notifier.close()
             if self._session_owner and self.tasks is not None:
                 self.tasks.cancel_owner(self._session_owner)
 
@@ -401,7 +418,8 @@ class Service:
         ):
             return None
         tasks = self.tasks
-        if tasks is not None and request.method.name.startswith(_TASKS):
+        name = request.method.name
+        if tasks is not None and (name.startswith(_TASKS) or name == LISTEN):
             return self._start_job(tasks.request_job(self, collector))
         if self.server.middlewares:
             if tasks is not None and self.server.may_be_task(request):
@@ -467,6 +485,14 @@ class Service:
             self._jobs[job.input_collector.request.id] = job
         return job
 
+    def accept_listen(self, request: RequestReceived, honoured: SubscriptionFilter) -> bool:
+        """Accept `request`, a listen request that names tasks, with `honoured`.
+
+        Return False if it has ended meanwhile.
+        """
+        self._jobs.pop(request.id, None)
+        return self.conn.send_acknowledgement(request.id, honoured)
+
     def finish(self, request: RequestReceived, outcome: Any) -> None:
         """Send `outcome`, a result or an `ErrorData`, as the response of `request`.
 
@@ -480,3 +506,26 @@ class Service:
             send(request.id, outcome)
         except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
             self.conn.send_error(request.id, internal_error(self.runtime, request, exc))
+
+
+class ServedServer(NamedTuple):
+    """A server whose lifespan has begun. A driver makes one, for all connections.
+
+    Attributes:
+        server: the declarations.
+        lifespan: the value of its lifespan.
+        tasks: its tasks, None if the driver runs none.
+    """
+
+    server: Server
+    lifespan: Any = None
+    tasks: TaskServiceLike | None = None
+
+    def service(self, conn: Connection, runtime: Runtime, *, principal: str = "") -> Service:
+        """Return the service of the connection `conn`, which has the runtime `runtime`.
+
+        `principal` is its authenticated user, "" without one.
+        """
+        return Service(
+            self.server, conn, runtime, self.lifespan, principal=principal, tasks=self.tasks
+        )

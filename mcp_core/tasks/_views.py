@@ -91,14 +91,14 @@ def get_task_result(
     record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
 ) -> t.GetTaskResult:
     """Return the response to `tasks/get`."""
-    return t.GetTaskResult(**_state(record, dialect, now, limits), **_outcome(record))
+    return t.GetTaskResult(**_state(record, dialect, now, limits), **_outcome(record, dialect))
 
 
 def task_status_params(
     record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits
 ) -> t.TaskStatusParams:
     """Return the params of a notification that the task has changed."""
-    return t.TaskStatusParams(**_state(record, dialect, now, limits), **_outcome(record))
+    return t.TaskStatusParams(**_state(record, dialect, now, limits), **_outcome(record, dialect))
 
 
 def listed_task(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits) -> t.Task:
@@ -154,7 +154,9 @@ def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits)
     }
 
 
-def _outcome(record: TaskRecord) -> dict[str, Any]:
+def _outcome(record: TaskRecord, dialect: Dialect) -> dict[str, Any]:
+    if dialect.tasks == "requested":
+        return {}  # rule 1
     return {
         "input_requests": record.open_requests or None,
         "result": record.result,

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.http import Conversation, Exchange, Router
-    from mcp_core.runtime import Service
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer, Service
     from mcp_core.types import RequestId
 
     Write = Callable[[], Coroutine[Any, Any, None]]
@@ -297,7 +296,7 @@ class _ConversationRuntime(TrioRuntime):
         self.conversation.mark_dirty()
         self._driver.pump_logging_errors()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return not self.closed and self.conversation.write_blocked(id)
 
     async def drain(self, id: RequestId) -> None:

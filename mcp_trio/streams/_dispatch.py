@@ -19,7 +19,7 @@ from mcp_trio._runtime import TrioRuntime, handle_event, start_job
 
 if TYPE_CHECKING:
     from mcp_core import Event
-    from mcp_core.runtime.tasks import ServedServer
+    from mcp_core.runtime import ServedServer
     from mcp_core.types import RequestId
 
     from ._link import Link
@@ -37,7 +37,7 @@ class _LinkRuntime(TrioRuntime):
     def pump(self) -> None:
         self._link.pump()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self._link.write_blocked
 
     async def drain(self, id: RequestId) -> None:

@@ -19,7 +19,7 @@ import trio
 
 import mcp_trio
 import tests.conformance.scenarios_input  # noqa: F401 - registers scenarios
-from mcp_core import ALL
+from mcp_core import ALL, DIALECTS, PeerError
 from mcp_core.types import (
     CreateMessageResult,
     ElicitationCapability,
@@ -93,6 +93,7 @@ async def served(version: str) -> AsyncIterator[ScriptedPeer]:
 
 
 # The arguments of tools in a successful call; those that are not here need none.
+FAILING: Final = {"fail", "failing_job", "test_error_handling"}
 ARGUMENTS: Final[dict[str, dict[str, Any]]] = {
     "json_schema_2020_12_tool": {
         "name": "Ada",
@@ -105,6 +106,9 @@ ARGUMENTS: Final[dict[str, dict[str, Any]]] = {
     "weather": {"city": "Rome"},
     "echo": {"text": "hi"},
     "fail": {"how": "reason"},
+    "greet": {"name": "Ada"},
+    "slow_compute": {"seconds": 0.1, "label": "pi"},
+    "confirm_delete": {"filename": "old.txt"},
     "count": {"to": 3},
     "block": {"to": 3},
     "learn": {"name": "learned"},
@@ -130,6 +134,7 @@ FORM_VALUES: Final = {
     "titledMulti": ["value2", "value3"],
     "count": 2,
     "dish": "a1",
+    "confirm": True,
 }
 
 
@@ -177,9 +182,16 @@ async def call_every_tool(target: mcp_trio.Server | str, version: str) -> None:
         assert scope.cancelled_caught
         # `locked` is last: only `unlock` opens it.
         tools.remove("wait")
+        with pytest.raises(PeerError, match="The job broke"):
+            await client.call_tool("protocol_error_job")
+        tools.remove("protocol_error_job")
+        if DIALECTS[version].tasks == "none":
+            with pytest.raises(PeerError, match="does not have"):
+                await client.call_tool("failing_job")
+            tools.remove("failing_job")
         for name in sorted(tools, key=lambda name: name == "locked"):
             result = await client.call_tool(name, ARGUMENTS.get(name))
-            assert result.is_error is (name in ("fail", "test_error_handling")), result
+            assert result.is_error is (name in FAILING), result
             assert (result.content == []) is (name in WITHOUT_CONTENT)
 
 

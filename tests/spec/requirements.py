@@ -1333,7 +1333,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Tasks extension: no `notifications/progress` (nor `message`) for tasks, in particular not on "
             "the listen stream.",
         ),
@@ -1808,7 +1808,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "All requests/notifications/responses of a task carry "
             '`_meta["io.modelcontextprotocol/related-task"]`; nested requests too; `tasks/result` response '
             "too.",
@@ -1818,7 +1818,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD NOT",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Not on `tasks/get`, `tasks/list`, `tasks/cancel` nor `notifications/tasks/status`; receivers "
             "ignore it there: the `taskId` param wins.",
         ),
@@ -1827,7 +1827,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MAY",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "`notifications/tasks/status` (full Task) is optional; requestor MUST NOT depend on it.",
         ),
         (

@@ -260,6 +260,7 @@ async def test_client_capabilities_follow_from_callbacks(
             nursery.start_soon(client.ping)
             request = await peer.expect("server/discover")
             sent = request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+            assert sent.pop("extensions") == {"io.modelcontextprotocol/tasks": {}}
             await peer.answer(request, {"supportedVersions": [E], "capabilities": {}})
         else:
             sent = json.loads(peer.transcript[0][1])["params"]["capabilities"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from mcp_core import types as t
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Peer
+    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._poller import TaskPoller
 
@@ -38,6 +40,7 @@ class TaskCalls(abc.ABC):
 
     _conn: Connection
     _clock: Callable[[], float]
+    _outputs: OutputSchemas
     _poller: TaskPoller
     # By name, the support for tasks of the tools that were listed; None if none were.
     _task_support: dict[str, str | None] | None = None
@@ -95,14 +98,16 @@ class TaskCalls(abc.ABC):
             LocalProtocolError: the server or its revision has no tasks, the tool does not run as
                 one (2025-11-25), or the client was connected with `tasks=False` (2026-07-28);
                 nothing was sent.
-            ValueError: `ttl` is not positive.
+            ValueError: `ttl` is not positive, or infinite.
         """
-        if ttl is not None and not ttl > 0:
+        if ttl is not None and not 0 < ttl < inf:
             raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
         return await self._call(self._start(name, arguments, ttl, options), options)
 
     async def task(self, reference: str) -> ClientTask:
         """Return a task that was started earlier, perhaps on another connection.
+
+        If the caller still has the `ClientTask` of this connection, it is returned itself.
 
         Args:
             reference: the `reference` of the task.
@@ -118,15 +123,18 @@ class TaskCalls(abc.ABC):
                 f"the task is of revision {found.revision}: connect with versions="
                 f"[{found.revision!r}]"
             )
-        state = t.Task(
-            task_id=found.id,
-            status="working",
-            created_at=found.created,
-            last_updated_at=found.created,
-            ttl=found.ttl,
-        )
-        task = self._client_task(state, found.tool)
+        task = self._poller.find(found.id)
+        if task is None:
+            state = t.Task(
+                task_id=found.id,
+                status="working",
+                created_at=found.created,
+                last_updated_at=found.created,
+                ttl=found.ttl,
+            )
+            task = self._client_task(state, found.tool)
         await task.refresh()
+        self._poller.add(task)
         return task
 
     @shows_keywords(CallOptions)
@@ -141,17 +149,27 @@ class TaskCalls(abc.ABC):
         """
         return await self._call(self._pages("tasks/list", "tasks", options), options)
 
+    def _tool_call(
+        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> CallSteps[t.CallToolResult]:
+        """Call a tool. If the call becomes a task, follow that to its end."""
+        params = _tool_params(name, arguments)
+        if self._must_be_task(name):
+            params["task"] = {}
+        result = yield from self._followed(name, params, options)
+        self._outputs.check(name, result)
+        return result
+
     def _followed(
         self, name: str, params: dict[str, Any], options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
-        """Request a call of a tool. If it becomes a task, follow that to its end."""
         try:
             result = yield from self._tool_request(params, options)
         except PeerError as exc:
             if not self._may_need_task(exc, params):
                 raise
             yield from self._tools(options)
-            if (self._task_support or {}).get(name) != "required":
+            if not self._must_be_task(name):
                 raise
             result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
@@ -177,9 +195,7 @@ class TaskCalls(abc.ABC):
         options: CallOptions,
     ) -> CallSteps[ClientTask]:
         dialect = self.peer.dialect
-        params: dict[str, Any] = {"name": name}
-        if arguments is not None:
-            params["arguments"] = arguments
+        params = _tool_params(name, arguments)
         if dialect.tasks == "requested":
             yield from self._require_support(name, options)
             params["task"] = {} if ttl is None else {"ttl": round(ttl * 1000)}
@@ -211,11 +227,26 @@ class TaskCalls(abc.ABC):
 
     def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
         meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
-        return self._client_task(
+        task = self._client_task(
             created.task, tool, meanwhile if isinstance(meanwhile, str) else None
+        )
+        self._poller.add(task)
+        return task
+
+    def _must_be_task(self, tool: str) -> bool:
+        """Return True if a tool of a server of 2025-11-25 is known to run as a task only."""
+        peer = self.peer
+        return (
+            peer.dialect.tasks == "requested"
+            and is_declared(peer.capabilities, TASK_CALLS)
+            and (self._task_support or {}).get(tool) == "required"
         )
 
     def _client_task(self, state: t.Task, tool: str, meanwhile: str | None = None) -> ClientTask:
         version = self.peer.dialect.version
         now = self._clock()
         return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile)
+
+
+def _tool_params(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"name": name} if arguments is None else {"name": name, "arguments": arguments}

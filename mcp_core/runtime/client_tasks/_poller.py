@@ -2,8 +2,11 @@
 
 1. The client polls at the interval that the server asks for. A notification about a task only ends
    the wait early: it may never come, come twice, or come before the task is known.
-2. A request of the task for input is answered once in the life of the task.
-3. In 2025-11-25 `tasks/result` is where the task's requests for input arrive, so it is sent when
+2. One call at a time takes the next step of a task, however many wait for it. So each request of
+   the task for input is answered once, and a call that is given up leaves the step to another one.
+3. A request about a task may be repeated: one that was lost, or failed for a reason that may pass,
+   is sent again, a few times in a row. The task itself goes on at the server.
+4. In 2025-11-25 `tasks/result` is where the task's requests for input arrive, so it is sent when
    the status is "input_required", and at the end. It takes as long as the task does.
 
 Sources: basic/utilities/tasks (2025-11-25); the extension `io.modelcontextprotocol/tasks`.
@@ -13,13 +16,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
+import msgspec
 from msgspec import UNSET, Raw
 
 from mcp_core import types as t
 from mcp_core._errors import (
     CallTimeout,
+    ConnectionLost,
+    Fault,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
@@ -27,16 +35,18 @@ from mcp_core._errors import (
 )
 from mcp_core.client._calls import CallWait, UntimedRequest
 from mcp_core.input_requests._kinds import check_input_request, check_response
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
-from mcp_core.messages._pending import PendingRequest
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.runtime._client_callbacks import CallbackJob, InputWait
+from mcp_core.tasks._record import FINAL_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcp_core.client._calls import CallSteps, PendingCall
+    from mcp_core.client._status import ConnectionStatus
     from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import ProgressReceived
+    from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
     from mcp_core.schema._output_schemas import OutputSchemas
@@ -46,7 +56,16 @@ if TYPE_CHECKING:
 __all__ = ["PollWait", "TaskPoller"]
 
 _CANCELLED: Final = -32603  # as `tasks/result` of a cancelled task is answered
+# Requests about a task that may fail in a row. With the delays below, a server that is restarted
+# has half a minute or more to come back.
+_MAX_FAILURES: Final = 5
+_MAX_RETRY_DELAY: Final = 30.0  # seconds, unless the server asks for a longer interval
+# Requests for input in the life of a task. No user answers as many; their digests take 64 KiB.
+_MAX_REQUESTS: Final = 1_000
+
 _read_result: Final[Callable[[Raw | bytes], t.CallToolResult]] = reader(t.CallToolResult)
+# Sorted, because a server that keeps a form in a hash table may write it in another order.
+_canonical: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class TaskPoller:
@@ -54,8 +73,10 @@ class TaskPoller:
 
     Args:
         conn: the connection to the server.
+        status: its status.
         callbacks: respond to requests for input.
         start_job: runs a job in a task of the client.
+        register: lets a call end with the connection.
         clock: returns the time now, monotonic, in seconds.
         sleep: waits for a number of seconds.
         outputs: the output schemas of the tools, for results.
@@ -64,53 +85,88 @@ class TaskPoller:
     def __init__(
         self,
         conn: Connection,
+        status: ConnectionStatus,
         callbacks: ClientCallbacks,
         start_job: Callable[[Job], object],
+        register: Callable[[PendingCall[Any]], object],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
         outputs: OutputSchemas,
     ) -> None:
         self._conn = conn
+        self._status = status
         self._callbacks = callbacks
         self._start_job = start_job
+        self._register = register
         self._clock = clock
         self._sleep = sleep
         self._outputs = outputs
-        self._waits: dict[str, list[PollWait]] = {}
+        # By id: those that a caller keeps or follows.
+        self._tasks: WeakValueDictionary[str, ClientTask] = WeakValueDictionary()
 
     def __repr__(self) -> str:
-        return f"<TaskPoller, {len(self._waits)} tasks>"
+        return f"<TaskPoller, {len(self._tasks)} tasks>"
+
+    def add(self, task: ClientTask) -> None:
+        """Let notifications about a task reach it, and `find` return it."""
+        self._tasks[task.id] = task
+
+    def find(self, task_id: str) -> ClientTask | None:
+        """Return the task that has this id, if a caller has it."""
+        return self._tasks.get(task_id)
 
     def notify(self, params: t.TaskStatusParams) -> None:
-        """End the waits for a task that has changed, as a notification says (rule 1)."""
-        for wait in list(self._waits.get(params.task_id, ())):
-            wait.end()
+        """End the wait for a task that has changed, as a notification says (rule 1)."""
+        task = self._tasks.get(params.task_id)
+        if task is not None and not task.knows(params):
+            task.wake()
 
     def follow(self, task: ClientTask) -> CallSteps[t.CallToolResult]:
         """Follow a task to its end, and return its result. Abandoning this does not cancel it.
 
         Raises:
+            TaskCancelled: the task was cancelled.
             PeerError: the call failed, or the server has no such task any more.
             CallTimeout: the task is over its time to live.
             RemoteProtocolError: what the server sent about the task is invalid, or the result does
                 not fit the tool's output schema.
         """
-        while task.final is None:
+        while not task.settled:
             yield from self.advance(task)
-            if task.ended and task.final is None:
-                task.final = yield from self._take_result(task)
-        return task.final
+        if task.final is not None:
+            return task.final
+        if task.error is not None:
+            raise PeerError(task.error.code, task.error.message, task.error.data)
+        raise TaskCancelled(_CANCELLED, task.message or "the task was cancelled")
 
     def follow_own(self, task: ClientTask) -> CallSteps[t.CallToolResult]:
         """Follow a task as `follow` does; cancel it if the call fails here or is abandoned."""
         try:
             return (yield from self.follow(task))
-        except PeerError:
-            raise  # the server has ended it, or does not know it
-        except BaseException:  # `GeneratorExit`, if the caller gave up
-            if not task.ended:
+        except BaseException as exc:  # `GeneratorExit`, if the caller gave up
+            unknown = isinstance(exc, PeerError) and exc.code == self._code(Fault.INVALID_PARAMS)
+            if not (task.ended or unknown):
                 self._cancel_soon(task)
             raise
+
+    def advance(self, task: ClientTask) -> CallSteps[None]:
+        """Take the next step of a task: wait and poll, respond to it, or take its result.
+
+        If another call takes it, wait until that has ended or was given up (rule 2).
+        """
+        if task.settled:
+            return
+        if task.waiting is not None:
+            yield StepWait(task.waiting, self._register)
+            return
+        waiting: list[PendingCall[Any]] = []
+        task.waiting = waiting
+        try:
+            yield from self._repeatable_step(task)
+        finally:
+            task.waiting = None
+            for call in waiting.copy():
+                call.end(None, None)
 
     def refresh(self, task: ClientTask) -> CallSteps[None]:
         """Request the state of a task once."""
@@ -118,53 +174,70 @@ class TaskPoller:
         if result.task_id != task.id:
             raise RemoteProtocolError("tasks/get: the server has sent the state of another task")
         task.update(result)
-        if task.ended or task.status == "input_required":
-            task.outcome = result
+        if task.ended:
+            task.wake()
 
     def cancel(self, task: ClientTask) -> CallSteps[None]:
         """Cancel a task, unless it has ended."""
         if task.ended:
             return
         try:
-            task.update((yield "tasks/cancel", t.CancelTaskParams(task_id=task.id)))
+            result: t.CancelTaskResult = yield "tasks/cancel", t.CancelTaskParams(task_id=task.id)
         except PeerError:
             # It may have ended by now, which 2025-11-25 answers with an error.
             yield from self.refresh(task)
-            if not task.ended:
+            if task.status not in FINAL_STATUSES:
                 raise
-
-    def advance(self, task: ClientTask) -> CallSteps[None]:
-        """Wait until the server was asked once more, and answer what the task asks for."""
-        if task.ended:
             return
-        if task.status == "input_required" and self._conn.peer is not None:
-            if self._conn.peer.dialect.tasks == "requested":
-                yield from self._take_early(task)
-                return
-            if task.outcome is None:  # the state came with a notification, or from the creation
+        if result.task_id not in (None, task.id):
+            raise RemoteProtocolError("tasks/cancel: the server has sent the state of another task")
+        task.update(result)
+        task.wake()
+
+    # -- Steps -----------------------------------------------------------------------------------
+
+    def _repeatable_step(self, task: ClientTask) -> CallSteps[None]:
+        """Take a step; if it fails for a reason that may pass, wait, so that it is repeated."""
+        self._status.require_alive()
+        try:
+            yield from self._step(task)
+            task.failures = 0
+        except (ConnectionLost, PeerError, RemoteProtocolError) as exc:
+            task.failures += 1
+            if task.failures > _MAX_FAILURES or not self._may_pass(exc):
+                raise
+            delay = task.interval * (2.0**task.failures - 1)
+            yield self._pause(task, min(delay, max(task.interval, _MAX_RETRY_DELAY)))
+
+    def _step(self, task: ClientTask) -> CallSteps[None]:
+        if self._dialect.tasks == "requested" and (task.ended or task.status == "input_required"):
+            yield from self._request_result(task)
+        elif task.ended:
+            yield from self._take_outcome(task)
+        elif task.status == "input_required" and task.latest is None:
+            yield from self.refresh(task)  # the requests for input are not known yet
+        else:
+            if task.latest is not None:
+                yield from self._answer(task, task.latest.input_requests or {})
+            yield self._pause(task, task.interval)
+            if not task.ended:  # as a refresh by another call may have found
                 yield from self.refresh(task)
-            yield from self._answer(task)
-        if task.ttl is not None and self._clock() > task.began + task.ttl:
+
+    def _pause(self, task: ClientTask, seconds: float) -> PollWait:
+        """Return the wait before the next request.
+
+        Raises:
+            CallTimeout: the task is over its time to live.
+        """
+        left = task.seconds_left(self._clock())
+        if left is None:
+            return PollWait(self, task, seconds)
+        if left <= 0:
             raise CallTimeout(f"the task is over its time to live of {task.ttl:g} s")
-        yield PollWait(self, task)
-        yield from self.refresh(task)
+        return PollWait(self, task, min(seconds, left))
 
-    def add_wait(self, wait: PollWait, task_id: str) -> CallbackJob:
-        """Begin to sleep for a wait, and let `notify` end it."""
-        self._waits.setdefault(task_id, []).append(wait)
-        job = CallbackJob(partial(self._sleep, wait.seconds), lambda result, error: wait.end())
-        self._start_job(job)
-        return job
-
-    def remove_wait(self, wait: PollWait, task_id: str) -> None:
-        """Forget a wait that has ended."""
-        waits = self._waits[task_id]
-        waits.remove(wait)
-        if not waits:
-            del self._waits[task_id]
-
-    def _answer(self, task: ClientTask) -> CallSteps[None]:
-        """Answer the requests for input of a task of the extension, as far as they are new.
+    def _answer(self, task: ClientTask, requests: Mapping[str, t.InputRequest]) -> CallSteps[None]:
+        """Respond to the requests for input of a task of the extension, as far as they are new.
 
         Raises:
             RemoteProtocolError: a key was used before for another request, we did not declare a
@@ -172,51 +245,76 @@ class TaskPoller:
             McpError: a callback refuses to sample or to list the roots, for which there is no
                 other response.
         """
-        requests = (task.outcome.input_requests if task.outcome is not None else None) or {}
-        task.outcome = None
         config = self._conn.config
         if len(requests) > config.limits.in_flight:
             raise RemoteProtocolError(f"the task asks {len(requests)} questions at once")
-        new = {}
+        new: dict[str, t.InputRequest] = {}
+        digests: dict[bytes, bytes] = {}
         for key, request in requests.items():
-            digest = encode(request)
-            if task.answered.setdefault(key, digest) != digest:
-                raise RemoteProtocolError("the task uses a key of an earlier request for input")
-            if digest is task.answered[key]:
+            digest = sha256(_canonical(request)).digest()
+            name = sha256(key.encode()).digest()
+            known = task.answered.get(name)
+            if known is None:
                 check_input_request(request, config.capabilities)
                 new[key] = request
-        if not new:
-            return
-        responses = yield InputWait(
-            self._start_job,
-            {key: partial(self._callbacks.respond_in_retry, each) for key, each in new.items()},
-        )
-        assert self._conn.peer is not None
-        dialect = self._conn.peer.dialect
-        encoded = {
-            key: Raw(dialect.encode(check_response(request, responses[key])))
-            for key, request in new.items()
-        }
-        yield "tasks/update", t.UpdateTaskParams(task_id=task.id, input_responses=encoded)
+                digests[name] = digest
+            elif known != digest:
+                raise RemoteProtocolError("the task uses a key of an earlier request for input")
+        if len(task.answered) + len(new) > _MAX_REQUESTS:
+            raise RemoteProtocolError(f"the task asks more than {_MAX_REQUESTS} questions")
+        if new:
+            responses = yield InputWait(
+                self._start_job,
+                {key: partial(self._callbacks.respond_in_retry, each) for key, each in new.items()},
+            )
+            for key, request in new.items():
+                response = check_response(request, responses[key])
+                task.responses[key] = Raw(self._dialect.encode(response))
+            task.answered |= digests
+        if task.responses:  # also those of an earlier step, if the server has not confirmed them
+            params = t.UpdateTaskParams(task_id=task.id, input_responses=task.responses)
+            yield "tasks/update", params
+            task.responses = {}
 
-    def _take_result(self, task: ClientTask) -> CallSteps[t.CallToolResult]:
-        """Return the result of a task: that of `tasks/get`, or of `tasks/result`."""
-        assert self._conn.peer is not None
-        if task.status == "cancelled":
-            raise _cancelled(task)
-        if self._conn.peer.dialect.tasks == "requested":
-            raw: Any = yield from self._request_result(task)
+    def _take_outcome(self, task: ClientTask) -> CallSteps[None]:
+        """Take the result or the error of an ended task of the extension."""
+        if task.latest is None:  # the end was not the result of `tasks/get`
+            yield from self.refresh(task)
+        latest = task.latest
+        if latest is None:
+            raise RemoteProtocolError(f"the task was {task.status}, and is not any more")
+        if task.status == "failed":
+            if latest.error is None:
+                raise RemoteProtocolError("the task is failed, and has no error")
+            task.error = latest.error
+        elif latest.result is UNSET:
+            raise RemoteProtocolError("the task is completed, and has no result")
         else:
-            if task.outcome is None:
+            task.final = self._decode(task, latest.result)
+
+    def _request_result(self, task: ClientTask) -> CallSteps[None]:
+        """Request the result of a task of 2025-11-25, and wait for it."""
+        params = t.GetTaskPayloadParams(task_id=task.id)
+        left = task.seconds_left(self._clock())
+        try:
+            raw: Raw = yield (
+                ("tasks/result", params)
+                if task.ended
+                else UntimedRequest("tasks/result", params, left if left is None else max(left, 0))
+            )
+        except PeerError as exc:
+            # It is the error of the call, or the task was cancelled, or the request itself failed.
+            with suppress(PeerError):
                 yield from self.refresh(task)
-            outcome = task.outcome
-            assert outcome is not None
-            if outcome.error is not None:
-                error = outcome.error
-                raise PeerError(error.code, error.message, error.data)
-            raw = outcome.result
-        if raw is UNSET:
-            raise RemoteProtocolError(f"the task is {task.status}, and has no result")
+            if task.status not in ("failed", "cancelled"):
+                raise
+            task.end_with(t.ErrorData(exc.code, exc.message, exc.data))
+        else:
+            task.end_with(self._decode(task, raw))
+
+    # -- Details ---------------------------------------------------------------------------------
+
+    def _decode(self, task: ClientTask, raw: Raw) -> t.CallToolResult:
         try:
             result = _read_result(raw)
         except InvalidPayload as exc:
@@ -224,52 +322,40 @@ class TaskPoller:
         self._outputs.check(task.tool, result)
         return result
 
-    def _take_early(self, task: ClientTask) -> CallSteps[None]:
-        """Take the result of a task of 2025-11-25 that has not ended (rule 3)."""
-        try:
-            result = yield from self._take_result(task)
-        except PeerError:
-            if not task.ended:
-                raise
-            return  # who follows the task asks for the result again, and gets the error
-        task.final = result
-        # The status is not asked for again: it follows from the result.
-        task.status, task.message = "failed" if result.is_error else "completed", None
+    @property
+    def _dialect(self) -> Dialect:
+        assert self._conn.peer is not None
+        return self._conn.peer.dialect
 
-    def _request_result(self, task: ClientTask) -> CallSteps[Any]:
-        """Request the result of a task of 2025-11-25, and wait for it."""
-        params = t.GetTaskPayloadParams(task_id=task.id)
-        try:
-            return (yield UntimedRequest(("tasks/result", params)))
-        except PeerError as exc:
-            # It is the error of the call, or the task was cancelled meanwhile.
-            with suppress(PeerError):
-                yield from self.refresh(task)
-            if task.status == "cancelled":
-                raise _cancelled(task) from exc
-            raise
+    def _code(self, fault: Fault) -> int:
+        return self._dialect.codes[fault]
+
+    def _may_pass(self, error: Exception) -> bool:
+        """Return True if a request that failed with `error` may be repeated (rule 3)."""
+        if isinstance(error, ConnectionLost):
+            with suppress(ConnectionLost):
+                self._status.require_alive()
+                return True  # only the HTTP request was lost
+            return False
+        if isinstance(error, PeerError):
+            return error.code in (self._code(Fault.INTERNAL), self._code(Fault.BUSY))
+        return isinstance(error, RemoteProtocolError) and error.fault is Fault.BUSY
 
     def _cancel_soon(self, task: ClientTask) -> None:
         params = t.CancelTaskParams(task_id=task.id)
-        try:
-            self._conn.send_request("tasks/cancel", params, token=_Ignored())
-        except LocalProtocolError:
-            return  # the connection is closed, or the server cannot cancel
-
-
-def _cancelled(task: ClientTask) -> TaskCancelled:
-    return TaskCancelled(_CANCELLED, task.message or "the task was cancelled")
+        with suppress(LocalProtocolError):  # the connection is closed, or the server cannot cancel
+            self._conn.send_request("tasks/cancel", params, token=IgnoredRequest())
 
 
 class PollWait(CallWait):
-    """The wait before the next `tasks/get`, which a notification ends early."""
+    """The wait before the next request about a task, which a notification ends early."""
 
     pauses_timeout = True
     name = "tasks/get"
 
-    def __init__(self, poller: TaskPoller, task: ClientTask) -> None:
-        self.seconds = task.interval
-        self._task_id = task.id
+    def __init__(self, poller: TaskPoller, task: ClientTask, seconds: float) -> None:
+        self.seconds = seconds
+        self._task = task
         self._poller = poller
         self._call: PendingCall[Any] | None = None
         self._job: CallbackJob
@@ -278,12 +364,18 @@ class PollWait(CallWait):
         return f"<PollWait of {self.seconds:g} s>"
 
     def begin(self, call: PendingCall[Any]) -> None:
+        poller = self._poller
+        poller._register(call)
         self._call = call
-        self._job = self._poller.add_wait(self, self._task_id)
+        self._task.wake = self.end
+        self._job = CallbackJob(
+            partial(poller._sleep, self.seconds), lambda result, error: self.end()
+        )
+        poller._start_job(self._job)
 
     def stop(self) -> None:
         self._call = None
-        self._poller.remove_wait(self, self._task_id)
+        self._task.wake = _nothing
         self._job.abandon()
 
     def end(self) -> None:
@@ -292,11 +384,27 @@ class PollWait(CallWait):
             self._call.end(None, None)
 
 
-class _Ignored(PendingRequest):
-    """A request whose response no task waits for."""
+class StepWait(CallWait):
+    """The wait of a call while another one takes the next step of the task."""
 
-    def end(self, result: Any, error: BaseException | None) -> None:
-        """Do nothing: a task that cannot be cancelled ends by itself."""
+    pauses_timeout = True
+    name = "tasks/get"
 
-    def on_progress(self, event: ProgressReceived) -> None:
-        raise AssertionError("the request has no progress token")  # pragma: no cover
+    def __init__(
+        self, waiting: list[PendingCall[Any]], register: Callable[[PendingCall[Any]], object]
+    ) -> None:
+        self._waiting = waiting
+        self._register = register
+        self._call: PendingCall[Any]
+
+    def begin(self, call: PendingCall[Any]) -> None:
+        self._call = call
+        self._register(call)
+        self._waiting.append(call)
+
+    def stop(self) -> None:
+        self._waiting.remove(self._call)
+
+
+def _nothing() -> None:
+    """Wake no call: none waits for the task."""

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from mcp_core.client._calls import CallOptions, CallSteps
+    from msgspec import Raw
+
+    from mcp_core.client._calls import CallOptions, CallSteps, PendingCall
+
 __all__ = ["ClientTask", "InvalidTaskReference", "TaskReference", "TaskState", "TaskSteps"]
 
 _PREFIX: Final = "mcp-task:1:"
@@ -24,8 +28,11 @@ _REFERENCE: Final = re.compile(re.escape(_PREFIX) + r"[A-Za-z0-9_-]+={0,2}", re.
 # than 50 ms would keep both sides busy with asking.
 _DEFAULT_INTERVAL: Final = 1.0
 _MIN_INTERVAL: Final = 0.05
-# Longer ones are cut, for the sum with a clock: no client lives as long.
-_MAX_SECONDS: Final = 1e9
+# A longer one is a mistake, such as nanoseconds for milliseconds. One request an hour costs
+# nothing.
+_MAX_INTERVAL: Final = 3600.0
+# A longer time to live is cut, for the sum with a clock: no client lives as long.
+_MAX_TTL: Final = 1e9
 
 
 class InvalidTaskReference(ValueError):
@@ -151,12 +158,20 @@ class ClientTask:
         self.meanwhile = meanwhile
         self.revision = revision
         self.interval = _DEFAULT_INTERVAL
-        # Both for `TaskPoller`. The clock is the client's own: that of the server may be wrong.
-        self.began = now
-        self.answered: dict[str, bytes] = {}
-        self.outcome: t.GetTaskResult | None = None  # of the extension, once the task has ended
         self.final: t.CallToolResult | None = None
+        self.error: t.ErrorData | None = None
+        # The rest is for `TaskPoller`. The clock is the client's own: the server's may be wrong.
+        self._began = now
+        self.wake: Callable[[], object] = _nothing  # ends the wait for the next poll
+        self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
+        self.failures = 0  # of requests about this task, in a row
+        # The last state with more than the status. Of the extension; None if it is not known.
+        self.latest: t.GetTaskResult | None = None
+        # Digests of the keys and of the requests for input that have a response.
+        self.answered: dict[bytes, bytes] = {}
+        self.responses: dict[str, Raw] = {}  # those that the server has not confirmed
         self._created = task.created_at
+        self._updated: str | None = None
         self._ttl: float | None = None
         self.update(task)
 
@@ -169,6 +184,11 @@ class ClientTask:
         return self.status in FINAL_STATUSES
 
     @property
+    def settled(self) -> bool:
+        """True if the task has ended, and its result or error is known."""
+        return self.final is not None or self.error is not None or self.status == "cancelled"
+
+    @property
     def state(self) -> TaskState:
         """The status and the message."""
         return TaskState(self.status, self.message)
@@ -178,7 +198,12 @@ class ClientTask:
         """A text with which `Client.task` finds the task on another connection, also tomorrow.
 
         Keep it as private as the result of the task.
+
+        Raises:
+            LocalProtocolError: the server has answered at once, so that no task was created.
         """
+        if not self.id:
+            raise LocalProtocolError("the server has answered at once: no task was created")
         return str(TaskReference(self.id, self.tool, self.revision, self._created, self._ttl))
 
     async def refresh(self) -> TaskState:
@@ -236,17 +261,58 @@ class ClientTask:
     def update(
         self, task: t.Task | t.GetTaskResult | t.TaskStatusParams | t.CancelTaskResult
     ) -> None:
-        """Take over the state `task` that the server has sent. For `TaskPoller`."""
-        if self.ended or task.status is None:
+        """Take over the state `task` that the server has sent. A final status stays (TSK-11)."""
+        details = task if isinstance(task, t.GetTaskResult) else None
+        if self.ended:
+            if details is not None and details.status == self.status:
+                self.latest = details
+            return
+        if task.status is None:
             return
         self.status = task.status
         self.message = task.status_message
+        self._updated = task.last_updated_at
+        self.latest = None if self.status == "working" else details
         ttl: t.Ttl = getattr(task, "ttl_ms", UNSET)
         if ttl is UNSET:
             ttl = task.ttl
         if ttl is not UNSET:
-            self._ttl = ttl
-            self.ttl = None if ttl is None else min(max(ttl, 0) / 1000, _MAX_SECONDS)
-        milliseconds = getattr(task, "poll_interval_ms", None) or task.poll_interval
-        if milliseconds is not None:
-            self.interval = min(max(milliseconds / 1000, _MIN_INTERVAL), _MAX_SECONDS)
+            # Zero or less is no time in which a result could be fetched: it counts as no limit.
+            self._ttl = None if ttl is None or ttl <= 0 else ttl
+            self.ttl = None if self._ttl is None else min(self._ttl, _MAX_TTL * 1000) / 1000
+        interval = getattr(task, "poll_interval_ms", None)
+        if interval is None:
+            interval = task.poll_interval
+        if interval is not None:
+            seconds = min(interval, _MAX_INTERVAL * 1000) / 1000
+            self.interval = max(seconds, _MIN_INTERVAL)
+
+    def knows(self, status: t.TaskStatusParams) -> bool:
+        """Return True if the notification `status` has nothing new."""
+        return (
+            status.status == self.status
+            and status.status_message == self.message
+            and status.last_updated_at == self._updated
+        )
+
+    def end_with(self, outcome: t.CallToolResult | t.ErrorData) -> None:
+        """Take over `outcome`, the response to `tasks/result` (2025-11-25)."""
+        status: t.TaskStatus = "completed"
+        if isinstance(outcome, t.ErrorData):
+            self.error = None if self.status == "cancelled" else outcome
+            status = "failed"
+        else:
+            self.final = outcome
+            if outcome.is_error:
+                status = "failed"
+        if not self.ended:
+            self.status = status
+            self.message = None  # it was about the earlier status
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return the seconds until the task is over its time to live, None without a limit."""
+        return None if self.ttl is None else self._began + self.ttl - now
+
+
+def _nothing() -> None:
+    """Wake no call: none waits for the task."""

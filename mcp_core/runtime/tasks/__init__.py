@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ._memory_store import MemoryTaskStore as MemoryTaskStore
 from ._runtime import TaskRuntime as TaskRuntime
-from ._served import ServedServer as ServedServer
 from ._service import TaskService as TaskService
 
-__all__ = ["MemoryTaskStore", "ServedServer", "TaskRuntime", "TaskService"]
+__all__ = ["MemoryTaskStore", "TaskRuntime", "TaskService"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_core.runtime._runtime import Runtime
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mcp_core.runtime._runtime import EventLike
 
 __all__ = ["TaskRuntime"]
+
+T = TypeVar("T")
 
 
 class TaskRuntime(Runtime):
@@ -32,8 +34,16 @@ class TaskRuntime(Runtime):
         """Wait until `event` is set, or for `seconds` at most. Return True if it is set."""
 
     @abc.abstractmethod
+    def in_store_thread(self, function: Callable[[], T]) -> Awaitable[T]:
+        """Run `function`, which blocks, in a thread that no handler can occupy."""
+
+    @abc.abstractmethod
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
         """Run `function` in a background task, until it returns or the server's lifespan ends."""
+
+    @abc.abstractmethod
+    def checkpoint(self) -> Coroutine[Any, Any, None]:
+        """Let other tasks run, if they have not for a while."""
 
     @abc.abstractmethod
     def start_job(self, job: Job) -> None:

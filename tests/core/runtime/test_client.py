@@ -88,7 +88,9 @@ class Played(AbstractClient):
         self.now = 1000.0
         self.reports: list[tuple[str, BaseException]] = []
         config: ClientConfigOptions = {"versions": [version], **options}  # type: ignore[typeddict-item]
-        super().__init__(client_config(config), config, lambda: self.now, Sleep)
+        super().__init__(
+            client_config(config), config, lambda: self.now, Sleep, lambda: self.now, bytes
+        )
         self.harness = ConnectionHarness(self._conn)
         self.work: list[Job] = []  # what a driver would run in tasks
 

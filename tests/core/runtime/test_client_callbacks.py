@@ -15,6 +15,7 @@ from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities
 from mcp_core.runtime import CallbackJob, PendingCall, answer_form
 from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
+from mcp_core.runtime.client_tasks._hosted import HostedTasks
 from tests.core.helpers import (
     STATEFUL,
     A,
@@ -328,6 +329,7 @@ class CallbackHarness:
             self.work.append,
             self.pauses.append,
             lambda *report: self.reports.append(report),
+            HostedTasks(self.harness.conn, lambda: 1_800_000_000.0, bytes),
         )
 
     def receive_messages(self, *messages: Message) -> None:

@@ -34,6 +34,9 @@ class StoreRuntime(TaskRuntime):
     def report(self, request: object, reference: str, exc: BaseException) -> None:
         raise AssertionError("a store has no requests")
 
+    async def checkpoint(self) -> None:
+        await self.wait(self.new_event(), 0)
+
     def start_job(self, job: Job) -> None:
         raise AssertionError("a store has no jobs")
 
@@ -69,7 +72,7 @@ class TrioStoreRuntime(StoreRuntime):
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(function, idempotent=True)
 
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+    def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
 
@@ -98,7 +101,7 @@ class AsyncioStoreRuntime(StoreRuntime):
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
 
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
+    def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return asyncio.to_thread(function)
 
 

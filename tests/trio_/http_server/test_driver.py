@@ -20,7 +20,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.registry import Context, Server
-from mcp_core.runtime.tasks import ServedServer
+from mcp_core.runtime import ServedServer
 from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
 from tests.core.helpers import E, Message, encoded, stateless_request
 from tests.trio_.h11_wire import FakeRouter
@@ -279,7 +279,7 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
 
     async with running_driver() as driver:
         with monkeypatch.context() as patch:
-            patch.setattr("mcp_core.runtime.tasks._served.Service.handle_event", fail)
+            patch.setattr("mcp_core.runtime._service.Service.handle_event", fail)
             harness = DriverHarness(driver)
             harness.ask(calling(1, "hello"))
             harness.take()

@@ -15,7 +15,7 @@ import trio.testing
 
 from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, Router
 from mcp_core.registry import Server
-from mcp_core.runtime.tasks import ServedServer
+from mcp_core.runtime import ServedServer
 from mcp_trio.http_server._h2_connection import H2ServerConnection
 from tests.core.http.router_harness import POST, E, meta, request
 from tests.trio_.h2_wire import CANCEL, H2Answer, H2Wire, asking, h2_serving, window

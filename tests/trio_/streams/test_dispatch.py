@@ -18,7 +18,7 @@ import trio.testing
 
 from mcp_core import Connection, Limits, McpError, Role, ToolError
 from mcp_core.registry import Context, Server
-from mcp_core.runtime.tasks import ServedServer
+from mcp_core.runtime import ServedServer
 from mcp_trio import memory_pair, serve_stream
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link

@@ -1,0 +1,257 @@
+"""Tasks that a client runs for its server (2025-11-25), seen from the wire and from both ends."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import McpError
+from mcp_core import types as t
+from mcp_core.registry import Context, Server
+from mcp_core.runtime import client_config
+from mcp_trio import Client, connect, connect_stream, memory_pair
+from mcp_trio.testing import ScriptedPeer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+D = "2025-11-25"
+E = "2026-07-28"
+RELATED = "io.modelcontextprotocol/related-task"
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+QUESTION = {"message": "Who?", "requestedSchema": FORM}
+UNKNOWN = "0" * 32
+
+
+async def fill_in(params: t.ElicitParams) -> Any:
+    await trio.sleep(100)
+    if params.message == "refuse":
+        raise McpError(-1, "not now")
+    return {"name": "Ada"}
+
+
+async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
+    return t.CreateMessageResult(role="assistant", content=t.TextContent("hello"), model="m")
+
+
+@asynccontextmanager
+async def served(**options: Any) -> AsyncIterator[tuple[Client, ScriptedPeer]]:
+    """Connect a client that hosts tasks with a server that the test plays."""
+    client_end, server_end = memory_pair()
+    options = {"on_elicit": fill_in, "on_sample": sample, "host_tasks": True, **options}
+    peer = ScriptedPeer(server_end, D)
+    opened = trio.Event()
+
+    async def open_server() -> None:
+        await peer.open_as_server()
+        opened.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(open_server)
+        async with connect_stream(client_end, versions=[D], **options) as client:
+            await opened.wait()
+            yield client, peer
+
+
+async def start(peer: ScriptedPeer, **more: Any) -> str:
+    created = await peer.result_of("elicitation/create", {**QUESTION, "task": {}, **more})
+    assert created["task"]["status"] == "working"
+    task_id: str = created["task"]["taskId"]
+    return task_id
+
+
+async def state_of(peer: ScriptedPeer, task_id: str) -> Any:
+    return await peer.result_of("tasks/get", {"taskId": task_id})
+
+
+def test_host_tasks_without_callbacks_raises() -> None:
+    with pytest.raises(ValueError, match="host_tasks needs on_elicit or on_sample"):
+        client_config({"host_tasks": True})
+
+
+async def test_hosted_task_is_declared_for_its_callbacks() -> None:
+    declared: list[t.TasksCapability | None] = []
+    server = Server("asks")
+
+    @server.tool
+    def look(context: Context) -> None:
+        """Look at the client."""
+        assert isinstance(context.peer.capabilities, t.ClientCapabilities)
+        declared.append(context.peer.capabilities.tasks)
+
+    async with connect(server, versions=[D], on_sample=sample, host_tasks=True) as client:
+        await client.call_tool("look")
+    async with connect(server, versions=[D], on_sample=sample) as client:
+        await client.call_tool("look")
+    requests = t.TaskRequests(sampling=t.SamplingTasks(create_message={}))
+    assert declared == [t.TasksCapability(list={}, cancel={}, requests=requests), None]
+
+
+async def test_hosted_task_gives_its_response_when_it_is_fetched(autojump_clock: object) -> None:
+    async with served() as (_, peer):
+        task_id = await start(peer)
+        assert (await state_of(peer, task_id))["status"] == "working"
+        assert [task["taskId"] for task in (await peer.result_of("tasks/list"))["tasks"]] == [
+            task_id
+        ]
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        result = await peer.expect_result(fetch)
+        assert result["content"] == {"name": "Ada"}
+        assert result["_meta"] == {RELATED: {"taskId": task_id}}
+        status = await peer.expect("notifications/tasks/status")
+        assert status["params"]["status"] == "completed"
+        assert (await state_of(peer, task_id))["status"] == "completed"
+        # Again, and by a request that has not waited.
+        assert (await peer.result_of("tasks/result", {"taskId": task_id}))["action"] == "accept"
+
+
+async def test_hosted_task_that_is_refused_fails(autojump_clock: object) -> None:
+    async with served() as (_, peer):
+        task_id = await start(peer, message="refuse")
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        assert (await peer.expect_error(fetch, -1))["message"] == "not now"
+        await peer.expect("notifications/tasks/status", None)
+        assert (await state_of(peer, task_id))["status"] == "failed"
+
+
+async def test_hosted_task_cancelled_stays_cancelled(autojump_clock: object) -> None:
+    async with served() as (_, peer):
+        task_id = await start(peer)
+        waiting = await peer.request("tasks/result", {"taskId": task_id})
+        cancel = await peer.request("tasks/cancel", {"taskId": task_id})
+        await peer.expect_error(waiting, -32603)
+        assert (await peer.expect("notifications/tasks/status"))["params"]["status"] == "cancelled"
+        assert (await peer.expect_result(cancel))["status"] == "cancelled"
+        await trio.sleep(200)
+        assert (await state_of(peer, task_id))["status"] == "cancelled"
+        await peer.expect_error(await peer.request("tasks/cancel", {"taskId": task_id}), -32602)
+
+
+async def test_hosted_task_fetch_that_is_cancelled_leaves_the_task(
+    autojump_clock: object,
+) -> None:
+    async with served() as (_, peer):
+        task_id = await start(peer)
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        await peer.notify("notifications/cancelled", {"requestId": fetch["id"]})
+        assert (await peer.result_of("tasks/get", {"taskId": task_id}))["status"] == "working"
+        again = await peer.request("tasks/result", {"taskId": task_id})
+        assert (await peer.expect_result(again))["action"] == "accept"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
+async def test_hosted_task_unknown_id_is_invalid_params(method: str) -> None:
+    async with served() as (_, peer):
+        await peer.expect_error(await peer.request(method, {"taskId": UNKNOWN}), -32602)
+
+
+async def test_hosted_task_unknown_cursor_is_invalid_params() -> None:
+    async with served() as (_, peer):
+        await peer.expect_error(await peer.request("tasks/list", {"cursor": "2"}), -32602)
+
+
+async def test_hosted_tasks_above_limit_are_refused(autojump_clock: object) -> None:
+    async with served() as (_, peer):
+        for _ in range(64):
+            await start(peer)
+        one_more = await peer.request("elicitation/create", {**QUESTION, "task": {}})
+        error = await peer.expect_error(one_more)
+        assert "limit" in error["message"]
+
+
+async def test_client_without_hosting_ignores_task(autojump_clock: object) -> None:
+    async with served(host_tasks=False) as (_, peer):
+        result = await peer.result_of("elicitation/create", {**QUESTION, "task": {}})
+        assert result["content"] == {"name": "Ada"}
+        await peer.expect_error(await peer.request("tasks/get", {"taskId": UNKNOWN}), -32601)
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("host_tasks", [True, False])
+async def test_request_with_task_ttl_is_answered_by_every_client(
+    version: str, host_tasks: bool, autojump_clock: object
+) -> None:
+    server = Server("asks")
+    sent: list[bytes] = []
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask the user and the model."""
+        answer = await context.elicit("Who?", FORM, task_ttl=3600)
+        message = await context.sample("hi", max_tokens=5, task_ttl=3600)
+        return f"{getattr(answer, 'data', None)} {message.text}"
+
+    async with connect(
+        server,
+        versions=[version],
+        on_elicit=fill_in,
+        on_sample=sample,
+        host_tasks=host_tasks,
+        trace=lambda direction, line: sent.append(line),
+    ) as client:
+        # The user takes longer than the timeout, which is paused while the server waits for them.
+        result = await client.call_tool("ask", timeout=5)
+    assert result.content == [t.TextContent("{'name': 'Ada'} hello")]
+    polled = any(b'"tasks/get"' in line for line in sent)
+    assert polled is (host_tasks and version == D)
+
+
+async def test_request_with_task_ttl_that_is_refused_raises(autojump_clock: object) -> None:
+    server = Server("asks")
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask the user."""
+        try:
+            await context.elicit("refuse", FORM, task_ttl=60)
+        except McpError as exc:
+            return str(exc)
+        return "answered"
+
+    async with connect(server, versions=[D], on_elicit=fill_in, host_tasks=True) as client:
+        result = await client.call_tool("ask")
+    assert "not now" in str(result.content)
+
+
+async def test_request_with_task_ttl_given_up_cancels_the_task(autojump_clock: object) -> None:
+    server = Server("asks")
+    sent: list[bytes] = []
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask the user, for three seconds."""
+        with trio.move_on_after(3):
+            await context.elicit("Who?", FORM, task_ttl=60)
+        return "gave up"
+
+    async with connect(
+        server,
+        versions=[D],
+        on_elicit=fill_in,
+        host_tasks=True,
+        trace=lambda direction, line: sent.append(line),
+    ) as client:
+        await client.call_tool("ask")
+        await trio.sleep(1)
+    assert sum(b'"tasks/cancel"' in line for line in sent if b'"method"' in line) == 1
+
+
+@pytest.mark.parametrize("ttl", [0, -1])
+async def test_request_with_task_ttl_out_of_range_raises(ttl: float) -> None:
+    server = Server("asks")
+    raised: list[Exception] = []
+
+    @server.tool
+    async def ask(context: Context) -> None:
+        """Ask the user."""
+        try:
+            await context.elicit("Who?", FORM, task_ttl=ttl)
+        except ValueError as exc:
+            raised.append(exc)
+
+    async with connect(server, versions=[D], on_elicit=fill_in) as client:
+        await client.call_tool("ask")
+    assert "task_ttl" in str(raised)
