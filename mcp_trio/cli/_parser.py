@@ -22,6 +22,7 @@ from ._errors import MISUSE, CliError
 from ._options import (
     ARGUMENTS,
     NO_WORDS,
+    REFERENCES,
     URIS,
     VariadicArgument,
     add_log_level,
@@ -60,6 +61,8 @@ exit status:
   143  SIGTERM
 """
 
+_TASK_ACTIONS: Final = ("get", "result", "cancel", "list")
+
 _SUMMARIES: Final = {
     "demo": "watch a client and a server talk, message by message",
     "run": "serve what a Python file declares, over stdio or HTTP",
@@ -69,6 +72,7 @@ _SUMMARIES: Final = {
     "prompt": "get a prompt of a server, with its arguments filled in",
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
+    "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
     "completion": "print a script that completes command lines in a shell",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -358,6 +362,32 @@ def _listen(words: Sequence[str]) -> Command:
     )
 
 
+def _tasks(words: Sequence[str]) -> Command:
+    parser = _server_parser(
+        "tasks",
+        takes=REFERENCES,
+        description="Finds the calls of tools that a server runs as tasks: `get` prints the state"
+        " of one,\n"
+        "`result` waits for its result and prints that, `cancel` cancels it, and `list` lists all,"
+        " with\n"
+        "their references. A server of 2026-07-28 lists no tasks; then these are the ones that"
+        " `mcp-trio\n"
+        "call --detach` has started on this machine, as far as the server still has them.",
+        example="mcp-trio tasks list https://mcp.example.com/mcp\n"
+        "  mcp-trio tasks result REFERENCE https://mcp.example.com/mcp",
+        choices=_TASK_ACTIONS,
+        ACTION=", ".join(_TASK_ACTIONS),
+    )
+    add_output(parser, "for result: write it to FILE, as `mcp-trio call` does")
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    from mcp_trio.cli.use._tasks import tasks
+
+    return partial(
+        tasks, target, found.action, found.words, output=found.output, as_json=found.json
+    )
+
+
 def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
@@ -474,6 +504,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "prompt": _prompt,
     "complete": _complete,
     "listen": _listen,
+    "tasks": _tasks,
     "login": _login,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "install": _install,
@@ -507,6 +538,7 @@ def _server_parser(
     description: str,
     example: str,
     takes: VariadicArgument = NO_WORDS,
+    choices: Sequence[str] | None = None,
     **positions: str,
 ) -> argparse.ArgumentParser:
     """Build the parser of a subcommand that connects to a server.
@@ -516,6 +548,7 @@ def _server_parser(
         description: what it does, for its help.
         example: one or more lines, for its help.
         takes: the words that may be repeated, after `positions`.
+        choices: the values of the positional arguments; None for any.
         positions: names of positional arguments, in order, and the help of each.
     """
     words = " ".join(filter(None, [name, *positions, takes.usage]))
@@ -528,7 +561,7 @@ def _server_parser(
     )
     parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
     for position, text in positions.items():
-        parser.add_argument(position.lower(), metavar=position, help=text)
+        parser.add_argument(position.lower(), metavar=position, choices=choices, help=text)
     parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     add_server_options(parser)
     return parser

@@ -11,16 +11,14 @@ A server of 2026-07-28 lists no tasks: its client has to know their ids.
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
-from msgspec import Struct
-
-from mcp_core.runtime import InvalidTaskReference, TaskReference
+from mcp_core.runtime import TaskReference
 
 from ._files import read_file, user_directory, write_file
 from ._server_key import key_of_server
@@ -40,13 +38,13 @@ _LONGEST: Final = 30 * 24 * 3600.0
 _USUAL_PATH: Final = "/mcp"  # where a command finds the server if its URL has no path
 
 
-class _TaskNote(Struct):
+class _TaskNote(NamedTuple):
     """The content of a file. The times are in seconds since 1970."""
 
     server: str
     reference: str
     noted: float
-    until: float
+    expires: float
 
 
 class NotedTasks:
@@ -75,7 +73,7 @@ class NotedTasks:
             _remove(path)
         lifetime = _LONGEST if reference.ttl is None else min(reference.ttl / 1000, _LONGEST)
         note = _TaskNote(self._key, str(reference), now, now + lifetime)
-        write_file(self._path(reference), msgspec.json.encode(note))
+        write_file(self._path(reference), json.dumps(note._asdict()).encode())
 
     def load(self) -> list[TaskReference]:
         """Return the tasks of this server, in the order in which they were noted."""
@@ -121,7 +119,7 @@ def _load(now: float) -> dict[Path, _TaskNote]:
     for path in paths:
         note = _read(path)
         # A note of the future: the clock was set back.
-        if note is None or not note.noted - _LONGEST < now < note.until:
+        if note is None or not note.noted - _LONGEST < now < note.expires:
             _remove(path)
         else:
             found[path] = note
@@ -129,13 +127,18 @@ def _load(now: float) -> dict[Path, _TaskNote]:
 
 
 def _read(path: Path) -> _TaskNote | None:
-    data = read_file(path, _MAX_SIZE)
     try:
-        note = msgspec.json.decode(data or b"", type=_TaskNote)
-        TaskReference.parse(note.reference)
-    except (msgspec.MsgspecError, InvalidTaskReference):
+        members = json.loads(read_file(path, _MAX_SIZE) or b"")
+        TaskReference.parse(members["reference"])
+        return _TaskNote(
+            str(members["server"]),
+            members["reference"],
+            float(members["noted"]),
+            float(members["expires"]),
+        )
+    # InvalidTaskReference is a ValueError.
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return None
-    return note
 
 
 def _remove(path: Path) -> None:

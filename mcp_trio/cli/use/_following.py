@@ -109,10 +109,8 @@ def leave_task(task: ClientTask, client: Client, target: Target) -> None:
             "mcp-trio: the server ends with this command, and the task with it, unless the server"
             " stores its tasks"
         )
-    elif (
-        client.peer.dialect.tasks == "requested"
-        and target.server.lower().startswith("http")
-        and all(name != "authorization" for name, _ in target.headers)
+    elif client.peer.dialect.tasks == "requested" and all(
+        name != "authorization" for name, _ in target.headers
     ):
         stderr.write_line(
             "mcp-trio: a server that requires no login may cancel the task at the end of this"

@@ -34,7 +34,9 @@ LAB = """
     import trio
     from mcp_core import McpError, ToolError
 
-    server = mcp_trio.Server("lab")
+    # A single owner: over HTTP, the end of a session of 2025-11-25 would cancel its tasks.
+    tasks = mcp_trio.Tasks(owner=lambda request, default: "")
+    server = mcp_trio.Server("lab", tasks=tasks)
     FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
     @server.tool(task="optional")

@@ -209,6 +209,16 @@ def test_detached_call_of_started_server_warns_that_the_task_ends(
     assert "the server has no such task" in found.stderr
 
 
+@pytest.mark.parametrize("headers", [[], ["--header", "Authorization: Bearer abc"]])
+def test_detached_call_of_2025_11_25_warns_unless_it_is_authorized(
+    lab: tuple[str, ...], tmp_path: Path, headers: list[str]
+) -> None:
+    words = "call", "--detach", "research", "topic=owls", *headers, *D, *lab
+    result = run(*words, env={"XDG_STATE_HOME": str(tmp_path)})
+    assert REFERENCE.fullmatch(result.stdout.rstrip("\n"))
+    assert ("may cancel the task at the end of this session" in result.stderr) == (not headers)
+
+
 def test_detached_call_with_output_is_misuse(lab: tuple[str, ...]) -> None:
     result = run("call", "--detach", "--output", "x", "plain", *lab)
     assert result.returncode == 2
