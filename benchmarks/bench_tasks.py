@@ -1,25 +1,31 @@
-"""How fast tasks are stored: in an SQLite file by 64 callers at once, and in memory.
+"""How fast tasks are stored, in an SQLite file and in memory, and what a task costs a server.
 
 1. The file and its lower bound take turns. The lower bound is `sqlite3` alone, without threads and
    without tasks: it inserts the same encoded records into one table, 64 in a transaction, and waits
    for the disk as the store does.
 2. A record is that of a task that has just begun. Its encoding is a part of the store's time.
+3. Calls and tasks take turns on one connection in memory. A call is that of an `async def` that
+   returns at once; a task has a handler that sleeps. Both have our client at the other end.
 
     python benchmarks/bench_tasks.py [--rounds 5] [--creates 6400] [--records 10000]
         [--directory DIRECTORY]
 
-The last line is one JSON object: creates a second, bytes per open record, and microseconds of a
-`get`. The disk decides the most, so choose the directory with `--directory`.
+The last line is one JSON object: creates a second, bytes of an open record and of an open task with
+its handler, microseconds of a `get`, and for each form of tasks how many times as long as a call it
+takes to create one and to ask for its state. The disk decides the most of what is about files, so
+choose the directory with `--directory`.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sqlite3
 import tempfile
 import tracemalloc
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -27,13 +33,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from mcp_core import Limits
 from mcp_core.runtime.tasks import MemoryTaskStore
 from mcp_core.tasks import TaskRecord, encode_record
-from mcp_trio import SqliteTaskStore
+from mcp_trio import Server, SqliteTaskStore, TaskLimits, Tasks, connect
 from mcp_trio._tasks import TrioTaskRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from mcp_core.tasks import TaskStore
 
@@ -41,6 +48,7 @@ AT_ONCE = 64
 NOW = 1_800_000_000.0
 UNLIMITED = 1_000_000_000
 GETS = 2_000
+FORMS = ("2026-07-28", "2025-11-25")
 
 
 def records(count: int) -> list[TaskRecord]:
@@ -128,11 +136,64 @@ async def bytes_in_memory(count: int) -> float:
     return held / count
 
 
+def sleeping_server() -> Server:
+    """Return a server with a tool that returns at once, and a task that never ends."""
+    limits = TaskLimits(per_owner=UNLIMITED, total=UNLIMITED)
+    server = Server("tasks", limits=Limits(tool_calls=None), tasks=Tasks(limits=limits))
+
+    @server.tool
+    async def now() -> str:
+        """Return at once."""
+        return "done"
+
+    @server.tool(task="optional")
+    async def later() -> str:
+        """Never return."""
+        await trio.Event().wait()
+        return "done"
+
+    return server
+
+
+async def time_tasks(version: str, calls: int) -> tuple[float, float]:
+    """Return the time of creating a task, and of asking for its state, as ratios to a call."""
+    async with connect(sleeping_server(), versions=[version]) as client:
+        await client.list_tools()
+        best = [1e9] * 3
+        for _ in range(5):
+            task = await client.start_tool("later")
+            steps: list[Callable[[], Awaitable[object]]] = [
+                partial(client.call_tool, "now"),
+                partial(client.start_tool, "later"),
+                partial(client.request, "tasks/get", {"taskId": task.id}),
+            ]
+            for number, step in enumerate(steps):
+                start = perf_counter()
+                for _ in range(calls):
+                    await step()
+                best[number] = min(best[number], perf_counter() - start)
+    return best[1] / best[0], best[2] / best[0]
+
+
+async def bytes_of_open_task(count: int) -> float:
+    """Return the bytes of one of many open tasks with a sleeping handler, all in all."""
+    async with connect(sleeping_server()) as client:
+        await client.start_tool("later")
+        tracemalloc.start()
+        for _ in range(count):
+            await client.start_tool("later")
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return held / count
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description="Stores of tasks, beside bare sqlite3.")
     options.add_argument("--rounds", type=int, default=5, help="turns of each (5)")
     options.add_argument("--creates", type=int, default=6400, help="tasks in a turn (6400)")
     options.add_argument("--records", type=int, default=10_000, help="open tasks (10000)")
+    options.add_argument("--calls", type=int, default=1000, help="calls in a turn (1000)")
     options.add_argument("--directory", help="where the files are (the one for temporary files)")
     chosen = options.parse_args()
     turns: list[tuple[float, ...]] = []
@@ -147,6 +208,11 @@ def main() -> None:
         turns.append((sqlite, size, get, floor, single, trio.run(time_memory, chosen.creates)))
     sqlite, size, get, floor, single, memory = map(median, zip(*turns, strict=True))
     held = trio.run(bytes_in_memory, chosen.records)
+    forms = {version: trio.run(time_tasks, version, chosen.calls) for version in FORMS}
+    open_task = trio.run(bytes_of_open_task, chosen.records)
+    for version, (create, state) in forms.items():
+        print(f"{version}: creating a task {create:.2f} of a call, asking for it {state:.2f}")
+    print(f"an open task with its handler: {open_task:,.0f} bytes")
     print(f"SQLite, {AT_ONCE} at once: {sqlite:,.0f} creates/s; bare {floor:,.0f}")
     print(f"SQLite, one by one: {single:,.0f} creates/s; a get {get * 1e6:.1f} us")
     print(
@@ -163,6 +229,9 @@ def main() -> None:
                 "memory_creates_per_s": round(memory),
                 "memory_bytes_per_record": round(held),
                 "sqlite_bytes_per_record": round(size),
+                **{f"create_ratio_{version}": round(forms[version][0], 2) for version in forms},
+                **{f"state_ratio_{version}": round(forms[version][1], 2) for version in forms},
+                "open_task_bytes": round(open_task),
             }
         )
     )

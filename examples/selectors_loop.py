@@ -156,7 +156,7 @@ class ServerLink(Link, Runtime):
             job.failed(TypeError("this loop runs no `async def` and no thread"))
             job.dropped()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self.events.write_blocked
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:

@@ -118,7 +118,7 @@ class Conversation(Runtime):
 
         Thread(target=run).start()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self.events.write_blocked
 
     async def drain(self, id: RequestId) -> None:

@@ -112,7 +112,7 @@ class AsyncioRuntime(LoopRuntime):
         self,
         driver: ConnectionDriver,
         pump: Callable[[], None],
-        write_blocked: Callable[[RequestId], bool],
+        write_blocked: Callable[[RequestId | None], bool],
         release: Callable[[RequestId, float | None], bool] = _not_released,
     ) -> None:
         super().__init__(driver.loop)
@@ -124,7 +124,7 @@ class AsyncioRuntime(LoopRuntime):
     def pump(self) -> None:
         self._pump()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self._write_blocked(id)
 
     def release(self, id: RequestId, retry: float | None) -> bool:

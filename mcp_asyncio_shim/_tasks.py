@@ -70,6 +70,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def checkpoint(self) -> None:
+        await asyncio.sleep(0)
+
     async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
         async def run() -> None:
             await function()

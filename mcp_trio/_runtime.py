@@ -143,7 +143,12 @@ def handle_event(event: Event, service: Service) -> Job | None:
 
 
 def start_job(
-    job: Job, nursery: trio.Nursery, on_ended: OnJobEnded, *, shutdown_timeout: float | None = None
+    job: Job,
+    nursery: trio.Nursery,
+    on_ended: OnJobEnded,
+    *,
+    shutdown_timeout: float | None = None,
+    shield: bool = False,
 ) -> None:
     """Run `job` in `nursery`, and call `on_ended` when it has ended.
 
@@ -152,8 +157,9 @@ def start_job(
     does.
 
     With `shutdown_timeout` a job that starts in a cancelled nursery still gets so many seconds.
+    With `shield` only `job.stop` cancels it.
     """
-    scope = trio.CancelScope()
+    scope = trio.CancelScope(shield=shield)
     job.stop = scope.cancel
     nursery.start_soon(_run, job, scope, on_ended, shutdown_timeout)
 

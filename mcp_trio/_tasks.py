@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import math
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
@@ -36,6 +37,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
     def __init__(self, nursery: trio.Nursery) -> None:
         self._trio = trio.lowlevel.current_trio_token()
         self._nursery = nursery
+        self._jobs: set[Job] = set()
         self._context = contextvars.copy_context()
         # Handlers in threads share trio's own limiter, and may occupy all of it.
         self._store_threads = trio.CapacityLimiter(_STORE_THREADS)
@@ -62,19 +64,22 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
             self.report_hook("a background task of the tasks", exc)
 
     def start_job(self, job: Job) -> None:
-        start_job(job, self._nursery, _nothing)
+        # A server that is cancelled must not take the handlers of its tasks along, before it has
+        # recorded what becomes of them.
+        self._jobs.add(job)
+        start_job(job, self._nursery, partial(self._jobs.discard, job), shield=True)
+
+    def stop_jobs(self) -> None:
+        """Cancel the handlers that still run. Nothing else does, not even the nursery."""
+        for job in list(self._jobs):
+            job.stop()
 
     async def shielded(self, function: Callable[[], Awaitable[None]]) -> None:
         with trio.CancelScope(shield=True):
             await function()
 
-    async def drain(self, id: Any) -> None:
-        """Let other tasks run: a task writes to no connection."""
+    async def checkpoint(self) -> None:
         await self.checkpoint_if_due()
-
-
-def _nothing() -> None:
-    """Do nothing after a job: it has no connection to pump."""
 
 
 @asynccontextmanager
@@ -85,6 +90,10 @@ async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[Serve
     unchanged.
     """
     async with server.lifespan() as value, open_quiet_nursery() as nursery:
-        tasks = TaskService(server, TrioTaskRuntime(nursery), value)
-        async with tasks.opened(grace):
-            yield ServedServer(server, value, tasks)
+        runtime = TrioTaskRuntime(nursery)
+        tasks = TaskService(server, runtime, value)
+        try:
+            async with tasks.opened(grace):
+                yield ServedServer(server, value, tasks)
+        finally:
+            runtime.stop_jobs()

@@ -105,6 +105,18 @@ class Call:
             while not ready():
                 await self._moved.wait()
 
+    async def wait_for_change(self) -> None:
+        """Wait, without a timeout, until the application sends something or has returned."""
+        if not self.over:
+            await self._moved.wait()
+
+    @property
+    def complete_messages(self) -> int:
+        """The number of MCP messages that have arrived as a whole."""
+        if self.complete or (self.sent and self.headers.get(b"content-type") == STREAM):
+            return len(self.messages)
+        return 0
+
     async def end(self) -> Call:
         """Wait until the application has returned, and raise its exception."""
         await self.until(lambda: self.over)

@@ -159,7 +159,8 @@ def admit(
                 text = "params or _meta has a member twice"
                 raise RequestRejected(Fault.INVALID_REQUEST, text, dialect=config.dialects[0])
             head_params = raw if params is None else params
-            mismatch = header_validator.check_head(method, version, row, head_params)
+            head_row = _row_in(version, method, role, config)
+            mismatch = header_validator.check_head(method, version, head_row, head_params)
             if mismatch is not None:
                 raise _header_mismatch(mismatch, config)
         peer = _request_peer(version, meta, config, state)
@@ -193,6 +194,16 @@ def admit(
     return AdmittedRequest(
         row, params, peer, dialect_config, meta.progress_token if meta is not None else None
     )
+
+
+def _row_in(version: str, method: str, role: Role, config: Config) -> Method | None:
+    """Return the row of a method in a revision, None if that revision has no such method.
+
+    Headers are checked before the method, and what they have to repeat depends on the row: a method
+    that was removed from the revision needs no `Mcp-Name`.
+    """
+    dialect = config.by_version.get(version)
+    return None if dialect is None else dialect.receives[role].get(method)
 
 
 def _session_peer(

@@ -55,7 +55,7 @@ from mcp_core.messages._rejection import (
 from mcp_core.messages._responses import OutgoingRequest, decode_error, response_event
 from mcp_core.revisions._encoding import encode_params, encode_request_params, encode_result_parts
 from mcp_core.revisions._methods import Role, Step
-from mcp_core.subscriptions._server import SUBSCRIPTION_METHODS, SubscriptionPublisher
+from mcp_core.subscriptions._server import SUBSCRIPTION_METHODS, Change, SubscriptionPublisher
 
 from ._admission import admit, may_become_task, may_notify, may_request
 from ._builtin import (
@@ -88,7 +88,6 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import Event, NeedData, Paused
     from mcp_core.revisions._config import Config
     from mcp_core.revisions._dialects import Dialect
-    from mcp_core.subscriptions._server import Change
     from mcp_core.types import ErrorData, LoggingLevel, RequestId
 
     from ._unreadable import Failure
@@ -447,14 +446,15 @@ class Connection:
             may_notify("notifications/message", peer, self.role, self.config, self.state)
         return self._outbox.put_if_any(log_notification(peer, level, data, logger, related, meta))
 
-    def send_change(self, change: Change) -> bool:
+    def send_change(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
         """Send the notification of `change` if the peer is subscribed. Return whether it is.
 
-        For servers. Equal changes that are not sent yet become one notification.
+        For servers. Equal changes that are not sent yet become one notification. That of a task
+        has its `status`.
         """
         if self._closed_emitted or (self._publisher is None and self.peer is None):
             return False
-        subscribed = self._subscription_publisher().table.publish(change)
+        subscribed = self._subscription_publisher().publish(change, status)
         self._send_changes()
         return subscribed
 
@@ -483,14 +483,14 @@ class Connection:
     def send_task_status(self, status: t.TaskStatusParams) -> bool:
         """Send the state of a task, `status`, if the peer is subscribed to it. Return if it is.
 
-        For servers, in revisions where a client subscribes to tasks. Of several states of a task
+        For servers. A session of 2025-11-25 is subscribed to all tasks. Of several states of a task
         that are not sent yet, only the last one is.
         """
-        if self._closed_emitted or self._publisher is None:
-            return False
-        subscribed = self._publisher.publish_task(status)
-        self._send_changes()
-        return subscribed
+        return self.send_change(Change(task=status.task_id), status)
+
+    def is_subscribed_to_task(self, task_id: str) -> bool:
+        """Return True if a listen request of the peer covers the task `task_id`."""
+        return self._publisher is not None and self._publisher.table.covers_task(task_id)
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:
         """Send `result`, of the method's type or as a mapping, to the request `id` of the peer.

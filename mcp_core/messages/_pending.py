@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Any
 
-from mcp_core._errors import ConnectionLost, RemoteProtocolError
+from mcp_core._errors import ConnectionLost, PeerError, RemoteProtocolError
 
 from ._events import (
     ConnectionClosed,
@@ -17,9 +17,12 @@ from ._events import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._events import Event
 
 __all__ = [
+    "IgnoredRequest",
     "PendingRequest",
     "connection_lost",
     "deliver",
@@ -51,6 +54,24 @@ class PendingRequest(abc.ABC):
         """
         text = "the peer runs the request as a task, which this call cannot follow"
         self.end(None, RemoteProtocolError(text))
+
+
+class IgnoredRequest(PendingRequest):
+    """A request whose response no task waits for.
+
+    Args:
+        on_error: called with an error of the peer, None to ignore that too.
+    """
+
+    def __init__(self, on_error: Callable[[BaseException], object] | None = None) -> None:
+        self._on_error = on_error
+
+    def end(self, result: Any, error: BaseException | None) -> None:
+        if self._on_error is not None and isinstance(error, PeerError | RemoteProtocolError):
+            self._on_error(error)
+
+    def on_progress(self, event: ProgressReceived) -> None:
+        raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
 def deliver(event: Event) -> None:

@@ -55,6 +55,7 @@ from ._typed_results import TypedToolResult as TypedToolResult
 from ._typed_results import UnexpectedResult as UnexpectedResult
 from .client_tasks._task import ClientTask as ClientTask
 from .client_tasks._task import InvalidTaskReference as InvalidTaskReference
+from .client_tasks._task import TaskReference as TaskReference
 from .client_tasks._task import TaskState as TaskState
 
 if TYPE_CHECKING:

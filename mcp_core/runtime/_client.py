@@ -38,7 +38,7 @@ from mcp_core.messages._events import (
     RequestReceived,
     TaskCreated,
 )
-from mcp_core.messages._pending import PendingRequest, connection_lost
+from mcp_core.messages._pending import IgnoredRequest, connection_lost
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import Role
 from mcp_core.schema._output_schemas import OutputSchemas
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from mcp_core.client._calls import CallSteps, Params, PendingCall
     from mcp_core.client._options import ClientConfigOptions
-    from mcp_core.messages._events import Event, Peer, ProgressReceived
+    from mcp_core.messages._events import Event, Peer
     from mcp_core.revisions._config import Config
     from mcp_core.types import RequestId
 
@@ -687,9 +687,12 @@ class AbstractClient(TaskCalls):
             return
         if _SET_LEVEL in peer.dialect.receives[_SERVER]:
             params = t.SetLevelParams(level=self._log_level)
-            self._conn.send_request(_SET_LEVEL, params, token=_IgnoredRequest(self._log_error))
+            self._conn.send_request(_SET_LEVEL, params, token=IgnoredRequest(self._level_rejected))
         else:
             self._meta = {_META_LEVEL: self._log_level}
+
+    def _level_rejected(self, error: BaseException) -> None:
+        self._log_error("the server rejected the log level", error)
 
     def _handle_notification(self, notification: NotificationReceived) -> None:
         name = notification.method.name
@@ -761,20 +764,6 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
     RequestCancelled: AbstractClient._handle_cancelled,
     ConnectionClosed: AbstractClient._handle_closed,
 }
-
-
-class _IgnoredRequest(PendingRequest):
-    """A request whose result no task waits for. An error of the server is logged."""
-
-    def __init__(self, report: Callable[[str, BaseException], None]) -> None:
-        self._report = report
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        if isinstance(error, PeerError | RemoteProtocolError):
-            self._report("the server rejected the log level", error)
-
-    def on_progress(self, event: ProgressReceived) -> None:
-        raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
 def _completion(params: t.CompleteParams) -> CallSteps[t.Completion]:

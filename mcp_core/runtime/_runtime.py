@@ -47,10 +47,12 @@ class Runtime(abc.ABC):
     """The runtime of one connection, as its `Service` and its handlers see it.
 
     `single_peer` is True if all who can use the transport are one user: a pipe, a Unix socket. Over
-    HTTP it is False.
+    HTTP it is False. `one_request` is True if the conversation ends with its first request: HTTP
+    without a session.
     """
 
     single_peer = True
+    one_request = False
 
     @abc.abstractmethod
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
@@ -82,10 +84,11 @@ class Runtime(abc.ABC):
         """
         function()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         """Return True if progress and logs of the peer's request `id` should wait.
 
-        False always for a runtime that does not override this.
+        None stands for messages of no request. False always for a runtime that does not override
+        this.
         """
         return False
 

@@ -37,6 +37,7 @@ from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.subscriptions._server import LISTEN
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from mcp_core.messages._events import Event, Peer
     from mcp_core.registry._server import Server
     from mcp_core.subscriptions._server import Change
-    from mcp_core.types import RequestId
+    from mcp_core.types import RequestId, SubscriptionFilter
 
     from ._runtime import Runtime
 
@@ -96,6 +97,13 @@ class TaskServiceLike(Protocol):
 
     def cancel_owner(self, owner: str, /) -> None:
         """Cancel the tasks of an owner that does not exist any more."""
+
+
+class TaskNotifierLike(Protocol):
+    """The part of `mcp_core.runtime.tasks.TaskNotifier` that a `Service` needs."""
+
+    def close(self) -> None:
+        """Send nothing more."""
 
 
 class RequestJob(ConversationJob):
@@ -274,7 +282,9 @@ class Service:
         self.principal = principal
         self.session_state: dict[str, Any] = {}
         self.tasks = tasks
-        self.waiting_results = 0  # `tasks/result` requests that wait
+        self.task_notifier: TaskNotifierLike | None = None  # created on first use
+        # The `tasks/result` requests that wait, and the id of the task of each.
+        self.waiting_results: dict[RequestId, str] = {}
         self._session_owner = ""  # of the tasks of this session, if it is no user's
         self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
@@ -324,11 +334,18 @@ class Service:
             self.conn.send_notification(_ELICITATION_COMPLETE, params)
         self.runtime.pump()
 
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+        return not self._attached
+
     def close(self) -> None:
         """Detach from the server: its changes are not sent any more. Idempotent."""
         if self._attached:
             self._attached = False
             self.server.detach(self)
+            if self.task_notifier is not None:
+                self.task_notifier.close()
             if self._session_owner and self.tasks is not None:
                 self.tasks.cancel_owner(self._session_owner)
 
@@ -338,7 +355,11 @@ class Service:
         if grant is not None:
             user = f"{self.principal}\0{grant.client_id}"
             owner = sha256(user.encode()).hexdigest()
-        elif self.runtime.single_peer or not request.peer.dialect.stateful:
+        elif (
+            self.runtime.single_peer
+            or self.runtime.one_request
+            or not request.peer.dialect.stateful
+        ):
             owner = ""
         else:
             if not self._session_owner:
@@ -401,7 +422,8 @@ class Service:
         ):
             return None
         tasks = self.tasks
-        if tasks is not None and request.method.name.startswith(_TASKS):
+        name = request.method.name
+        if tasks is not None and (name.startswith(_TASKS) or name == LISTEN):
             return self._start_job(tasks.request_job(self, collector))
         if self.server.middlewares:
             if tasks is not None and self.server.may_be_task(request):
@@ -466,6 +488,14 @@ class Service:
         if job is not None:
             self._jobs[job.input_collector.request.id] = job
         return job
+
+    def accept_listen(self, request: RequestReceived, honoured: SubscriptionFilter) -> bool:
+        """Accept `request`, a listen request that names tasks, with `honoured`.
+
+        Return False if it has ended meanwhile.
+        """
+        self._jobs.pop(request.id, None)
+        return self.conn.send_acknowledgement(request.id, honoured)
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
         """Send `outcome`, a result or an `ErrorData`, as the response of `request`.

@@ -71,6 +71,7 @@ LISTEN: Final = "subscriptions/listen"
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"
 TASK_CHANGED: Final = "notifications/tasks"
+_TASK_STATUS: Final = "notifications/tasks/status"  # the same in a session
 SUBSCRIPTION_METHODS: Final = frozenset({"resources/subscribe", "resources/unsubscribe", LISTEN})
 
 # Bytes queued on a connection or stream above which change notifications wait.
@@ -405,15 +406,23 @@ class SubscriptionTable:
     def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
         """Record a change. Return True if this peer is to be notified of it.
 
-        That of a task has its `status`.
+        That of a task has its `status`. A session of 2025-11-25 gets those of all tasks that are
+        published: it has no subscriptions to tasks.
         """
         covered = False
         for id, subscription in self._subscriptions.items():
-            if change in subscription.wanted:
+            if change in subscription.wanted or (
+                status is not None and id is None and subscription.dialect.tasks == "requested"
+            ):
                 subscription.pending[change] = status
                 self._ready[id] = None
                 covered = True
         return covered
+
+    def covers_task(self, task_id: str) -> bool:
+        """Return True if a listen request covers a task."""
+        change = Change(task=task_id)
+        return any(change in subscription.wanted for subscription in self._subscriptions.values())
 
     def end_unread(self) -> dict[RequestId, Dialect]:
         """End the listen requests whose client leaves too many results of tasks unread.
@@ -465,6 +474,8 @@ def _build_notification(
     params: t.NotificationParams
     if status is not None:
         params = replace(status, meta=meta)
+        if id is None:
+            return ChangeNotification(dialect, id, _TASK_STATUS, params)
     elif change.uri is None:
         params = t.ListChangedParams(meta=meta)
     else:
@@ -550,9 +561,14 @@ class SubscriptionPublisher:
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
 
-    def publish_task(self, status: t.TaskStatusParams) -> bool:
-        """Record the state of a task. Return True if the peer is to be notified of it."""
-        subscribed = self.table.publish(Change(task=status.task_id), status)
+    def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
+        """Record a change. Return True if the peer is to be notified of it.
+
+        That of a task has its `status`.
+        """
+        subscribed = self.table.publish(change, status)
+        if status is None:
+            return subscribed
         for id, dialect in self.table.end_unread().items():
             text = "the client does not read the states of its tasks; get them, then listen again"
             self._out.put(error_response(id, t.ErrorData(dialect.codes[Fault.BUSY], text)))

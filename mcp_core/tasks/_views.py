@@ -155,6 +155,8 @@ def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits)
 
 
 def _outcome(record: TaskRecord, dialect: Dialect) -> dict[str, Any]:
+    if dialect.tasks == "requested":
+        return {}  # rule 1
     result = record.result
     if isinstance(result, Raw) and dialect.result_type:
         # It is the response that the request would have had, so it has its kind, as any response

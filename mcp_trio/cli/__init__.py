@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_subcommand(arguments: list[str]) -> int:
     # Clients start `run FILE`, so it must start fast: it imports neither argparse nor rich.
     if arguments[:1] == ["run"] and len(arguments) == 2 and not arguments[1].startswith("-"):
-        from mcp_trio.cli.commands._run import run
+        from mcp_trio.cli.serve._run import run
 
         return run(arguments[1])
     from ._parser import parse

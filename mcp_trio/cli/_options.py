@@ -11,12 +11,13 @@ from mcp_core import ALL
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import is_uri
-from ._logins import add_keychain_option
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT
+from .state._logins import add_keychain_option
 
 __all__ = [
     "ARGUMENTS",
     "NO_WORDS",
+    "REFERENCES",
     "URIS",
     "VariadicArgument",
     "add_log_level",
@@ -45,6 +46,12 @@ ARGUMENTS: Final = VariadicArgument(
     lambda word: "=" in word or word.startswith("{"),
 )
 URIS: Final = VariadicArgument("[URI ...]", "URI", "a resource to subscribe to", is_uri)
+REFERENCES: Final = VariadicArgument(
+    "[REFERENCE]",
+    "REFERENCE",
+    "the task, as `mcp-trio call --detach` and `mcp-trio tasks list` print it",
+    lambda word: word.startswith("mcp-task:"),
+)
 NO_WORDS: Final = VariadicArgument("", "", argparse.SUPPRESS, lambda word: False)
 
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import __version__
 
 from ._errors import MISUSE, CliError
-from ._logins import add_keychain_option, uses_keychain
 from ._options import (
     ARGUMENTS,
     NO_WORDS,
+    REFERENCES,
     URIS,
     VariadicArgument,
     add_log_level,
@@ -41,7 +41,8 @@ from ._target import (
     require_url,
     shown_server,
 )
-from .commands._completion import READ_PARSER, ReadParser, completion
+from .serve._completion import READ_PARSER, ReadParser, completion
+from .state._logins import add_keychain_option, uses_keychain
 
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
@@ -60,6 +61,8 @@ exit status:
   143  SIGTERM
 """
 
+_TASK_ACTIONS: Final = ("get", "result", "cancel", "list")
+
 _SUMMARIES: Final = {
     "demo": "watch a client and a server talk, message by message",
     "run": "serve what a Python file declares, over stdio or HTTP",
@@ -69,6 +72,7 @@ _SUMMARIES: Final = {
     "prompt": "get a prompt of a server, with its arguments filled in",
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
+    "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
     "completion": "print a script that completes command lines in a shell",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -112,7 +116,7 @@ def _demo(words: Sequence[str]) -> Command:
         " message.",
     )
     parser.parse_args(words)
-    from mcp_trio.cli.commands._demo import demo
+    from mcp_trio.cli.use._demo import demo
 
     return demo
 
@@ -170,7 +174,7 @@ def _run(words: Sequence[str]) -> Command:
                 parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
         if found.reload:
             return _reload(found)
-        from mcp_trio.cli.commands._run import run
+        from mcp_trio.cli.serve._run import run
 
         return partial(run, found.file)
     if found.sse_path is not None:
@@ -182,7 +186,7 @@ def _run(words: Sequence[str]) -> Command:
             )
     if found.reload:
         return _reload(found)
-    from mcp_trio.cli.commands._run import run_http
+    from mcp_trio.cli.serve._run import run_http
 
     host, port = found.http
     return partial(
@@ -198,7 +202,7 @@ def _run(words: Sequence[str]) -> Command:
 
 
 def _reload(found: argparse.Namespace) -> Command:
-    from mcp_trio.cli.commands._reload import run_reloading
+    from mcp_trio.cli.serve._reload import run_reloading
 
     names = [name for name in ("json_response", "stateless") if getattr(found, name)]
     options = [f"--{name.replace('_', '-')}" for name in names]
@@ -215,7 +219,7 @@ def _inspect(words: Sequence[str]) -> Command:
         "  mcp-trio inspect -- node server.js",
     )
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._inspect import inspect
+    from mcp_trio.cli.use._inspect import inspect
 
     return partial(inspect, target, as_json=found.json)
 
@@ -239,11 +243,34 @@ def _call(words: Sequence[str]) -> Command:
         " into a directory FILE; without any, write the whole result to it. A file that exists is"
         " replaced",
     )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="do not wait for the result: print the reference of the task as which the server runs"
+        " the call, for `mcp-trio tasks`",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the task at the server if you press Ctrl+C, which otherwise cancels it, and"
+        " print its reference",
+    )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._call import call
+    if found.detach and found.output is not None:
+        parser.error("--detach prints no result for --output: leave one of them out")
+    from mcp_trio.cli.use._call import call
 
-    return partial(call, target, found.tool, found.words, output=found.output, as_json=found.json)
+    return partial(
+        call,
+        target,
+        found.tool,
+        found.words,
+        output=found.output,
+        as_json=found.json,
+        detach=found.detach,
+        keep=found.keep,
+    )
 
 
 def _read(words: Sequence[str]) -> Command:
@@ -258,7 +285,7 @@ def _read(words: Sequence[str]) -> Command:
     add_output(parser, "write to FILE instead of stdout, and replace it if it exists")
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._read import read
+    from mcp_trio.cli.use._read import read
 
     return partial(read, target, found.uri, output=found.output, as_json=found.json)
 
@@ -277,7 +304,7 @@ def _prompt(words: Sequence[str]) -> Command:
     )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._prompt import prompt
+    from mcp_trio.cli.use._prompt import prompt
 
     return partial(prompt, target, found.name, found.words, as_json=found.json)
 
@@ -295,7 +322,7 @@ def _complete(words: Sequence[str]) -> Command:
         VALUE="the beginning of the value",
     )
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._complete import complete
+    from mcp_trio.cli.use._complete import complete
 
     return partial(
         complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json
@@ -322,7 +349,7 @@ def _listen(words: Sequence[str]) -> Command:
     )
     add_log_level(parser)
     found, target = parse_server_command(parser, words)
-    from mcp_trio.cli.commands._listen import listen
+    from mcp_trio.cli.use._listen import listen
 
     return partial(
         listen,
@@ -332,6 +359,32 @@ def _listen(words: Sequence[str]) -> Command:
         prompts=found.prompts,
         resources=found.resources,
         as_json=found.json,
+    )
+
+
+def _tasks(words: Sequence[str]) -> Command:
+    parser = _server_parser(
+        "tasks",
+        takes=REFERENCES,
+        description="Finds the calls of tools that a server runs as tasks: `get` prints the state"
+        " of one,\n"
+        "`result` waits for its result and prints that, `cancel` cancels it, and `list` lists all,"
+        " with\n"
+        "their references. A server of 2026-07-28 lists no tasks; then these are the ones that"
+        " `mcp-trio\n"
+        "call --detach` has started on this machine, as far as the server still has them.",
+        example="mcp-trio tasks list https://mcp.example.com/mcp\n"
+        "  mcp-trio tasks result REFERENCE https://mcp.example.com/mcp",
+        choices=_TASK_ACTIONS,
+        ACTION=", ".join(_TASK_ACTIONS),
+    )
+    add_output(parser, "for result: write it to FILE, as `mcp-trio call` does")
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    from mcp_trio.cli.use._tasks import tasks
+
+    return partial(
+        tasks, target, found.action, found.words, output=found.output, as_json=found.json
     )
 
 
@@ -390,7 +443,7 @@ def _login(words: Sequence[str]) -> Command:
     trace = trace_printer(stderr) if found.trace else None
     keychain = uses_keychain(found, found.url)
     target = Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
-    from mcp_trio.cli.commands._login import login
+    from mcp_trio.cli.use._login import login
 
     return partial(
         login,
@@ -404,7 +457,7 @@ def _login(words: Sequence[str]) -> Command:
 
 
 def _install(words: Sequence[str]) -> Command:
-    from mcp_trio.cli.commands import _install as command
+    from mcp_trio.cli.serve import _install as command
 
     parser = _parser(
         "install", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
@@ -451,6 +504,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "prompt": _prompt,
     "complete": _complete,
     "listen": _listen,
+    "tasks": _tasks,
     "login": _login,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "install": _install,
@@ -484,6 +538,7 @@ def _server_parser(
     description: str,
     example: str,
     takes: VariadicArgument = NO_WORDS,
+    choices: Sequence[str] | None = None,
     **positions: str,
 ) -> argparse.ArgumentParser:
     """Build the parser of a subcommand that connects to a server.
@@ -493,6 +548,7 @@ def _server_parser(
         description: what it does, for its help.
         example: one or more lines, for its help.
         takes: the words that may be repeated, after `positions`.
+        choices: the values of the positional arguments; None for any.
         positions: names of positional arguments, in order, and the help of each.
     """
     words = " ".join(filter(None, [name, *positions, takes.usage]))
@@ -505,7 +561,7 @@ def _server_parser(
     )
     parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
     for position, text in positions.items():
-        parser.add_argument(position.lower(), metavar=position, help=text)
+        parser.add_argument(position.lower(), metavar=position, choices=choices, help=text)
     parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     add_server_options(parser)
     return parser

@@ -290,13 +290,14 @@ class _ConversationRuntime(TrioRuntime):
         self.closed = False
         self._driver = driver
         self.conversation = conversation
+        self.one_request = conversation.one_shot
         self._capacity_changed: trio.lowlevel.ParkingLot | None = None
 
     def pump(self) -> None:
         self.conversation.mark_dirty()
         self._driver.pump_logging_errors()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return not self.closed and self.conversation.write_blocked(id)
 
     async def drain(self, id: RequestId) -> None:

@@ -37,7 +37,7 @@ class _LinkRuntime(TrioRuntime):
     def pump(self) -> None:
         self._link.pump()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self._link.write_blocked
 
     async def drain(self, id: RequestId) -> None:

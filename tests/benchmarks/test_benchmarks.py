@@ -81,7 +81,7 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
         ),
         (
             "bench_tasks.py",
-            ["--rounds", "1", "--creates", "128", "--records", "100"],
+            ["--rounds", "1", "--creates", "128", "--records", "100", "--calls", "20"],
             {
                 "sqlite_creates_per_s",
                 "sqlite_floor_per_s",
@@ -91,6 +91,11 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 "memory_creates_per_s",
                 "memory_bytes_per_record",
                 "sqlite_bytes_per_record",
+                "create_ratio_2025-11-25",
+                "create_ratio_2026-07-28",
+                "state_ratio_2025-11-25",
+                "state_ratio_2026-07-28",
+                "open_task_bytes",
             },
         ),
         pytest.param(

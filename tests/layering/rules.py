@@ -71,7 +71,7 @@ ON_FIRST_USE: Final = {
     "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/schema/_json_schema.py",
-    "shtab": "mcp_trio/cli/commands/_completion.py",
+    "shtab": "mcp_trio/cli/serve/_completion.py",
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
@@ -155,7 +155,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_trace.py",  # is itself a stream: it passes on what a writer sends through it
     "mcp_trio/_websocket.py",
     "mcp_trio/auth/_loopback.py",
-    "mcp_trio/cli/commands/_reload.py",  # relays whole lines between two pipes
+    "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
     "mcp_trio/http_server/_connection.py",
     "mcp_trio/http_server/_h11_connection.py",
     "mcp_trio/http_server/_h2_connection.py",

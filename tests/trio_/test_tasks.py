@@ -23,6 +23,22 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 UNKNOWN = "0" * 32
+STATUS_METHODS = ("notifications/tasks/status", "notifications/tasks")
+
+
+class TaskPeer(ScriptedPeer):
+    """A client that puts status notifications aside, in `statuses`."""
+
+    def __init__(self, stream: trio.abc.Stream, version: str) -> None:
+        super().__init__(stream, version)
+        self.statuses: list[Any] = []
+
+    async def _message(self, wanted: str) -> Any:
+        while True:
+            message = await super()._message(wanted)
+            if message.get("method") not in STATUS_METHODS:
+                return message
+            self.statuses.append(message["params"])
 
 
 def make_server(**options: Any) -> Server:
@@ -73,12 +89,14 @@ def make_server(**options: Any) -> Server:
 
 
 @asynccontextmanager
-async def conversation(version: str, server: Server | None = None) -> AsyncIterator[ScriptedPeer]:
+async def conversation(
+    version: str, server: Server | None = None, peer_type: type[TaskPeer] = TaskPeer
+) -> AsyncIterator[TaskPeer]:
     """Open a conversation with a server whose client can have tasks."""
     client_end, server_end = memory_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_stream, server or make_server(), server_end)
-        peer = ScriptedPeer(client_end, version)
+        peer = peer_type(client_end, version)
         if DIALECTS[version].stateful:
             await peer.open_as_client(capabilities={"elicitation": {}, "sampling": {}})
         else:

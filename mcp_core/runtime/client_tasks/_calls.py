@@ -15,7 +15,7 @@ from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import TASKS
 
-from ._task import ClientTask, read_reference
+from ._task import ClientTask, TaskReference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,7 +117,7 @@ class TaskCalls(abc.ABC):
             LocalProtocolError: this connection has another revision than that of the task.
             PeerError: the server has no such task any more, or it is another user's (-32602).
         """
-        found = read_reference(reference)
+        found = TaskReference.parse(reference)
         if DIALECTS.get(found.revision) is not self.peer.dialect:
             raise LocalProtocolError(
                 f"the task is of revision {found.revision}: connect with versions="

@@ -36,7 +36,7 @@ from mcp_core._errors import (
 from mcp_core.client._calls import CallWait, UntimedRequest
 from mcp_core.input_requests._kinds import check_input_request, check_response
 from mcp_core.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.messages._pending import PendingRequest
+from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.runtime._client_callbacks import CallbackJob, InputWait
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps, PendingCall
     from mcp_core.client._status import ConnectionStatus
     from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import ProgressReceived
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
@@ -345,7 +344,7 @@ class TaskPoller:
     def _cancel_soon(self, task: ClientTask) -> None:
         params = t.CancelTaskParams(task_id=task.id)
         with suppress(LocalProtocolError):  # the connection is closed, or the server cannot cancel
-            self._conn.send_request("tasks/cancel", params, token=_IgnoredResponse())
+            self._conn.send_request("tasks/cancel", params, token=IgnoredRequest())
 
 
 class PollWait(CallWait):
@@ -405,16 +404,6 @@ class StepWait(CallWait):
 
     def stop(self) -> None:
         self._waiting.remove(self._call)
-
-
-class _IgnoredResponse(PendingRequest):
-    """A request whose response no task waits for."""
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        """Do nothing: a task that cannot be cancelled ends by itself."""
-
-    def on_progress(self, event: ProgressReceived) -> None:
-        raise AssertionError("the request has no progress token")  # pragma: no cover
 
 
 def _nothing() -> None:

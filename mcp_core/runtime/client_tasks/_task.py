@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mcp_core.client._calls import CallOptions, CallSteps, PendingCall
 
-__all__ = ["ClientTask", "InvalidTaskReference", "TaskState", "TaskSteps", "read_reference"]
+__all__ = ["ClientTask", "InvalidTaskReference", "TaskReference", "TaskState", "TaskSteps"]
 
 _PREFIX: Final = "mcp-task:1:"
 _REFERENCE: Final = re.compile(re.escape(_PREFIX) + r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
@@ -40,34 +40,54 @@ class InvalidTaskReference(ValueError):
 
 
 class TaskReference(Struct, frozen=True):
-    """The content of a reference of a task: no URL, and no secret but the id."""
+    """The content of `ClientTask.reference`: no URL, and no secret but the id.
+
+    `str()` of it is the reference.
+
+    Args:
+        id: the task id.
+        tool: the name of the tool; "" if it is not known.
+        revision: the revision in which the task was created, and the only one that finds it.
+        created: when the server created the task, by its clock (RFC 3339).
+        ttl: milliseconds that the server keeps it after that; None if it does not say.
+    """
 
     id: str
     tool: str
     revision: str
     created: str
-    ttl: float | None = None
+    # An integer stays one, so that the text does not change when it is read and written again.
+    ttl: int | float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> TaskReference:
+        """Read a reference.
+
+        Args:
+            text: the reference.
+
+        Raises:
+            InvalidTaskReference: it is none.
+        """
+        if not _REFERENCE.fullmatch(text):
+            raise InvalidTaskReference(f"a reference of a task begins with {_PREFIX}")
+        encoded = text.removeprefix(_PREFIX)
+        try:
+            reference: TaskReference = _read_reference(
+                urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+            )
+        except (ValueError, InvalidPayload):
+            raise InvalidTaskReference("the reference of a task was cut or altered") from None
+        return reference
+
+    def __repr__(self) -> str:
+        return f"<TaskReference of {self.tool!r}>"  # the id may be enough to read the result
+
+    def __str__(self) -> str:
+        return _PREFIX + urlsafe_b64encode(encode(self)).decode().rstrip("=")
 
 
 _read_reference = reader(TaskReference)
-
-
-def read_reference(text: str) -> TaskReference:
-    """Read `ClientTask.reference`.
-
-    Raises:
-        InvalidTaskReference: the text is no reference.
-    """
-    if not _REFERENCE.fullmatch(text):
-        raise InvalidTaskReference(f"a reference of a task begins with {_PREFIX}")
-    encoded = text.removeprefix(_PREFIX)
-    try:
-        reference: TaskReference = _read_reference(
-            urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
-        )
-    except (ValueError, InvalidPayload):
-        raise InvalidTaskReference("the reference of a task was cut or altered") from None
-    return reference
 
 
 class TaskState(NamedTuple):
@@ -184,8 +204,7 @@ class ClientTask:
         """
         if not self.id:
             raise LocalProtocolError("the server has answered at once: no task was created")
-        reference = TaskReference(self.id, self.tool, self.revision, self._created, self._ttl)
-        return _PREFIX + urlsafe_b64encode(encode(reference)).decode().rstrip("=")
+        return str(TaskReference(self.id, self.tool, self.revision, self._created, self._ttl))
 
     async def refresh(self) -> TaskState:
         """Ask the server for the state, and return it.
@@ -269,7 +288,7 @@ class ClientTask:
             self.interval = max(seconds, _MIN_INTERVAL)
 
     def knows(self, status: t.TaskStatusParams) -> bool:
-        """Return True if a notification, `status`, has nothing new."""
+        """Return True if the notification `status` has nothing new."""
         return (
             status.status == self.status
             and status.status_message == self.message

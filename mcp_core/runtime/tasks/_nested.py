@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.messages._pending import PendingRequest
+from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.registry._input_requests import NestedRequests
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from mcp_core.messages._events import ProgressReceived
     from mcp_core.registry._input_requests import NestedRequestSender, SingleRequest
     from mcp_core.runtime._runtime import Runtime
 
@@ -71,7 +70,7 @@ def _cancel(sender: NestedRequestSender, task_id: str) -> None:
     host = sender.host
     params = t.CancelTaskParams(task_id=task_id)
     try:
-        host.conn.send_request("tasks/cancel", params, token=_IgnoredCancel())
+        host.conn.send_request("tasks/cancel", params, token=IgnoredRequest())
     except LocalProtocolError:
         return  # the connection is closed, or the client cannot cancel
     host.runtime.pump()
@@ -103,13 +102,3 @@ class _TaskRequest(NestedRequests[Any]):
 
     def _make_result(self, responses: Mapping[str, Any]) -> Any:
         return responses[""]
-
-
-class _IgnoredCancel(PendingRequest):
-    """A request whose response no task waits for."""
-
-    def end(self, result: Any, error: BaseException | None) -> None:
-        """Do nothing: a task that cannot be cancelled ends by itself."""
-
-    def on_progress(self, event: ProgressReceived) -> None:
-        raise AssertionError("the request has no progress token")  # pragma: no cover

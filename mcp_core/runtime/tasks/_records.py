@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from mcp_core.tasks._states import TaskExpired, transition
 from mcp_core.tasks._store import TaskStoreError
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 
     from ._runtime import TaskRuntime
 
-__all__ = ["TaskRecords", "run_now"]
+__all__ = ["RecordObserver", "TaskRecords", "run_now"]
+
+# Called with each state of a record, and with None when the record is gone. A state may come twice,
+# or after a later one: compare the serial numbers. An observer must not wait.
+RecordObserver: TypeAlias = "Callable[[TaskRecord | None], object]"
 
 # How often a change is tried again because another worker was faster. As many workers would have to
 # change one task at the same moment.
 _MAX_TRIES: Final = 10
+# Seconds before a store whose `watch` has failed is watched again.
+_WATCH_AGAIN: Final = 1.0
 
 
 T = TypeVar("T")
@@ -56,9 +63,14 @@ class TaskRecords:
         self.limits = limits
         self._runtime = runtime
         self._watchers: dict[TaskKey, list[Callable[[], object]]] = {}
+        self._observers: dict[TaskKey, list[RecordObserver]] = {}
+        self._reading: set[TaskKey] = set()  # observed records that are about to be read
 
     def __repr__(self) -> str:
-        return f"<TaskRecords in {self.store!r}, {len(self._watchers)} watched>"
+        return (
+            f"<TaskRecords in {self.store!r}, {len(self._watchers)} watched,"
+            f" {len(self._observers)} observed>"
+        )
 
     async def create(self, record: TaskRecord) -> str | None:
         """Store a new record. Return which limit is in the way, None if it is stored."""
@@ -101,7 +113,7 @@ class TaskRecords:
             if after is before:
                 return before, before
             if await self.store.change(key, before.serial, after):
-                self.changed(key)
+                self.changed(key, after)
                 return before, after
         raise TaskStoreError(f"a task was changed by other workers {_MAX_TRIES} times in a row")
 
@@ -125,14 +137,56 @@ class TaskRecords:
             if not watchers:
                 self._watchers.pop(key, None)
 
-    def changed(self, key: TaskKey) -> None:
-        """Call those who watch a record."""
+    def observe(self, key: TaskKey, observer: RecordObserver) -> None:
+        """Pass each further state of a record to `observer`, also those by other workers.
+
+        Of several states in a short time by another worker, only the last one may be passed.
+        """
+        self._observers.setdefault(key, []).append(observer)
+
+    def stop_observing(self, key: TaskKey, observer: RecordObserver) -> None:
+        """Undo `observe`. Idempotent."""
+        observers = self._observers.get(key, [])
+        if observer in observers:
+            observers.remove(observer)
+            if not observers:
+                del self._observers[key]
+
+    def changed(self, key: TaskKey, record: TaskRecord | None = None) -> None:
+        """Call those who watch or observe a record. Without `record` it is read first, soon."""
         for on_change in list(self._watchers.get(key, ())):
             on_change()
+        if key not in self._observers:
+            return
+        if record is not None:
+            self._publish(key, record)
+        elif key not in self._reading:
+            self._reading.add(key)
+            self._runtime.start_soon(partial(self._read_observed, key))
+
+    async def _read_observed(self, key: TaskKey) -> None:
+        self._reading.discard(key)  # what changes from now on is read again
+        self._publish(key, await self.get(key))
+
+    def _publish(self, key: TaskKey, record: TaskRecord | None) -> None:
+        for observer in list(self._observers.get(key, ())):
+            observer(record)
 
     async def watch_store(self) -> None:
         """Call those who watch records that other processes change, until cancelled."""
-        async with self.store.watch() as keys:
-            async for key in keys:
-                for each in list(self._watchers) if key is None else (key,):
-                    self.changed(each)
+        while True:
+            try:
+                async with self.store.watch() as keys:
+                    async for key in keys:
+                        if key is None:
+                            self._all_changed()
+                        else:
+                            self.changed(key)
+            except TaskStoreError as exc:
+                self._runtime.report_hook("the store of tasks", exc)
+            await self._runtime.wait(self._runtime.new_event(), _WATCH_AGAIN)
+            self._all_changed()  # something may have been missed
+
+    def _all_changed(self) -> None:
+        for key in {*self._watchers, *self._observers}:
+            self.changed(key)

@@ -1,4 +1,4 @@
-"""Responses to the requests about tasks: `tasks/get`, `tasks/update`, `tasks/cancel` and so on.
+"""Responses to the requests about tasks: `tasks/get`, `tasks/cancel`, `subscriptions/listen`.
 
 1. A task of another owner, or of another revision, does not exist: the error is that of an unknown
    id (-32602).
@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, McpError
@@ -23,10 +24,12 @@ from mcp_core.jsonrpc._codec import encode
 from mcp_core.registry._input_requests import NestedRequests
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.runtime._service import RequestJob
+from mcp_core.subscriptions._server import LISTEN
 from mcp_core.tasks._record import TaskKey
 from mcp_core.tasks._states import Cancel, ReceiveResponse
 from mcp_core.tasks._views import cancel_task_result, get_task_result, listed_task, task_outcome
 
+from ._notifier import notifier_of
 from ._wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -64,6 +67,11 @@ class TaskRequestJob(RequestJob):
     async def run(self) -> Any:
         """Return the result, or raise the error to send."""
         return await TASK_METHODS[self.request.method.name](self)
+
+    def done(self, result: Any) -> None:
+        """Send the result, unless the request is a subscription now."""
+        if not self._finished:
+            super().done(result)
 
     async def _find(self) -> TaskRecord:
         return self._existing(await self._tasks.records.get(self._key))
@@ -112,11 +120,34 @@ class TaskRequestJob(RequestJob):
         self._existing(None if applied is None else applied[1])
         return t.UpdateTaskResult()
 
+    async def _listen(self) -> None:
+        """Accept a listen request, without the tasks that its client may not see."""
+        service = self._service
+        assert service is not None
+        dialect = self.request.peer.dialect
+        records = self._tasks.records
+        owner = service.task_owner(self.request)
+        wanted: t.SubscriptionFilter = self.request.params.notifications
+        keys: list[TaskKey] = []
+        for task_id in dict.fromkeys(wanted.task_ids or ()):
+            key = TaskKey(owner, task_id)
+            record = await records.get(key)
+            if record is not None and _is_of(record, dialect):
+                keys.append(key)
+        honoured = replace(wanted, task_ids=[key.id for key in keys] or None)
+        self._finished = True
+        if service.accept_listen(self.request, honoured) and keys:
+            notifier_of(service, records, dialect).listen(keys)
+
     async def _list(self) -> t.Result:
         assert self._service is not None
         tasks = self._tasks
         dialect = self.request.peer.dialect
         owner = self._service.task_owner(self.request)
+        if not owner and not self._service.runtime.single_peer:
+            # It would list the tasks of all clients, whose ids are secrets.
+            text = "tasks/list needs a session or an authorized client"
+            raise self._error(Fault.METHOD_NOT_FOUND, text)
         now = tasks.runtime.wall_time()
         try:
             page = await tasks.records.store.page(
@@ -159,14 +190,14 @@ class TaskRequestJob(RequestJob):
         service = self._service
         assert service is not None
         limit = self._tasks.records.limits.waiting
-        if service.waiting_results >= limit:
+        if len(service.waiting_results) >= limit:
             text = f"{limit} requests for results of tasks wait already: poll with tasks/get"
             raise self._error(Fault.BUSY, text)
-        service.waiting_results += 1
+        service.waiting_results[self.request.id] = self.request.params.task_id
         try:
             yield
         finally:
-            service.waiting_results -= 1
+            del service.waiting_results[self.request.id]
 
     async def _ask(self, task: TaskKey, key: str, request: t.InputRequest) -> None:
         """Send one input request to the client, and store its response.
@@ -217,5 +248,6 @@ TASK_METHODS: Final[Mapping[str, Callable[[Any], Awaitable[Any]]]] = {
     "tasks/update": TaskRequestJob._update,
     "tasks/cancel": TaskRequestJob._cancel,
     "tasks/list": TaskRequestJob._list,
+    LISTEN: TaskRequestJob._listen,
     _RESULT: TaskRequestJob._result,
 }

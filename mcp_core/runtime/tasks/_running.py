@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
@@ -28,13 +29,16 @@ from mcp_core.runtime._middleware import HandlerCall, internal_error
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
 from mcp_core.tasks._states import Complete, Fail, ReceiveResponse, RequestInput, SetMessage
+from mcp_core.tasks._store import TaskStoreError
 from mcp_core.tasks._views import create_task_result
 from mcp_core.types import CallToolResult, ErrorData, InputRequiredResult, Result, TextContent
 
+from ._channel import TaskChannel
+from ._notifier import notifier_of
 from ._wakeup import Wakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Mapping
 
     from mcp_core.registry._server import Server
     from mcp_core.registry.entries._invocation import Invocation
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["RunningTask", "TaskCallJob", "TaskHost", "TaskJob"]
 
 _CALL_TOOL: Final = "tools/call"
+# Seconds before an outcome is stored again that a store did not take: at first, and at most.
+_FIRST_RETRY: Final = 0.5
+_LAST_RETRY: Final = 30.0
 # The response to an input request whose handler does not wait for it any more.
 _WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The request is withdrawn"}}))
 
@@ -83,10 +90,12 @@ class RunningTask:
         job: runs the handler.
         record: the record, as it was created.
 
-    `runs_again` is True if another worker may run the handler again.
+    `runs_again` is True if another worker may run the handler again. `channel` is where its client
+    gets messages while the handler runs, None if it gets none.
     """
 
     def __init__(self, service: TaskService, job: TaskJob, record: TaskRecord) -> None:
+        self.channel: TaskChannel | None = None
         self.key: TaskKey = record.key
         self.cancelled = False
         self.runs_again = record.call is not None
@@ -96,6 +105,8 @@ class RunningTask:
         self._pending_message: str | None = None
         self._next_message_at = 0.0  # monotonic time from which a message is stored at once
         self._storing_later = False
+        if service.records.store.durable:  # another process can cancel it, or take it over
+            service.records.observe(self.key, self._on_record)
 
     def __repr__(self) -> str:
         return f"<RunningTask of {self._job!r}>"
@@ -109,21 +120,34 @@ class RunningTask:
         self.cancelled = True
         self._job.stop()
 
+    def _on_record(self, record: TaskRecord | None) -> None:
+        if record is None or record.ended or record.worker != self._service.worker:
+            self.stop()
+
     async def message(self, text: str) -> None:
         self._pending_message = text
-        runtime = self._service.runtime
-        if self._storing_later:
-            return
-        seconds = self._next_message_at - runtime.monotonic()
-        if seconds <= 0:
-            await self._store_message()
-        else:
-            self._storing_later = True
-            runtime.start_soon(partial(self._store_message_later, seconds))
+        if not self._storing_later:
+            if self._seconds_to_wait > 0:
+                self._store_message_soon()
+            else:
+                await self._store_message()
+        await self._service.runtime.checkpoint()
 
-    async def _store_message_later(self, seconds: float) -> None:
+    @property
+    def _seconds_to_wait(self) -> float:
+        """The seconds until another message may be stored, not positive if it may be now."""
+        return self._next_message_at - self._service.runtime.monotonic()
+
+    def _store_message_soon(self) -> None:
+        if not self._storing_later:
+            self._storing_later = True
+            self._service.runtime.start_soon(self._store_message_later)
+
+    async def _store_message_later(self) -> None:
         runtime = self._service.runtime
-        await runtime.wait(runtime.new_event(), seconds)
+        seconds = self._seconds_to_wait
+        if seconds > 0:
+            await runtime.wait(runtime.new_event(), seconds)
         self._storing_later = False
         await self._store_message()
 
@@ -134,30 +158,53 @@ class RunningTask:
         self._pending_message = None
         interval = self._records.limits.message_interval
         self._next_message_at = self._service.runtime.monotonic() + interval
-        await self._apply(SetMessage(text))
+        try:
+            await self._apply(SetMessage(text))
+        except TaskStoreError as exc:  # the work is worth more than a message about it
+            self._service.runtime.report_hook("the store of tasks", exc)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Set the status message from what a handler has reported as its progress."""
-        if message is None:
-            message = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
-        await self.message(message)
+        """Set the status message from what a handler has reported as its progress.
+
+        In 2025-11-25 the client also gets a progress notification.
+        """
+        await self.message(self._send_progress(progress, total, message))
 
     def progress_nowait(self, progress: float, total: float | None, message: str | None) -> None:
-        """Set the status message as `progress` does, soon."""
-        self._run_soon(partial(self.progress, progress, total, message))
-
-    async def log(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
-        """Do nothing: the extension has no log messages for tasks."""
-
-    def log_nowait(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
-        """Do nothing, as `log`."""
-
-    def _run_soon(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Report progress as `progress` does, and store the status message soon."""
         runtime = self._service.runtime
         if runtime.in_worker_thread:
-            runtime.from_thread(function)
+            runtime.from_thread(partial(self.progress, progress, total, message))
         else:
-            runtime.start_soon(function)
+            self._pending_message = self._send_progress(progress, total, message)
+            self._store_message_soon()
+
+    def _send_progress(self, progress: float, total: float | None, message: str | None) -> str:
+        """Send a progress notification, if the client gets any. Return the status message."""
+        if not isfinite(progress) or not isfinite(total or 0.0):
+            raise LocalProtocolError("progress and total are finite numbers")
+        if self.channel is not None and not self.cancelled:
+            self.channel.send_progress(progress, total, message)
+        if message is not None:
+            return message
+        return f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+
+    async def log(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
+        """Send a log message in 2025-11-25. The extension has no log messages for tasks."""
+        self._send_log(level, data, logger)
+        await self._service.runtime.checkpoint()
+
+    def log_nowait(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
+        """Send a log message as `log` does."""
+        runtime = self._service.runtime
+        if runtime.in_worker_thread:
+            runtime.from_thread(partial(self.log, level, data, logger))
+        else:
+            self._send_log(level, data, logger)
+
+    def _send_log(self, level: LoggingLevel, data: Any, logger: str | None) -> None:
+        if self.channel is not None and not self.cancelled:
+            self.channel.send_log(level, data, logger)
 
     async def request_input(self, requests: Mapping[str, InputRequest]) -> dict[str, Raw]:
         """Show input requests to the client, and return their responses, all of them.
@@ -179,7 +226,8 @@ class RunningTask:
                     if requests.keys() <= record.responses.keys():
                         return {key: record.responses[key] for key in requests}
                     await changed.wait()
-                    record = await records.get(self.key)
+                    # Cancelled, the store may be closed already.
+                    record = None if self.cancelled else await records.get(self.key)
         except BaseException:
             # Cancelled, for example by a timeout of the handler's own.
             withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]
@@ -191,12 +239,34 @@ class RunningTask:
         raise AssertionError("a cancelled handler waits for ever")  # pragma: no cover
 
     async def finish(self, outcome: Any, request: RequestReceived) -> None:
-        """Store the outcome of the handler, unless the task has ended before."""
+        """Store the outcome of the handler, unless the task has ended before.
+
+        A store that fails is tried again, until the server shuts down.
+        """
+        runtime = self._service.runtime
         self._pending_message = None  # it was about the time before
-        await self._apply(_final_action(outcome, request, self._service.runtime))
+        self.stop_observing()
+        action = _final_action(outcome, request, runtime)
+        seconds = _FIRST_RETRY
+        while True:
+            try:
+                await self._apply(action)
+            except TaskStoreError as exc:
+                runtime.report_hook("the store of tasks", exc)
+            else:
+                return
+            if await runtime.wait(self._service.closing, seconds):
+                return
+            seconds = min(seconds * 2, _LAST_RETRY)
+
+    def stop_observing(self) -> None:
+        """Do not stop the handler any more when the task has ended. Idempotent."""
+        self._records.stop_observing(self.key, self._on_record)
 
     async def _apply(self, *actions: TaskAction) -> tuple[TaskRecord, TaskRecord] | None:
-        """Change the record, unless another worker has taken the task over."""
+        """Change the record, unless the task has ended or another worker has taken it over."""
+        if self.cancelled:
+            return None  # and at shutdown the store may be closed
         return await self._records.apply(self.key, *actions, worker=self._service.worker)
 
 
@@ -334,7 +404,12 @@ class TaskJob(RequestJob):
         detaching = self._detaching = runtime.new_event()
         try:
             record = self._new_record()
-            await self._tasks.create(record, self.request.peer)
+            try:
+                await self._tasks.create(record, self.request.peer)
+            except BaseException:
+                # Cancelled, for example. The store may have the record all the same.
+                runtime.start_soon(partial(self._tasks.records.remove, record))
+                raise
             if self._is_answered():  # the client has cancelled the request meanwhile
                 runtime.start_soon(partial(self._tasks.records.remove, record))
                 return False
@@ -395,6 +470,9 @@ class TaskJob(RequestJob):
         self.attach(TaskHost(tasks.server, tasks.runtime, service.lifespan, service.principal))
         dialect = self.request.peer.dialect
         limits = tasks.records.limits
+        if dialect.tasks == "requested":
+            task.channel = TaskChannel(service, self.request.id, record.id)
+            notifier_of(service, tasks.records, dialect).follow(record)
         result = create_task_result(record, dialect, record.created, limits, self.options.meanwhile)
         self._finished = True
         self._service = None

@@ -42,6 +42,10 @@ class TaskRuntime(Runtime):
         """Run `function` in a background task, until it returns or the server's lifespan ends."""
 
     @abc.abstractmethod
+    def checkpoint(self) -> Coroutine[Any, Any, None]:
+        """Let other tasks run, if they have not for a while."""
+
+    @abc.abstractmethod
     def start_job(self, job: Job) -> None:
         """Run `job` in a task of its own that outlives all connections."""
 

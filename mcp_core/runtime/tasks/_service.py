@@ -53,7 +53,7 @@ class TaskService:
         runtime: what the driver adds.
         lifespan: the value of the server's lifespan.
 
-    `worker` is the name of this process in leases.
+    `worker` is the name of this process in leases. `closing` is set when the server shuts down.
     """
 
     def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any = None) -> None:
@@ -66,7 +66,7 @@ class TaskService:
         self.worker = runtime.entropy(_WORKER_SIZE).hex()
         self._running: dict[TaskKey, RunningTask] = {}
         self._questions: set[tuple[TaskKey, str]] = set()  # those that a client is asked now
-        self._closing = runtime.new_event()
+        self.closing = runtime.new_event()
         self._closed = False
         self._keeps_up = False
         self._on_idle: Callable[[], object] | None = None
@@ -79,8 +79,9 @@ class TaskService:
         """Open the store, and close it at the end.
 
         At the end, tasks in a durable store get `grace` seconds to end, and the others, which no
-        client can reach any more, none. Then their handlers are cancelled. A task that is to be run
-        again is left to another worker, any other one fails.
+        client can reach any more, none. After an exception or a cancellation there is no grace.
+        Then their handlers are cancelled. A task that is to be run again is left to another worker,
+        any other one fails.
         """
         async with self._store.opened(self.runtime):
             if self._store.durable:
@@ -88,9 +89,12 @@ class TaskService:
                 self._start_upkeep()
             try:
                 yield self
+            except BaseException:
+                grace = 0.0
+                raise
             finally:
                 self._closed = True
-                self._closing.set()
+                self.closing.set()
                 await self.runtime.shielded(partial(self._shut_down, grace))
 
     async def _shut_down(self, grace: float) -> None:
@@ -194,6 +198,7 @@ class TaskService:
 
     def discard(self, task: RunningTask) -> None:
         """Forget `task`, whose handler has ended."""
+        task.stop_observing()
         if self._running.get(task.key) is task:
             del self._running[task.key]
         if not self._running and self._on_idle is not None:
@@ -225,7 +230,7 @@ class TaskService:
 
     async def _keep_up(self) -> None:
         interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
-        while not await self.runtime.wait(self._closing, interval):
+        while not await self.runtime.wait(self.closing, interval):
             try:
                 await self._renew_leases()
                 await self._process_stale()

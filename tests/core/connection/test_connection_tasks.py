@@ -259,6 +259,9 @@ def test_status_notification_of_session_arrives_without_subscription() -> None:
     pair.server.send_notification("notifications/tasks/status", params)
     event = only_event(pair.move(SERVER), NotificationReceived)
     assert event.params == status(state="completed", ttl=5)
+    assert pair.server.send_task_status(params)
+    assert only_event(pair.move(SERVER), NotificationReceived).params == event.params
+    pair.server.close()
     assert not pair.server.send_task_status(params)
 
 
@@ -484,4 +487,4 @@ def test_listen_to_tasks_in_a_session_is_unknown(version: str) -> None:
     harness = task_server(version)
     params = {"notifications": {"taskIds": ["t"]}}
     assert_error(harness.error_response_to(request(1, "subscriptions/listen", params)), -32601, 1)
-    assert not harness.conn.send_task_status(status())
+    assert not harness.conn.is_subscribed_to_task("t")

@@ -57,7 +57,7 @@ class HarnessRuntime(Runtime):
     def pump(self) -> None:
         self.conversation.mark_dirty()
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self.conversation.queued(id) > 64 * 1024
 
     async def drain(self, id: RequestId) -> None:

@@ -99,7 +99,7 @@ class Recorder(Runtime):
     def pump(self) -> None:
         self.calls.append("pump")
 
-    def write_blocked(self, id: RequestId) -> bool:
+    def write_blocked(self, id: RequestId | None) -> bool:
         return self.is_full
 
     async def drain(self, id: RequestId) -> None:

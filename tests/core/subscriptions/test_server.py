@@ -359,9 +359,19 @@ def test_listen_tasks_count_apart_from_uris() -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-def test_session_has_no_subscription_to_tasks(version: str) -> None:
+def test_session_of_2025_11_25_alone_gets_every_state(version: str) -> None:
     table = subscription_table(version, TASKS)
-    assert not table.publish(MINE, status("mine"))
+    assert table.publish(MINE, status("mine")) is (version == D)
+    assert not table.covers_task("mine")
+    notice = table.next_notification()
+    if version == D:
+        assert notice is not None
+        assert (notice.related, notice.method) == (None, "notifications/tasks/status")
+        assert notice.params.meta is None
+        table.publish(MINE, status("mine"))
+        table.publish(MINE, status("mine"))
+        assert table.next_notification() is not None
+    assert table.next_notification() is None
     assert announced(DIALECTS[version], TASKS, [MINE]) == {}
     assert capabilities_for(DIALECTS[version], [MINE, TOOLS]) == ["tools.listChanged"]
 

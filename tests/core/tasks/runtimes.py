@@ -34,6 +34,9 @@ class StoreRuntime(TaskRuntime):
     def report(self, request: object, reference: str, exc: BaseException) -> None:
         raise AssertionError("a store has no requests")
 
+    async def checkpoint(self) -> None:
+        await self.wait(self.new_event(), 0)
+
     def start_job(self, job: Job) -> None:
         raise AssertionError("a store has no jobs")
 

@@ -304,6 +304,24 @@ def test_error_response_has_the_status_of_its_code(
     )
 
 
+@pytest.mark.requirement("TX-22", "SHM-7")
+@pytest.mark.parametrize("method", ["tasks/result", "tasks/list", "resources/subscribe"])
+def test_removed_method_is_not_found_with_any_name_header(method: str) -> None:
+    """In 2025-11-25 `tasks/result` has a task id, which no header of this revision repeats."""
+    server = Server("tasks")
+    server.resource("memo://a")(lambda: "a")
+
+    @server.tool(task="optional")
+    async def work() -> None:
+        """Work."""
+
+    harness = RouterHarness(server)
+    message = modern(method, {"taskId": "t", "uri": "memo://a"})
+    for more in ([], [(b"mcp-name", b"other")]):
+        reply = harness.post(message, VERSION, (b"mcp-method", method.encode()), *more)
+        assert (reply.status, reply.message["error"]["code"]) == (404, -32601)
+
+
 @pytest.mark.parametrize("version", [D, E])
 def test_body_with_too_many_values_gets_an_error_response(version: str) -> None:
     harness = RouterHarness(Server("small", limits=Limits(decoded=50_000)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._errors import CliError
+from mcp_trio.cli._errors import CliError
 
 if TYPE_CHECKING:
     import argparse

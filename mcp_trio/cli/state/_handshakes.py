@@ -11,19 +11,18 @@ Official servers of 2025 print some hundred lines of errors when they are probed
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
-import stat
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from mcp_core.runtime import HandshakeCache, server_key
+from mcp_core.runtime import HandshakeCache
+
+from ._files import read_file, user_directory, write_file
+from ._server_key import key_of_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from mcp_core import Peer
     from mcp_trio._client import Client
@@ -47,15 +46,7 @@ class RememberedServer:
     def __init__(
         self, server: str | tuple[str, ...], env: Mapping[str, str], cwd: Path | None
     ) -> None:
-        if isinstance(server, str):
-            self._key = server_key(server)
-        else:
-            directory = os.path.abspath(cwd or ".")  # noqa: PTH100 - `resolve` follows links
-            name, *others = server
-            program = shutil.which(name, path=env.get("PATH")) or name
-            if os.sep in program:
-                program = os.path.join(directory, program)  # noqa: PTH118 - keeps `a/../b`
-            self._key = server_key((program, *others), directory)
+        self._key = key_of_server(server, env, cwd)
         self._connected = False
 
     def __enter__(self) -> Self:
@@ -80,42 +71,15 @@ class RememberedServer:
         if cache.learn(self._key, peer, time.time(), needs_handshake=needs_handshake):
             # RuntimeError: the user has no home directory.
             with suppress(OSError, RuntimeError):
-                _save(cache.encode())
+                write_file(_path(), cache.encode())
 
 
 def _path() -> Path:
-    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not caches.is_absolute():  # XDG: a relative path is invalid and must be ignored
-        caches = Path.home() / ".cache"
-    return caches / "mcp-trio" / "handshakes.json"
+    return user_directory("XDG_CACHE_HOME", ".cache") / "handshakes.json"
 
 
 def _load() -> HandshakeCache:
     try:
-        # Without blocking: the file may be a named pipe.
-        descriptor = os.open(_path(), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, RuntimeError):
+        return HandshakeCache(read_file(_path(), _MAX_SIZE) or b"")
+    except RuntimeError:
         return HandshakeCache()
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return HandshakeCache()
-        return HandshakeCache(os.read(descriptor, _MAX_SIZE))
-    except OSError:
-        return HandshakeCache()
-    finally:
-        os.close(descriptor)
-
-
-def _save(data: bytes) -> None:
-    path = _path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

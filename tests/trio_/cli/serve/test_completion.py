@@ -16,7 +16,7 @@ import pytest
 
 from mcp_core import ALL
 from mcp_trio.cli import _options, _parser, main
-from mcp_trio.cli.commands import _completion
+from mcp_trio.cli.serve import _completion
 from tests.trio_.cli.program import COMMAND, output_of, run
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ CASES: Final[Mapping[str, set[str]]] = {
     "mcp-trio inspect --revision ": set(ALL),
     "mcp-trio call TOOL --log-level em": {"emergency"},
     "mcp-trio call TOOL a=b --rev": {"--revision"},
+    "mcp-trio call TOOL --det": {"--detach"},
+    "mcp-trio tasks ": {"get", "result", "cancel", "list"},
+    "mcp-trio tasks result --ans": {"--answer"},
+    "mcp-trio tasks list exf": {"exfile.py"},
+    "mcp-trio tasks get REFERENCE exf": {"exfile.py"},
     "mcp-trio login --no": {"--no-browser"},
     "mcp-trio completion ": {"bash", "fish", "zsh"},
     "mcp-trio run ex": FILES,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from mcp_trio.cli import main
-from mcp_trio.cli.commands import _install
+from mcp_trio.cli.serve import _install
 from mcp_trio.host._files import FileChanged, replace_file
 from tests.trio_.cli.program import ROOT, Terminal, run
 

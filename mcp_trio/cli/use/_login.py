@@ -20,8 +20,8 @@ from mcp_core.auth import AuthorizationFailed, ClientProfile
 from mcp_trio.auth._authorization import LoginConfig
 from mcp_trio.auth._storage import LockableStorage
 from mcp_trio.cli._errors import NO_CONNECTION, CliError
-from mcp_trio.cli._logins import login_storage
 from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli.state._logins import login_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""`mcp-trio call`: call a tool with arguments from the command line and print the result.
+"""The result of a tool, as `call` and `tasks result` print it.
 
 1. Text content is printed unchanged, so that it can be piped.
 2. Structured content is printed unless a text block is the same value.
@@ -17,66 +17,39 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from mcp_core.types import TextContent
-from mcp_trio.cli._arguments import parse_arguments
-from mcp_trio.cli._errors import SERVER_ERROR, unknown_name
-from mcp_trio.cli._progress import show_progress
+from mcp_trio.cli._errors import SERVER_ERROR
 from mcp_trio.cli._screen import Screen, content_text
-from mcp_trio.cli._session import run_session, server_capabilities
 
 from ._output import STDOUT, file_content, write_file, write_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from mcp_core.types import CallToolResult
-    from mcp_trio._client import Client
-    from mcp_trio.cli._session import Target
 
-__all__ = ["call"]
+__all__ = ["write_tool_result"]
 
 
-def call(
-    target: Target, tool: str, words: Sequence[str], *, output: Path | None, as_json: bool
+def write_tool_result(
+    result: CallToolResult, tool: str, stderr: Screen, *, output: Path | None, as_json: bool
 ) -> int:
-    """Call a tool, print the result or write it to `output`, and return the exit status.
+    """Print a result or write it to `output`, and return the exit status.
 
     Raises:
-        CliError: the connection failed, the server has no such tool, an argument is invalid, or
-            `output` cannot be written.
+        CliError: `output` cannot be written.
     """
-
-    async def body(client: Client) -> int:
-        schema = await _input_schema(tool, client, target.timeout)
-        arguments = parse_arguments(words, schema, f"the tool {tool}")
-        with show_progress(target.stderr, tool) as progress:
-            result = await client.call_tool(tool, arguments, **target.call_options(progress))
-        screen = Screen(sys.stdout)
-        # The content of an error is its explanation, and replaces no file.
-        if output is not None and not result.is_error:
-            _write_result(result, output, tool, screen, target.stderr, as_json=as_json)
-        elif as_json:
-            screen.write_json(result)
-        else:
-            _print_result(result, screen)
-        if not result.is_error:
-            return 0
-        target.stderr.write_line(f"mcp-trio: the tool {tool} reported an error")
-        return SERVER_ERROR
-
-    return run_session(target, body)
-
-
-async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, Any]:
-    tools = (
-        await client.list_tools(timeout=timeout)
-        if server_capabilities(client).tools is not None
-        else []
-    )
-    for tool in tools:
-        if tool.name == name:
-            return tool.input_schema
-    raise unknown_name("tool", name, [tool.name for tool in tools])
+    screen = Screen(sys.stdout)
+    # The content of an error is its explanation, and replaces no file.
+    if output is not None and not result.is_error:
+        _write_result(result, output, tool, screen, stderr, as_json=as_json)
+    elif as_json:
+        screen.write_json(result)
+    else:
+        _print_result(result, screen)
+    if not result.is_error:
+        return 0
+    stderr.write_line(f"mcp-trio: the tool {tool} reported an error")
+    return SERVER_ERROR
 
 
 def _write_result(

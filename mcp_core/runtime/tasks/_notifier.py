@@ -1,0 +1,137 @@
+"""Notifications of one connection about the states of tasks.
+
+1. In 2025-11-25 the session that created a task is notified of its states, until the task or the
+   session ends. In 2026-07-28 a client is notified of the tasks that it listens to.
+2. A state is sent as the whole state. Of several that wait, only the last one is sent.
+3. The service of the connection is referenced weakly: a task may outlive its connection by hours.
+
+Sources: basic/utilities/tasks, Task Status Notification (2025-11-25); the extension
+`io.modelcontextprotocol/tasks`, Notifications.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from mcp_core.tasks._views import task_status_params
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.runtime._service import Service
+    from mcp_core.tasks._record import TaskKey, TaskRecord
+
+    from ._records import TaskRecords
+
+__all__ = ["TaskNotifier", "notifier_of"]
+
+
+def notifier_of(service: Service, records: TaskRecords, dialect: Dialect) -> TaskNotifier:
+    """Return the notifier of a connection, whose client speaks the revision of `dialect`."""
+    notifier = service.task_notifier
+    if notifier is None:
+        notifier = service.task_notifier = TaskNotifier(service, records, dialect)
+    assert isinstance(notifier, TaskNotifier)
+    return notifier
+
+
+class TaskNotifier:
+    """Sends the states of tasks on the connection of `service`. Close it with the connection.
+
+    Args:
+        service: the server side of the connection.
+        records: the tasks.
+        dialect: the revision of the client.
+    """
+
+    def __init__(self, service: Service, records: TaskRecords, dialect: Dialect) -> None:
+        self._service = ref(service)
+        self._records = records
+        self._dialect = dialect
+        self._observers: dict[TaskKey, Callable[[TaskRecord | None], object]] = {}
+        # By task, the serial number of the last state that the client has, and that state.
+        self._seen: dict[TaskKey, tuple[int, tuple[object, ...]]] = {}
+        self._unsent: dict[TaskKey, TaskRecord] = {}
+
+    def __repr__(self) -> str:
+        return f"<TaskNotifier of {len(self._observers)} tasks, {len(self._unsent)} unsent>"
+
+    def follow(self, record: TaskRecord) -> None:
+        """Send each further state of a task whose present one the client has."""
+        self._observe(record.key)
+        self._seen[record.key] = (record.serial, _visible(record))
+
+    def listen(self, keys: list[TaskKey]) -> None:
+        """Send the present state of tasks to which the client listens, and each further one.
+
+        The present one too: the client cannot know what has changed before it listened.
+        """
+        service = self._service()
+        assert service is not None
+        for key in list(self._observers):  # those of listen requests that have ended
+            if not service.conn.is_subscribed_to_task(key.id):
+                self._discard(key)
+        for key in keys:
+            self._observe(key)
+            self._seen[key] = (0, ())
+            self._records.changed(key)
+
+    def close(self) -> None:
+        """Send nothing more. Idempotent."""
+        for key in list(self._observers):
+            self._discard(key)
+
+    def _observe(self, key: TaskKey) -> None:
+        if key not in self._observers:
+            observer = self._observers[key] = partial(self._on_record, key)
+            self._records.observe(key, observer)
+
+    def _discard(self, key: TaskKey) -> None:
+        observer = self._observers.pop(key, None)
+        if observer is not None:
+            self._records.stop_observing(key, observer)
+        self._seen.pop(key, None)
+        self._unsent.pop(key, None)
+
+    def _on_record(self, key: TaskKey, record: TaskRecord | None) -> None:
+        service = self._service()
+        if record is None or service is None:
+            self._discard(key)
+            return
+        unsent = self._unsent.get(key)
+        if unsent is not None and unsent.serial >= record.serial:
+            return
+        self._unsent[key] = record
+        # Later: a task that ends at once must not be told of before its `CreateTaskResult`.
+        service.runtime.call_soon(self._send)
+
+    def _send(self) -> None:
+        service = self._service()
+        if service is None:
+            return
+        now = service.runtime.wall_time()
+        sent = False
+        for key, record in list(self._unsent.items()):
+            del self._unsent[key]
+            serial, seen = self._seen[key]
+            if record.serial <= serial:
+                continue  # read before a change, and published after it
+            visible = _visible(record)
+            self._seen[key] = (record.serial, visible)
+            if visible == seen:
+                continue  # only the lease has changed
+            params = task_status_params(record, self._dialect, now, self._records.limits)
+            subscribed = service.conn.send_task_status(params)
+            sent = sent or subscribed
+            if record.ended or not subscribed:
+                self._discard(key)
+        if sent:
+            service.runtime.pump()
+
+
+def _visible(record: TaskRecord) -> tuple[object, ...]:
+    """Return what a client sees of a record, or what changes with it."""
+    return record.updated, record.status, record.message, tuple(record.open_requests)

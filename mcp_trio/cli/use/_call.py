@@ -1,0 +1,110 @@
+"""`mcp-trio call`: call a tool with arguments from the command line and print the result.
+
+1. If the server runs the call as a task, the command follows that to its end. Ctrl+C cancels it.
+2. With `--detach` the command ends when the server has created the task, and prints its reference.
+   Whether it creates one is the server's decision in 2026-07-28; a result is then printed as ever.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from mcp_core.runtime import ClientTask, TaskReference
+from mcp_trio.cli._arguments import parse_arguments
+from mcp_trio.cli._errors import unknown_name
+from mcp_trio.cli._progress import show_progress
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import run_session, server_capabilities
+
+from ._following import follow_own_task, leave_task, task_document
+from ._tool_result import write_tool_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mcp_core.types import CallToolResult, Tool
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["call"]
+
+
+def call(
+    target: Target,
+    tool: str,
+    words: Sequence[str],
+    *,
+    output: Path | None,
+    as_json: bool,
+    detach: bool = False,
+    keep: bool = False,
+) -> int:
+    """Call a tool, print the result or write it to `output`, and return the exit status.
+
+    If the call becomes a task, `detach` prints its reference instead, and `keep` leaves it running
+    when the user interrupts the command.
+
+    Raises:
+        CliError: the connection failed, the server has no such tool, an argument is invalid, or
+            `output` cannot be written.
+    """
+
+    async def body(client: Client) -> int:
+        found = await _find_tool(tool, client, target.timeout)
+        arguments = parse_arguments(words, found.input_schema, f"the tool {tool}")
+        started: ClientTask | CallToolResult
+        with show_progress(target.stderr, tool) as progress:
+            options = target.call_options(progress)
+            if detach or _may_become_task(found, client):
+                started = await client.start_tool(tool, arguments, **options)
+            else:
+                started = await client.call_tool(tool, arguments, **options)
+        if not isinstance(started, ClientTask):
+            result = started
+        elif not started.id:
+            result = await started.result()
+            if detach:
+                target.stderr.write_line("mcp-trio: the server answered at once, without a task")
+        elif not detach:
+            result = await follow_own_task(started, client, target, keep=keep)
+        else:
+            _print_reference(started, as_json=as_json)
+            leave_task(started, client, target)
+            return 0
+        return write_tool_result(result, tool, target.stderr, output=output, as_json=as_json)
+
+    if detach and target.user is not None:
+        target.user.answers_later = True
+    return run_session(target, body)
+
+
+def _may_become_task(tool: Tool, client: Client) -> bool:
+    """Return True if the server may run a call of `tool` as a task.
+
+    In 2025-11-25 the client requests that, and does so for tools that run in no other way.
+    """
+    tasks = client.peer.dialect.tasks
+    required = tool.execution is not None and tool.execution.task_support == "required"
+    return tasks == "extension" or (tasks == "requested" and required)
+
+
+def _print_reference(task: ClientTask, *, as_json: bool) -> None:
+    screen = Screen(sys.stdout)
+    if as_json:
+        screen.write_json(task_document(TaskReference.parse(task.reference), *task.state))
+    else:
+        screen.write_text(task.reference)
+
+
+async def _find_tool(name: str, client: Client, timeout: float) -> Tool:
+    tools = (
+        await client.list_tools(timeout=timeout)
+        if server_capabilities(client).tools is not None
+        else []
+    )
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    raise unknown_name("tool", name, [tool.name for tool in tools])

@@ -1,0 +1,317 @@
+"""Tasks on a store that fails or is slow, and with a clock that jumps: with both drivers."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+import trio
+
+from mcp_core.registry import Server, Tasks
+from mcp_core.tasks import TaskKey, TaskLimits
+from tests.asyncio_shim import loop
+from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.task_play.lab import make_lab
+from tests.task_play.stores import FaultyStore
+from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E, RpcError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.task_play.wires import Wire, WireClient
+
+    Scene = Callable[[WireClient, FaultyStore], Awaitable[None]]
+
+# A client of the one user of a server, so that each test can look into the store.
+KINDS: dict[str, tuple[Callable[..., None], Wire]] = {
+    "trio": (trio.run, WIRES["memory"]),
+    "asyncio": (lambda main: loop.run(main()), ASYNCIO_WIRES["WebSocket over ASGI"]),
+}
+LIMITS = TaskLimits(message_interval=0.001, lease=0.3)
+
+
+@pytest.fixture(params=KINDS)
+def play(request: pytest.FixtureRequest) -> Callable[[Scene, str], None]:
+    """Return a function that plays a scene with a client of a revision, and a faulty store."""
+    run, wire = KINDS[request.param]
+
+    def play_scene(scene: Scene, version: str) -> None:
+        async def main() -> None:
+            store = FaultyStore()
+            lab = make_lab(Tasks(store=store, limits=LIMITS, owner=lambda request, owner: "us"))
+            async with wire(version, lab) as client:
+                await scene(client, store)
+
+        run(main)
+
+    return play_scene
+
+
+@pytest.fixture(autouse=True)
+def _store_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_core.runtime.tasks._running._FIRST_RETRY", 0.01)
+
+
+async def code_of(awaitable: Awaitable[Any]) -> int:
+    with pytest.raises(RpcError) as caught:
+        await awaitable
+    code: int = caught.value.code
+    return code
+
+
+async def until(ready: Callable[[], object]) -> None:
+    with anyio.fail_after(10):
+        while True:
+            if ready():
+                return
+            await anyio.sleep(0.001)
+
+
+versions = pytest.mark.parametrize("version", [D, E])
+
+
+@versions
+@pytest.mark.parametrize("when", ["create", "after create"])
+@pytest.mark.requirement("TX-7")
+def test_store_that_cannot_create_fails_the_call(
+    play: Callable[[Scene, str], None], version: str, when: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.failing.add(when)
+        assert await code_of(client.create("work")) == -32603
+        store.failing.clear()
+        assert await client.call("journal") == "after work"  # the handler did not run
+        await until(lambda: not store._records)  # it is not left there
+        assert await client.text(await client.create("work")) == "called by work"
+
+    play(scene, version)
+
+
+@versions
+def test_store_that_cannot_be_read_fails_the_request_only(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("work", seconds=0.02)
+        store.failing |= {"get", "page"}
+        for method in ("tasks/get", "tasks/cancel"):
+            assert await code_of(client.request(method, {"taskId": task_id})) == -32603
+        if client.version == D:
+            assert await code_of(client.request("tasks/list")) == -32603
+            assert await code_of(client.outcome(task_id)) == -32603
+        await anyio.sleep(0.05)  # the handler has ended
+        store.failing.clear()
+        await client.until(task_id, "completed")
+
+    play(scene, version)
+
+
+@versions
+def test_outcome_is_stored_when_the_store_works_again(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("work", seconds=0.02)
+        store.failing.add("change")
+        await until(lambda: store.failures >= 2)
+        assert (await client.state(task_id))["status"] == "working"
+        store.failing.clear()
+        assert await client.text(task_id) == "called by work"
+
+    play(scene, version)
+
+
+@versions
+def test_messages_that_cannot_be_stored_do_not_fail_the_handler(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.failing.add("change")
+        task_id = await client.create("work")
+        await until(lambda: store.failures)
+        store.failing.clear()
+        assert await client.text(task_id) == "called by work"
+
+    play(scene, version)
+
+
+@versions
+def test_questions_that_cannot_be_stored_fail_the_handler(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.failing.add("change")
+        task_id = await client.create("ask")
+        await until(lambda: store.failures)
+        store.failing.clear()
+        assert (await client.outcome(task_id))["isError"] is True
+
+    play(scene, version)
+
+
+@versions
+def test_upkeep_and_watch_go_on_after_a_failure(
+    play: Callable[[Scene, str], None], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_core.runtime.tasks._records._WATCH_AGAIN", 0.01)
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.failing |= {"stale", "watch"}
+        task_id = await client.create("wait")
+        await until(lambda: store.failures >= 2)
+        store.failing.clear()
+        record = await store.get(TaskKey("us", task_id))
+        await anyio.sleep(0.3)
+        renewed = await store.get(TaskKey("us", task_id))
+        assert renewed.lease_until > record.lease_until
+        assert (await client.state(task_id))["status"] == "working"
+        await client.request("tasks/cancel", {"taskId": task_id})
+
+    play(scene, version)
+
+
+@versions
+@pytest.mark.parametrize("when", ["create", "after create"])
+@pytest.mark.parametrize("tool", ["work", "twins"])
+def test_call_cancelled_while_its_task_is_created_leaves_no_task(
+    play: Callable[[Scene, str], None], version: str, when: str, tool: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.slow.add(when)
+        params: dict[str, Any] = {"name": tool, "arguments": {}}
+        if version == D:
+            params["task"] = {}
+        request = client.message("tools/call", params)
+        await client.send(request)
+        await store.entered.wait()
+        cancelled = {"requestId": request["id"]}
+        notice = client.message("notifications/cancelled", cancelled)
+        del notice["id"]
+        await client.send(notice)
+        await client.request("tools/list")  # it has arrived
+        store.slow.clear()
+        store.go.set()
+        await until(lambda: not store._records)
+        assert request["id"] not in client._responses
+        await client.until_journal(f"after {tool}")
+
+    play(scene, version)
+
+
+@versions
+def test_client_that_disconnects_while_its_task_is_created_leaves_no_task(version: str) -> None:
+    async def main() -> None:
+        store = FaultyStore()
+        lab = make_lab(Tasks(store=store))
+        with pytest.RaisesGroup(ZeroDivisionError, flatten_subgroups=True):
+            async with WIRES["memory"](version, lab) as client:
+                store.slow.add("after create")
+                params = {"name": "work", "task": {}}
+                await client.send(client.message("tools/call", params))
+                await store.entered.wait()
+                raise ZeroDivisionError
+        assert not store._records
+
+    trio.run(main)
+
+
+@versions
+def test_slow_store_delays_its_own_task_only(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.slow.add("create")
+        async with anyio.create_task_group() as group:
+            found: list[str] = []
+
+            async def create() -> None:
+                found.append(await client.create("work"))
+
+            group.start_soon(create)
+            await store.entered.wait()
+            assert await client.call("journal") == ""
+            assert not found
+            store.go.set()
+        assert await client.text(found[0]) == "called by work"
+
+    play(scene, version)
+
+
+# -- Clocks ----------------------------------------------------------------------------------------
+
+
+@versions
+@pytest.mark.requirement("TSK-22", "TSK-25", "TSK-12")
+def test_clock_that_jumps_ahead_expires_tasks_and_stops_their_handlers(
+    play: Callable[[Scene, str], None], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that never fetches leaves nothing behind, either."""
+    now, jump = time.time, [0.0]
+    monkeypatch.setattr("time.time", lambda: now() + jump[0])
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("wait")
+        jump[0] = 48 * 3600.0
+        assert await code_of(client.state(task_id)) == -32602
+        await client.until_journal("cancelled")
+        await client.create("work")
+        await client.create("wait")
+        jump[0] = 96 * 3600.0
+        await until(lambda: not store._records)  # the upkeep removes them
+
+    play(scene, version)
+
+
+@versions
+def test_clock_that_is_set_back_changes_no_state(
+    play: Callable[[Scene, str], None], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, jump = time.time, [0.0]
+    monkeypatch.setattr("time.time", lambda: now() + jump[0])
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        created = await client.create_task("ask")
+        before = await client.until(created["taskId"], "input_required")
+        jump[0] = -48 * 3600.0
+        assert (await client.state(created["taskId"]))["lastUpdatedAt"] == before["lastUpdatedAt"]
+        client.answer = lambda request: {"action": "decline"}
+        assert await client.text(created["taskId"]) == "decline"
+        after = await client.state(created["taskId"])
+        assert after["lastUpdatedAt"] >= before["lastUpdatedAt"]
+        interval = after.get("pollInterval", after.get("pollIntervalMs"))
+        assert interval == 500
+
+    play(scene, version)
+
+
+# -- Numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [250, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.requirement("TSK-20", "TSK-25")
+def test_many_tasks_of_one_owner_are_listed_and_bounded(count: int) -> None:
+    async def main() -> None:
+        limits = TaskLimits(per_owner=count, total=count)
+        server = Server("many", tasks=Tasks(limits=limits))
+
+        @server.tool(task="optional")
+        async def wait() -> None:
+            """Wait."""
+            await anyio.sleep_forever()
+
+        async with WIRES["memory"](D, server) as client:
+            ids = [await client.create("wait") for _ in range(count)]
+            assert await code_of(client.create("wait")) == -32000
+            listed: list[str] = []
+            page: Any = await client.request("tasks/list")
+            listed += [task["taskId"] for task in page["tasks"]]
+            while "nextCursor" in page:
+                page = await client.request("tasks/list", {"cursor": page["nextCursor"]})
+                listed += [task["taskId"] for task in page["tasks"]]
+            assert sorted(listed) == sorted(ids)
+            assert len(json.dumps(page)) < 100_000
+
+    trio.run(main)
