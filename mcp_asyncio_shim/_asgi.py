@@ -213,6 +213,7 @@ class _AsgiDriver(ConnectionDriver):
         if service is None:
             runtime = AsyncioRuntime(self, pump, conversation.write_blocked, conversation.release)
             runtime.single_peer = False
+            runtime.one_request = conversation.one_shot
             service = conversation.service = self._served.service(
                 conversation.conn, runtime, principal=conversation.principal
             )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.task_play.wires import WireClient
 
     Connect = Callable[..., Awaitable[AsgiClient]]
-    Play = Callable[[Callable[[Connect], Awaitable[None]], Any], None]
+    Play = Callable[..., None]
 
 ANN: Final = "ann-0123456789abcdef"
 BOB: Final = "bob-0123456789abcdef"
@@ -40,9 +40,8 @@ DRIVERS: Final[dict[str, tuple[Any, Callable[..., None]]]] = {
 
 
 @asynccontextmanager
-async def clients_of(make: Any, server: Server, auth: Any) -> AsyncIterator[Connect]:
+async def clients_of(make: Any, server: Server, **options: Any) -> AsyncIterator[Connect]:
     """Serve a server as an ASGI application. Yield a function that returns a new client."""
-    options = {} if auth is None else {"auth": auth}
     async with serve_app(make(server, **options)) as host, anyio.create_task_group() as group:
 
         async def connect(version: str, key: str = "") -> AsgiClient:
@@ -62,9 +61,9 @@ def play(request: pytest.FixtureRequest) -> Play:
     """Return a function that plays a scene, which gets a function that connects a client."""
     make, run = DRIVERS[request.param]
 
-    def play_scene(scene: Callable[[Connect], Awaitable[None]], auth: Any) -> None:
+    def play_scene(scene: Callable[[Connect], Awaitable[None]], auth: Any, **options: Any) -> None:
         async def main() -> None:
-            async with clients_of(make, make_lab(), auth) as connect:
+            async with clients_of(make, make_lab(), auth=auth, **options) as connect:
                 await scene(connect)
 
         run(main)
@@ -170,6 +169,21 @@ def test_task_id_is_the_secret_without_authorization_in_the_extension(play: Play
         assert await second.text(ids[0]) == "called by work"
 
     play(scene, None)
+
+
+@pytest.mark.requirement("TSK-24")
+def test_task_without_session_or_user_is_found_by_its_id_and_not_listed(play: Play) -> None:
+    async def scene(connect: Connect) -> None:
+        client = await connect(D)
+        assert client.session == ""
+        task_id = await client.create("work", seconds=0.05)
+        assert (await client.state(task_id))["status"] == "working"
+        assert await client.text(task_id) == "called by work"
+        with pytest.raises(RpcError, match="needs a session") as caught:
+            await client.request("tasks/list")
+        assert caught.value.code == -32601
+
+    play(scene, None, sessions=False)
 
 
 def test_owner_is_what_the_author_says() -> None:

@@ -41,7 +41,7 @@ def play(request: pytest.FixtureRequest) -> Callable[[Scene, str], None]:
     def play_scene(scene: Scene, version: str) -> None:
         async def main() -> None:
             store = FaultyStore()
-            lab = make_lab(Tasks(store=store, limits=LIMITS, owner=lambda request, owner: ""))
+            lab = make_lab(Tasks(store=store, limits=LIMITS, owner=lambda request, owner: "us"))
             async with wire(version, lab) as client:
                 await scene(client, store)
 
@@ -163,9 +163,9 @@ def test_upkeep_and_watch_go_on_after_a_failure(
         task_id = await client.create("wait")
         await until(lambda: store.failures >= 2)
         store.failing.clear()
-        record = await store.get(TaskKey("", task_id))
+        record = await store.get(TaskKey("us", task_id))
         await anyio.sleep(0.3)
-        renewed = await store.get(TaskKey("", task_id))
+        renewed = await store.get(TaskKey("us", task_id))
         assert renewed.lease_until > record.lease_until
         assert (await client.state(task_id))["status"] == "working"
         await client.request("tasks/cancel", {"taskId": task_id})

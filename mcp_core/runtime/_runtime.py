@@ -47,10 +47,12 @@ class Runtime(abc.ABC):
     """The runtime of one connection, as its `Service` and its handlers see it.
 
     `single_peer` is True if all who can use the transport are one user: a pipe, a Unix socket. Over
-    HTTP it is False.
+    HTTP it is False. `one_request` is True if the conversation ends with its first request: HTTP
+    without a session.
     """
 
     single_peer = True
+    one_request = False
 
     @abc.abstractmethod
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:

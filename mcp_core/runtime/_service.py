@@ -355,7 +355,11 @@ class Service:
         if grant is not None:
             user = f"{self.principal}\0{grant.client_id}"
             owner = sha256(user.encode()).hexdigest()
-        elif self.runtime.single_peer or not request.peer.dialect.stateful:
+        elif (
+            self.runtime.single_peer
+            or self.runtime.one_request
+            or not request.peer.dialect.stateful
+        ):
             owner = ""
         else:
             if not self._session_owner:

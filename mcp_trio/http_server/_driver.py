@@ -290,6 +290,7 @@ class _ConversationRuntime(TrioRuntime):
         self.closed = False
         self._driver = driver
         self.conversation = conversation
+        self.one_request = conversation.one_shot
         self._capacity_changed: trio.lowlevel.ParkingLot | None = None
 
     def pump(self) -> None:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 from msgspec import Meta, Struct
 
 from mcp_core import ALL, McpError, ToolError
+from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import (
     Audio,
     CacheHint,
@@ -849,22 +850,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve one of everything.")
     transports = parser.add_mutually_exclusive_group(required=True)
     transports.add_argument("--stdio", action="store_true", help="on stdin and stdout")
-    transports.add_argument("--http", metavar="HOST:PORT", help="at http://HOST:PORT/mcp, on trio")
+    transports.add_argument("--http", metavar="HOST:PORT", help="at http://HOST:PORT/mcp")
     parser.add_argument(
         "--reply", choices=["auto", "sse"], default="auto", help="sse: always respond with a stream"
     )
-    parser.add_argument("--runtime", choices=DRIVERS, default="trio", help="for --stdio")
+    parser.add_argument(
+        "--runtime", choices=DRIVERS, default="trio", help="asyncio: --http is served by uvicorn"
+    )
     parser.add_argument("--revision", action="append", help="the only one; may be repeated")
     parser.add_argument("--page-size", type=int, default=1000, help="entries of one page of a list")
+    parser.add_argument("--tasks", metavar="FILE", help="keep the tasks in this SQLite file")
     given = parser.parse_args()
-    server = everything(given.runtime, given.revision or ALL, page_size=given.page_size)
+    server = everything(
+        given.runtime,
+        given.revision or ALL,
+        page_size=given.page_size,
+        tasks=None if given.tasks is None else Tasks(store=SqliteTaskStore(given.tasks)),
+    )
+    driver = import_module(DRIVERS[given.runtime])
     if given.stdio:
-        import_module(DRIVERS[given.runtime]).run(server)
+        driver.run(server)
+        return
+    host, _, port = given.http.rpartition(":")
+    if given.runtime == "trio":
+        driver.run_http(server, host, int(port), reply=given.reply)
     else:
-        if given.runtime != "trio":
-            parser.error("--http is served on trio")
-        host, _, port = given.http.rpartition(":")
-        import_module("mcp_trio").run_http(server, host, int(port), reply=given.reply)
+        app = driver.asgi(server, reply=given.reply)
+        import_module("uvicorn").run(app, host=host, port=int(port), log_level="warning")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ Rules of this file:
 
 1. No check may fail or warn, and a scenario without checks has failed.
 2. The tables name the scenarios, so that a missing one is noticed even without the suite. A test
-   compares them with what the suite requires. Of its other scenarios, the extensions are left out.
+   compares them with what the suite requires. Of its other scenarios only those of the extension
+   for tasks are played, with `--force`.
 3. One server process plays all scenarios, one revision after the other; a second one responds with
    streams only, which some checks are about; a third is reached over HTTP/2, through a bridge.
 
@@ -20,6 +21,8 @@ import re
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,6 +122,29 @@ AUTH_OPTIONAL: Final = """
     client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
 """.split()
 
+# Scenarios of the extension for tasks, and how many checks each has.
+TASKS: Final = {
+    "lifecycle": 9,
+    "capability-negotiation": 5,
+    "wire-fields": 4,
+    "request-state-removal": 3,
+    "mrtr-input": 4,
+    "request-headers": 5,
+    "dispatch-and-envelope": 9,
+    "required-task-error": 3,
+    "mrtr-composition": 2,
+    "status-notifications": 0,
+}
+# How the server of these scenarios is served.
+TASK_SERVERS: Final = {
+    "HTTP/1.1": (),
+    "event streams": ("--reply", "sse"),
+    "HTTP/2": (),
+    "SQLite": ("--tasks", "FILE"),
+    "uvicorn": ("--runtime", "asyncio"),
+    "uvicorn with SQLite": ("--runtime", "asyncio", "--tasks", "FILE"),
+}
+
 _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a directory
 _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 
@@ -170,6 +196,34 @@ def test_official_suite_server_checks_reach_minimum(
 ) -> None:
     required, least = REQUIRED[version]
     assert sum(successes_in(played[version, name]) for name in required) >= least
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(how, marks=pytest.mark.slow if how != "HTTP/1.1" else ())
+        for how in TASK_SERVERS
+    ],
+)
+def test_official_suite_task_scenarios_pass(suite: list[str], tmp_path: Path, how: str) -> None:
+    """The scenarios are played side by side, since most of their time is waiting."""
+    file = str(tmp_path / "tasks.db")
+    options = [file if option == "FILE" else option for option in TASK_SERVERS[how]]
+    with ExitStack() as stack:
+        url = stack.enter_context(everything_at(tmp_path / "stderr.txt", *options))
+        if how == "HTTP/2":
+            url = stack.enter_context(bridged(url, tmp_path / "bridge.txt"))
+        words = ["server", "--url", url, "--spec-version", E, "--force"]
+        with ThreadPoolExecutor(4) as pool:
+            for name in TASKS:
+                place = str(tmp_path / name)
+                pool.submit(
+                    run, suite, *words, "--scenario", f"tasks-{name}", "--output-dir", place
+                )
+    for name, number in TASKS.items():
+        ((_, checks),) = checks_in(tmp_path / name)
+        assert failures_in(checks) == []
+        assert successes_in(checks) == number
 
 
 @pytest.mark.parametrize(("version", "scenario"), CLIENT)

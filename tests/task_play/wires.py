@@ -250,6 +250,7 @@ class HttpClient(WireClient):
 
     single_peer = False
     session = ""
+    opened = False
 
     def __init__(self, version: str, group: TaskGroup) -> None:
         super().__init__(version, group)
@@ -257,13 +258,16 @@ class HttpClient(WireClient):
 
     async def open(self) -> None:
         await super().open()
-        if self.version == D:
+        self.opened = True
+        if self.session:
             self.group.start_soon(self.get)
 
     def headers(self, message: Message) -> dict[str, str]:
         headers = {"accept": ACCEPT, "content-type": "application/json", **self.more_headers}
         if self.session:
-            headers |= {"mcp-session-id": self.session, "mcp-protocol-version": D}
+            headers["mcp-session-id"] = self.session
+        if self.opened and self.version == D:
+            headers["mcp-protocol-version"] = D
         if self.version == E:
             params = message["params"]
             headers |= {"mcp-protocol-version": E, "mcp-method": message["method"]}

@@ -439,6 +439,8 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
     version: str, middleware: bool
 ) -> None:
     steps = Steps()
+    gc.collect()
+    others = {id(each) for each in gc.get_objects() if type(each) in (Link, Service)}
     if middleware:
 
         @steps.server.middleware
@@ -470,7 +472,7 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
         gc.collect()
         # Connections are kept by the fixture that looks for leaks.
         left = [each for each in gc.get_objects() if type(each) in (Link, Service)]
-        assert left == []
+        assert [each for each in left if id(each) not in others] == []
         steps.go.set()  # its progress and its end go nowhere
         await trio.sleep(0.01)
         assert len(served.tasks._running) == 1

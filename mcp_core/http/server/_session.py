@@ -121,6 +121,8 @@ class EndpointState:
 class Conversation:
     """A one-shot conversation. Its methods are for drivers, if not noted otherwise.
 
+    `one_shot` is False in subclasses, in which a client sends any number of requests.
+
     `ConnectionClosed` is the last event, unless it is `retired`.
 
     Args:
@@ -150,6 +152,7 @@ class Conversation:
 
     id = b""
     legacy_sse = False
+    one_shot = True
 
     def __init__(
         self,
@@ -373,6 +376,8 @@ class Session(Conversation):
         "stream_count",
         "streams",
     )
+
+    one_shot = False
 
     def __init__(
         self,

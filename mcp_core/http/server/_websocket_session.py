@@ -43,6 +43,8 @@ class WebSocketSession(Conversation):
 
     __slots__ = ("_held", "check", "endpoint", "exchange", "next_check", "socket")
 
+    one_shot = False
+
     def __init__(
         self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float, client: str
     ) -> None:

@@ -144,6 +144,10 @@ class TaskRequestJob(RequestJob):
         tasks = self._tasks
         dialect = self.request.peer.dialect
         owner = self._service.task_owner(self.request)
+        if not owner and not self._service.runtime.single_peer:
+            # It would list the tasks of all clients, whose ids are secrets.
+            text = "tasks/list needs a session or an authorized client"
+            raise self._error(Fault.METHOD_NOT_FOUND, text)
         now = tasks.runtime.wall_time()
         try:
             page = await tasks.records.store.page(
