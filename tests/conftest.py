@@ -40,7 +40,8 @@ STARTS_PROGRAMS = [
         *("trio_/cli/serve/test_completion", "trio_/cli/serve/test_install"),
         *("trio_/cli/serve/test_reload", "trio_/cli/use/test_complete"),
         *("trio_/cli/use/test_demo", "trio_/cli/use/test_listen"),
-        *("trio_/cli/use/test_login", "trio_/cli/use/test_prompt"),
+        *("trio_/cli/use/test_following", "trio_/cli/use/test_login"),
+        *("trio_/cli/use/test_prompt", "trio_/cli/use/test_task_line", "trio_/cli/use/test_tasks"),
         *("trio_/cli/state/test_handshakes", "trio_/cli/test_hostile_server"),
         *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
         *("trio_/cli/test_target", "trio_/cli/test_user"),
@@ -51,9 +52,9 @@ STARTS_PROGRAMS = [
 # Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 inherit_python_path()
-# The command remembers servers in a file there. A test must not depend on an earlier one, nor write
-# to the user's files, so this is no directory.
-os.environ["XDG_CACHE_HOME"] = os.devnull
+# The command remembers servers and tasks in files there. A test must not depend on an earlier one,
+# nor write to the files of the user, so this is no directory.
+os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = os.devnull
 
 # A shared machine stalls now and then, so an example has no deadline. A failure prints how to
 # repeat it. `.ci/long` asks for `--hypothesis-profile=thorough`.

@@ -641,16 +641,6 @@ class AbstractClient(TaskCalls):
         }
         return tools
 
-    def _tool_call(
-        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
-    ) -> CallSteps[t.CallToolResult]:
-        params = _named(name, arguments)
-        if self._must_be_task(name):
-            params["task"] = {}
-        result = yield from self._followed(name, params, options)
-        self._outputs.check(name, result)
-        return result
-
     def _tool_request(
         self, params: dict[str, Any], options: CallOptions
     ) -> CallSteps[t.CallToolResult | TaskCreated]:

@@ -21,6 +21,8 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from mcp_core import types as t
 from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
 from mcp_core.client._calls import CallWait
@@ -311,7 +313,7 @@ class ServerInitiatedRequests:
     ) -> None:
         try:
             if error is None:
-                self._conn.send_result(event.id, result)
+                self._conn.send_result(event.id, _related(event, result))
                 return
             if isinstance(error, McpError):
                 self._conn.send_error(event.id, t.ErrorData(error.code, error.message, error.data))
@@ -331,6 +333,16 @@ class ServerInitiatedRequests:
     def _internal_error(self, event: RequestReceived, error: BaseException) -> t.ErrorData:
         self._report(f"{event.method.name} could not be answered", error)
         return t.ErrorData(event.peer.dialect.codes[Fault.INTERNAL], "Internal error")
+
+
+def _related(event: RequestReceived, result: t.Result) -> t.Result:
+    """Name the task of the server for which it asks, if there is one (2025-11-25, TSK-17)."""
+    task = event.params.meta.related_task if event.params.meta is not None else None
+    if task is None or event.peer.dialect.tasks != "requested":
+        return result
+    return replace(
+        result, meta={**(result.meta or {}), t.META_RELATED_TASK: {"taskId": task.task_id}}
+    )
 
 
 class RootsWait(CallWait):

@@ -17,6 +17,7 @@ from .state._logins import add_keychain_option
 __all__ = [
     "ARGUMENTS",
     "NO_WORDS",
+    "REFERENCES",
     "URIS",
     "VariadicArgument",
     "add_log_level",
@@ -45,6 +46,12 @@ ARGUMENTS: Final = VariadicArgument(
     lambda word: "=" in word or word.startswith("{"),
 )
 URIS: Final = VariadicArgument("[URI ...]", "URI", "a resource to subscribe to", is_uri)
+REFERENCES: Final = VariadicArgument(
+    "[REFERENCE]",
+    "REFERENCE",
+    "the task, as `mcp-trio call --detach` and `mcp-trio tasks list` print it",
+    lambda word: word.startswith("mcp-task:"),
+)
 NO_WORDS: Final = VariadicArgument("", "", argparse.SUPPRESS, lambda word: False)
 
 

@@ -22,6 +22,7 @@ from ._errors import MISUSE, CliError
 from ._options import (
     ARGUMENTS,
     NO_WORDS,
+    REFERENCES,
     URIS,
     VariadicArgument,
     add_log_level,
@@ -60,6 +61,8 @@ exit status:
   143  SIGTERM
 """
 
+_TASK_ACTIONS: Final = ("get", "result", "cancel", "list")
+
 _SUMMARIES: Final = {
     "demo": "watch a client and a server talk, message by message",
     "run": "serve what a Python file declares, over stdio or HTTP",
@@ -69,6 +72,7 @@ _SUMMARIES: Final = {
     "prompt": "get a prompt of a server, with its arguments filled in",
     "complete": "get suggestions for an argument of a prompt or template",
     "listen": "print a line whenever something that a server offers changes",
+    "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
     "completion": "print a script that completes command lines in a shell",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -239,11 +243,34 @@ def _call(words: Sequence[str]) -> Command:
         " into a directory FILE; without any, write the whole result to it. A file that exists is"
         " replaced",
     )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="do not wait for the result: print the reference of the task as which the server runs"
+        " the call, for `mcp-trio tasks`",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the task at the server if you press Ctrl+C, which otherwise cancels it, and"
+        " print its reference",
+    )
     add_session_options(parser)
     found, target = parse_server_command(parser, words)
+    if found.detach and found.output is not None:
+        parser.error("--detach prints no result for --output: leave one of them out")
     from mcp_trio.cli.use._call import call
 
-    return partial(call, target, found.tool, found.words, output=found.output, as_json=found.json)
+    return partial(
+        call,
+        target,
+        found.tool,
+        found.words,
+        output=found.output,
+        as_json=found.json,
+        detach=found.detach,
+        keep=found.keep,
+    )
 
 
 def _read(words: Sequence[str]) -> Command:
@@ -332,6 +359,32 @@ def _listen(words: Sequence[str]) -> Command:
         prompts=found.prompts,
         resources=found.resources,
         as_json=found.json,
+    )
+
+
+def _tasks(words: Sequence[str]) -> Command:
+    parser = _server_parser(
+        "tasks",
+        takes=REFERENCES,
+        description="Finds the calls of tools that a server runs as tasks: `get` prints the state"
+        " of one,\n"
+        "`result` waits for its result and prints that, `cancel` cancels it, and `list` lists all,"
+        " with\n"
+        "their references. A server of 2026-07-28 lists no tasks; then these are the ones that"
+        " `mcp-trio\n"
+        "call --detach` has started on this machine, as far as the server still has them.",
+        example="mcp-trio tasks list https://mcp.example.com/mcp\n"
+        "  mcp-trio tasks result REFERENCE https://mcp.example.com/mcp",
+        choices=_TASK_ACTIONS,
+        ACTION=", ".join(_TASK_ACTIONS),
+    )
+    add_output(parser, "for result: write it to FILE, as `mcp-trio call` does")
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    from mcp_trio.cli.use._tasks import tasks
+
+    return partial(
+        tasks, target, found.action, found.words, output=found.output, as_json=found.json
     )
 
 
@@ -451,6 +504,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "prompt": _prompt,
     "complete": _complete,
     "listen": _listen,
+    "tasks": _tasks,
     "login": _login,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "install": _install,
@@ -484,6 +538,7 @@ def _server_parser(
     description: str,
     example: str,
     takes: VariadicArgument = NO_WORDS,
+    choices: Sequence[str] | None = None,
     **positions: str,
 ) -> argparse.ArgumentParser:
     """Build the parser of a subcommand that connects to a server.
@@ -493,6 +548,7 @@ def _server_parser(
         description: what it does, for its help.
         example: one or more lines, for its help.
         takes: the words that may be repeated, after `positions`.
+        choices: the values of the positional arguments; None for any.
         positions: names of positional arguments, in order, and the help of each.
     """
     words = " ".join(filter(None, [name, *positions, takes.usage]))
@@ -505,7 +561,7 @@ def _server_parser(
     )
     parser.set_defaults(takes=takes, positions=[each.lower() for each in positions])
     for position, text in positions.items():
-        parser.add_argument(position.lower(), metavar=position, help=text)
+        parser.add_argument(position.lower(), metavar=position, choices=choices, help=text)
     parser.add_argument("words", metavar=takes.metavar, nargs="*", default=[], help=takes.help)
     add_server_options(parser)
     return parser

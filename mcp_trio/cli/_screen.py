@@ -162,8 +162,12 @@ class Screen:
         elif _OWN_NAME.search(text):
             self.write_quoted(text.removesuffix("\n"), indent="")
         else:
+            if self._prompt is not None:
+                self._print("")
             for line in split_lines(text.removesuffix("\n")):
                 self._print(_to_rich_text([line]))
+            if self._prompt is not None:
+                self._print(self._prompt, end="")
 
     def write_bytes(self, data: bytes) -> None:
         """Write bytes unchanged. A terminal must not get a server's bytes: use `write_text`.

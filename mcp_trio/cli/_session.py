@@ -33,6 +33,7 @@ from mcp_core import (
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
+    TaskCancelled,
 )
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.runtime import shorten_text
@@ -467,6 +468,9 @@ def _explain_errors(target: Target) -> Iterator[None]:
     except ConnectionLost as exc:
         cause, _, _ = str(exc).partition("\n")
         raise CliError(f"{cause} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
+    except TaskCancelled as exc:
+        text = shorten_text(exc.message, _MAX_ERROR)
+        raise CliError(f"the task has no result: {text}", SERVER_ERROR) from exc
     except PeerError as exc:
         raise CliError(describe_error(exc), SERVER_ERROR) from exc
     except LocalProtocolError as exc:

@@ -21,7 +21,7 @@ from typing import Final
 from mcp_core import ALL
 
 from ._errors import CliError, split_file
-from ._options import ARGUMENTS, NO_WORDS
+from ._options import ARGUMENTS, NO_WORDS, REFERENCES
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._user import User
@@ -79,7 +79,9 @@ def parse_server_command(
         server = command[0]
     fitting = list(takewhile(found.takes.fits, found.words))
     stray = [*found.words[len(fitting) :], *unknown]
-    prefix = f"{parser.prog} {shlex.join([*given, *fitting])}".rstrip()
+    # A reference is long, and the error would repeat it in each of its examples.
+    shown = [REFERENCES.metavar for _ in fitting] if found.takes is REFERENCES else fitting
+    prefix = f"{parser.prog} {shlex.join([*given, *shown])}".rstrip()
     if file and stray and not stray[0].startswith("-") and shutil.which(stray[0]):
         raise _missing_server(prefix, [*stray, file])  # such as `python server.py`
     if file:

@@ -44,7 +44,8 @@ class User:
         given: the values of `--answer`.
         stderr: for questions and errors.
 
-    `at_terminal` is True if there is a terminal to ask at. `answers_invalid` is True after a form
+    `at_terminal` is True if there is a terminal to ask at. Set `answers_later` to declare forms
+    without one, for a task that another command will follow. `answers_invalid` is True after a form
     for which `given` had no valid answer; the reason was written to `stderr`.
 
     Raises:
@@ -57,6 +58,7 @@ class User:
         self._stderr = stderr
         self._terminal = open_terminal(stderr)
         self._form_callback = answer_form(self._answer_form)
+        self.answers_later = False
         self.at_terminal = self._terminal is not None
         self.answers_invalid = False
 
@@ -68,7 +70,9 @@ class User:
                 "on_elicit": self._on_elicit,
                 "elicitation": ElicitationCapability(form={}, url={}),
             }
-        return {"on_elicit": self._on_elicit} if self._field_texts or self._forms else {}
+        if self._field_texts or self._forms or self.answers_later:
+            return {"on_elicit": self._on_elicit}
+        return {}
 
     def _on_elicit(self, params: ElicitParams) -> Any:
         if params.mode != "url":

@@ -848,8 +848,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SUB-2",),
         "mcp_core/subscriptions/_server.py",
-        "            if change in subscription.wanted:",
-        "            if subscription.wanted or change:",
+        "            if change in subscription.wanted or (",
+        "            if subscription.wanted or change or (",
     ),
     Mutation(
         ("SUB-3",),
@@ -1133,8 +1133,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("ROOT-5",),
         "mcp_core/runtime/_client_callbacks.py",
-        "        code = event.peer.dialect.codes[Fault.INTERNAL]",
-        "        code = event.peer.dialect.codes[Fault.INVALID_PARAMS]",
+        "        return t.ErrorData(event.peer.dialect.codes[Fault.INTERNAL], ",
+        "        return t.ErrorData(event.peer.dialect.codes[Fault.INVALID_PARAMS], ",
     ),
     # stdio
     Mutation(

@@ -1170,7 +1170,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "sender",
-            PLANNED("tasks"),
+            TESTED,
             "For a task-augmented request use `tasks/cancel`, not this notification (the notification is "
             "still right while the initial `CreateTaskResult` is pending — reading).",
         ),
@@ -1333,7 +1333,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Tasks extension: no `notifications/progress` (nor `message`) for tasks, in particular not on "
             "the listen stream.",
         ),
@@ -1698,7 +1698,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "D",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "Not for tools with `execution.taskSupport` absent or `forbidden`; server SHOULD answer "
             "`-32601`.",
         ),
@@ -1707,7 +1707,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             'Tool with `taskSupport: "input_required_result"` must be called as a task; else server MUST answer '
             "`-32601`.",
         ),
@@ -1756,7 +1756,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "Starts `working`; working→{input_required, completed, failed, cancelled}; "
             "input_required→{working, completed, failed, cancelled}; terminal states are final.",
         ),
@@ -1765,7 +1765,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "All task payloads have `createdAt`, `lastUpdatedAt` (ISO 8601) and actual `ttl` (integer or "
             "`null`); `pollInterval?` ms. Requested ttl may be overridden.",
         ),
@@ -1774,7 +1774,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "D",
             "requestor",
-            PLANNED("tasks"),
+            TESTED,
             "Poll `tasks/get`, respecting `pollInterval`, until terminal or `input_required`.",
         ),
         (
@@ -1799,7 +1799,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "D",
             "requestor",
-            PLANNED("tasks"),
+            TESTED,
             "On `input_required` call `tasks/result` at once (it is the channel for nested requests on "
             "HTTP).",
         ),
@@ -1808,7 +1808,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "All requests/notifications/responses of a task carry "
             '`_meta["io.modelcontextprotocol/related-task"]`; nested requests too; `tasks/result` response '
             "too.",
@@ -1818,7 +1818,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD NOT",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Not on `tasks/get`, `tasks/list`, `tasks/cancel` nor `notifications/tasks/status`; receivers "
             "ignore it there: the `taskId` param wins.",
         ),
@@ -1827,7 +1827,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MAY",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "`notifications/tasks/status` (full Task) is optional; requestor MUST NOT depend on it.",
         ),
         (
@@ -1835,7 +1835,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "`tasks/list` paginated; needs `tasks.list`; everything gettable is listable; `nextCursor` MUST "
             "be set if more.",
         ),
@@ -1853,7 +1853,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "Unknown/expired `taskId` or bad cursor → `-32602`; internal → `-32603`.",
         ),
         (
@@ -1870,7 +1870,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "With an authorization context tasks are bound to it: other contexts are refused and not "
             "listed. Without: unguessable ids, SHOULD NOT declare `tasks.list`.",
         ),
@@ -1879,7 +1879,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "Limits on number of tasks and ttl, clean-up, rate limits.",
         ),
         (
@@ -1896,7 +1896,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MAY",
             "D",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             '`CreateTaskResult._meta["io.modelcontextprotocol/model-immediate-response"]`: string for the '
             "model (provisional).",
         ),
@@ -1927,7 +1927,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "A declaring client handles both the ordinary result and `CreateTaskResult` on `tools/call`.",
         ),
         (
@@ -1962,7 +1962,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Not returned before `tasks/get` of the id would resolve (wait for consistency).",
         ),
         (
@@ -1978,7 +1978,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "E",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Task = `taskId, status, statusMessage?, createdAt, lastUpdatedAt, ttlMs (int|null), "
             "pollIntervalMs?`; ttl and interval may change.",
         ),
@@ -1996,7 +1996,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "`failed` only for JSON-RPC errors; a tool result with `isError` is `completed`. (Opposite of "
             "D.)",
         ),
@@ -2005,7 +2005,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Input-request keys are unique for the life of the task and never reused.",
         ),
         (
@@ -2013,7 +2013,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             '`tasks/update {taskId, inputResponses}` → empty result `resultType: "complete"`; eventually '
             "consistent.",
         ),
@@ -2031,7 +2031,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "De-duplicate keys across polls; answer each once; keep polling to terminal.",
         ),
         (
@@ -2039,7 +2039,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "Treat `inputRequests` with the trust model of direct elicitation/sampling.",
         ),
         (
@@ -2047,7 +2047,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "`tasks/cancel {taskId}` → empty ack; cooperative; status may end other than `cancelled`. Not "
             "an error on a terminal task.",
         ),
@@ -2056,7 +2056,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "`notifications/cancelled` is not for tasks.",
         ),
         (
@@ -2064,7 +2064,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Unknown id: `-32602` MUST for `tasks/get`, SHOULD for update/cancel. Non-declaring client on "
             "any `tasks/*` or listen `taskIds`: `-32021`.",
         ),
@@ -2100,7 +2100,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Task ids unguessable; authorization checked on each task request.",
         ),
         (
@@ -2108,7 +2108,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "E",
             "client",
-            PLANNED("tasks"),
+            TESTED,
             "Honour `pollIntervalMs`; persist ids; MAY stop after `createdAt + ttlMs`.",
         ),
     ),

@@ -100,7 +100,8 @@ class Plain(TaskPeer):
 
 @pytest.mark.requirement("PROG-6", "PROG-5", "TSK-17", "TSK-18", "TSK-19", "META-15")
 async def test_session_gets_states_progress_and_logs_of_its_task(autojump_clock: object) -> None:
-    steps = Steps(tasks=Tasks(limits=TaskLimits(message_interval=0.001)))
+    # Only the first message is stored: the others come within the interval.
+    steps = Steps(tasks=Tasks(limits=TaskLimits(message_interval=1000)))
     async with conversation(D, steps.server, Plain) as peer:
         await create(peer, "work", task={})
         got = await notifications(peer, 3)
@@ -438,6 +439,8 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
     version: str, middleware: bool
 ) -> None:
     steps = Steps()
+    gc.collect()
+    others = {id(each) for each in gc.get_objects() if type(each) in (Link, Service)}
     if middleware:
 
         @steps.server.middleware
@@ -469,7 +472,7 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
         gc.collect()
         # Connections are kept by the fixture that looks for leaks.
         left = [each for each in gc.get_objects() if type(each) in (Link, Service)]
-        assert left == []
+        assert [each for each in left if id(each) not in others] == []
         steps.go.set()  # its progress and its end go nowhere
         await trio.sleep(0.01)
         assert len(served.tasks._running) == 1

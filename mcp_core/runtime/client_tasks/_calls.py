@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Peer
+    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._poller import TaskPoller
 
@@ -39,6 +40,7 @@ class TaskCalls(abc.ABC):
 
     _conn: Connection
     _clock: Callable[[], float]
+    _outputs: OutputSchemas
     _poller: TaskPoller
     # By name, the support for tasks of the tools that were listed; None if none were.
     _task_support: dict[str, str | None] | None = None
@@ -147,10 +149,20 @@ class TaskCalls(abc.ABC):
         """
         return await self._call(self._pages("tasks/list", "tasks", options), options)
 
+    def _tool_call(
+        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> CallSteps[t.CallToolResult]:
+        """Call a tool. If the call becomes a task, follow that to its end."""
+        params = _tool_params(name, arguments)
+        if self._must_be_task(name):
+            params["task"] = {}
+        result = yield from self._followed(name, params, options)
+        self._outputs.check(name, result)
+        return result
+
     def _followed(
         self, name: str, params: dict[str, Any], options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
-        """Request a call of a tool. If it becomes a task, follow that to its end."""
         try:
             result = yield from self._tool_request(params, options)
         except PeerError as exc:
@@ -183,9 +195,7 @@ class TaskCalls(abc.ABC):
         options: CallOptions,
     ) -> CallSteps[ClientTask]:
         dialect = self.peer.dialect
-        params: dict[str, Any] = {"name": name}
-        if arguments is not None:
-            params["arguments"] = arguments
+        params = _tool_params(name, arguments)
         if dialect.tasks == "requested":
             yield from self._require_support(name, options)
             params["task"] = {} if ttl is None else {"ttl": round(ttl * 1000)}
@@ -236,3 +246,7 @@ class TaskCalls(abc.ABC):
         version = self.peer.dialect.version
         now = self._clock()
         return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile)
+
+
+def _tool_params(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"name": name} if arguments is None else {"name": name, "arguments": arguments}

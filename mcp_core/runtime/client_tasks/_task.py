@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -55,7 +56,8 @@ class TaskReference(Struct, frozen=True):
     tool: str
     revision: str
     created: str
-    ttl: float | None = None
+    # An integer stays one, so that the text does not change when it is read and written again.
+    ttl: int | float | None = None
 
     @classmethod
     def parse(cls, text: str) -> TaskReference:
@@ -196,7 +198,12 @@ class ClientTask:
         """A text with which `Client.task` finds the task on another connection, also tomorrow.
 
         Keep it as private as the result of the task.
+
+        Raises:
+            LocalProtocolError: the server has answered at once, so that no task was created.
         """
+        if not self.id:
+            raise LocalProtocolError("the server has answered at once: no task was created")
         return str(TaskReference(self.id, self.tool, self.revision, self._created, self._ttl))
 
     async def refresh(self) -> TaskState:

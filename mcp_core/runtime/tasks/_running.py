@@ -226,7 +226,8 @@ class RunningTask:
                     if requests.keys() <= record.responses.keys():
                         return {key: record.responses[key] for key in requests}
                     await changed.wait()
-                    record = await records.get(self.key)
+                    # Cancelled, the store may be closed already.
+                    record = None if self.cancelled else await records.get(self.key)
         except BaseException:
             # Cancelled, for example by a timeout of the handler's own.
             withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]

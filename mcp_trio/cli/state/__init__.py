@@ -1,1 +1,1 @@
-"""Data of the command that later runs of it use: handshakes and logins."""
+"""Data of the command that later runs of it use: handshakes, logins and tasks."""

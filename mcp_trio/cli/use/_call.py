@@ -1,35 +1,30 @@
 """`mcp-trio call`: call a tool with arguments from the command line and print the result.
 
-1. Text content is printed unchanged, so that it can be piped.
-2. Structured content is printed unless a text block is the same value.
-3. `--output` takes images, sounds and embedded resources, and the rest is printed. If there are
-   none, it takes what would be printed.
+1. If the server runs the call as a task, the command follows that to its end. Ctrl+C cancels it.
+2. With `--detach` the command ends when the server has created the task, and prints its reference.
+   Whether it creates one is the server's decision in 2026-07-28; a result is then printed as ever.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from io import BytesIO, TextIOWrapper
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET
-from msgspec.structs import replace
-
-from mcp_core.types import TextContent
+from mcp_core.runtime import ClientTask, TaskReference
 from mcp_trio.cli._arguments import parse_arguments
-from mcp_trio.cli._errors import SERVER_ERROR, unknown_name
+from mcp_trio.cli._errors import unknown_name
 from mcp_trio.cli._progress import show_progress
-from mcp_trio.cli._screen import Screen, content_text
+from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import run_session, server_capabilities
 
-from ._output import STDOUT, file_content, write_file, write_files
+from ._following import follow_own_task, leave_task, task_document
+from ._tool_result import write_tool_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mcp_core.types import CallToolResult
+    from mcp_core.types import CallToolResult, Tool
     from mcp_trio._client import Client
     from mcp_trio.cli._session import Target
 
@@ -37,9 +32,19 @@ __all__ = ["call"]
 
 
 def call(
-    target: Target, tool: str, words: Sequence[str], *, output: Path | None, as_json: bool
+    target: Target,
+    tool: str,
+    words: Sequence[str],
+    *,
+    output: Path | None,
+    as_json: bool,
+    detach: bool = False,
+    keep: bool = False,
 ) -> int:
     """Call a tool, print the result or write it to `output`, and return the exit status.
+
+    If the call becomes a task, `detach` prints its reference instead, and `keep` leaves it running
+    when the user interrupts the command.
 
     Raises:
         CliError: the connection failed, the server has no such tool, an argument is invalid, or
@@ -47,27 +52,53 @@ def call(
     """
 
     async def body(client: Client) -> int:
-        schema = await _input_schema(tool, client, target.timeout)
-        arguments = parse_arguments(words, schema, f"the tool {tool}")
+        found = await _find_tool(tool, client, target.timeout)
+        arguments = parse_arguments(words, found.input_schema, f"the tool {tool}")
+        started: ClientTask | CallToolResult
         with show_progress(target.stderr, tool) as progress:
-            result = await client.call_tool(tool, arguments, **target.call_options(progress))
-        screen = Screen(sys.stdout)
-        # The content of an error is its explanation, and replaces no file.
-        if output is not None and not result.is_error:
-            _write_result(result, output, tool, screen, target.stderr, as_json=as_json)
-        elif as_json:
-            screen.write_json(result)
+            options = target.call_options(progress)
+            if detach or _may_become_task(found, client):
+                started = await client.start_tool(tool, arguments, **options)
+            else:
+                started = await client.call_tool(tool, arguments, **options)
+        if not isinstance(started, ClientTask):
+            result = started
+        elif not started.id:
+            result = await started.result()
+            if detach:
+                target.stderr.write_line("mcp-trio: the server answered at once, without a task")
+        elif not detach:
+            result = await follow_own_task(started, client, target, keep=keep)
         else:
-            _print_result(result, screen)
-        if not result.is_error:
+            _print_reference(started, as_json=as_json)
+            leave_task(started, client, target)
             return 0
-        target.stderr.write_line(f"mcp-trio: the tool {tool} reported an error")
-        return SERVER_ERROR
+        return write_tool_result(result, tool, target.stderr, output=output, as_json=as_json)
 
+    if detach and target.user is not None:
+        target.user.answers_later = True
     return run_session(target, body)
 
 
-async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, Any]:
+def _may_become_task(tool: Tool, client: Client) -> bool:
+    """Return True if the server may run a call of `tool` as a task.
+
+    In 2025-11-25 the client requests that, and does so for tools that run in no other way.
+    """
+    tasks = client.peer.dialect.tasks
+    required = tool.execution is not None and tool.execution.task_support == "required"
+    return tasks == "extension" or (tasks == "requested" and required)
+
+
+def _print_reference(task: ClientTask, *, as_json: bool) -> None:
+    screen = Screen(sys.stdout)
+    if as_json:
+        screen.write_json(task_document(TaskReference.parse(task.reference), *task.state))
+    else:
+        screen.write_text(task.reference)
+
+
+async def _find_tool(name: str, client: Client, timeout: float) -> Tool:
     tools = (
         await client.list_tools(timeout=timeout)
         if server_capabilities(client).tools is not None
@@ -75,67 +106,5 @@ async def _input_schema(name: str, client: Client, timeout: float) -> dict[str, 
     )
     for tool in tools:
         if tool.name == name:
-            return tool.input_schema
+            return tool
     raise unknown_name("tool", name, [tool.name for tool in tools])
-
-
-def _write_result(
-    result: CallToolResult,
-    output: Path,
-    tool: str,
-    stdout: Screen,
-    stderr: Screen,
-    *,
-    as_json: bool,
-) -> None:
-    """Write the files of a result, or all of it if it has none, to `output`."""
-    found = [(block, file_content(block)) for block in result.content]
-    files = [content for _, content in found if content is not None]
-    if as_json or not files:
-        buffer = BytesIO()
-        text = stdout if output == STDOUT else Screen(TextIOWrapper(buffer, "utf-8"))
-        if as_json:
-            text.write_json(result)
-        else:
-            _print_result(result, text)
-        if output != STDOUT:
-            write_file(output, buffer.getvalue())
-        return
-    rest = replace(result, content=[block for block, content in found if content is None])
-    if output != STDOUT:
-        write_files(output, files, tool, stderr)
-        _print_result(rest, stdout)
-    elif stdout.terminal:
-        _print_result(result, stdout)  # a terminal gets no bytes of a server
-    else:
-        stdout.write_bytes(b"".join(content.data for content in files))
-        _print_result(rest, stderr)
-
-
-def _print_result(result: CallToolResult, screen: Screen) -> None:
-    data = result.structured_content
-    # Up to 2025-11-25 structured content is an object, and servers wrap any other value in a member
-    # `result`.
-    value = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
-    repeated = [
-        block
-        for block in result.content
-        if isinstance(block, TextContent)
-        and (_represents(block.text, value) or _represents(block.text, data))
-    ]
-    nested = isinstance(value, dict | list)  # easier to read indented than as one line of text
-    for block in result.content:
-        if not (nested and block in repeated):
-            screen.write_text(content_text(block, "--output FILE saves them"))
-    if data is not UNSET and (nested or not repeated):
-        if len(result.content) > len(repeated):
-            screen.write_line(("structured content:", "dim"))
-        screen.write_json(data)
-
-
-def _represents(text: str, value: Any) -> bool:
-    """Return True if `text` is the value itself, or JSON of it."""
-    try:
-        return bool(text == value or json.loads(text) == value)
-    except (ValueError, RecursionError):
-        return False

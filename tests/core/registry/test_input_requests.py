@@ -139,7 +139,7 @@ def test_elicit_stateful_client_waits_for_the_response() -> None:
     assert question["params"] == {"message": "How many?", "requestedSchema": SEATS.schema}
     ((job, _),) = harness.running
     (under_way,) = job.input_collector.active_requests
-    assert repr(under_way) == "<_SingleRequest for tools/call, 1 asked>"
+    assert repr(under_way) == "<SingleRequest for tools/call, 1 asked>"
     assert repr(job.input_collector).startswith("<InputCollector for tools/call: <ServerRoundTrips")
     harness.receive(result("another", {}))
     assert harness.sent_messages() == []

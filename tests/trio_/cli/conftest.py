@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.trio_.cli import program
-from tests.trio_.cli.program import ROOT, Forks, Hosted, ServerFile
+from tests.trio_.cli.program import LAB, ROOT, Forks, Hosted, ServerFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,12 @@ def greeter(hosted: Hosted) -> tuple[str, ...]:
 def teahouse(hosted: Hosted) -> tuple[str, ...]:
     """The target of the teahouse, over HTTP."""
     return hosted(ROOT / "mcp_trio" / "examples" / "teahouse.py")
+
+
+@pytest.fixture(scope="module")
+def lab(hosted: Hosted) -> tuple[str, ...]:
+    """The target of a server that runs tools as tasks, over HTTP."""
+    return hosted(LAB)
 
 
 @pytest.fixture

@@ -29,6 +29,42 @@ DEAD = ("--", sys.executable, "-S", "-c", "import sys; sys.exit('the disk is ful
 LONGEST = 25.0  # seconds for one run
 SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
 
+# A server that runs tools as tasks.
+LAB = """
+    import trio
+    from mcp_core import McpError, ToolError
+
+    # A single owner: over HTTP, the end of a session of 2025-11-25 would cancel its tasks.
+    tasks = mcp_trio.Tasks(owner=lambda request, default: "")
+    server = mcp_trio.Server("lab", tasks=tasks)
+    FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+    @server.tool(task="optional")
+    async def research(topic: str, context: mcp_trio.Context, seconds: float = 0) -> str:
+        "Read about a topic."
+        await context.progress(1, 2, "Reading archive 1 of 2")
+        await trio.sleep(seconds)
+        return f"All about {topic}"
+
+    @server.tool(task="required")
+    async def publish(context: mcp_trio.Context) -> str:
+        "Publish under a name."
+        answer = await context.elicit("As whom?", FORM)
+        return f"{answer.action} {getattr(answer, 'data', None)}"
+
+    @server.tool(task="optional")
+    async def fail(how: str) -> str:
+        "Fail."
+        if how == "tool":
+            raise ToolError("The oven is cold.")
+        raise McpError(-32050, "broken")
+
+    @server.tool
+    def plain() -> str:
+        "Return at once."
+        return "plain"
+"""
+
 
 class Forks:
     """Runs of the command as forks of a process that has imported it (`fork_server.py`)."""

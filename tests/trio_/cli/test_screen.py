@@ -146,6 +146,15 @@ def test_prompt_is_folded_and_repeated_below_other_output(monkeypatch: pytest.Mo
     assert to_terminal(monkeypatch, write, 20) == [*prompt, "[info] news", *prompt]
 
 
+def test_result_below_prompt_begins_in_first_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(screen: Screen) -> None:
+        screen.begin_prompt("  text: ")
+        screen.write_text("y" * 30)
+        screen.end_prompt(ended=False)
+
+    assert to_terminal(monkeypatch, write, 20) == ["  text: ", "y" * 30, "  text: "]
+
+
 def test_text_from_right_to_left_is_isolated_on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(screen: Screen) -> None:
         screen.write_line("1  ", "שלום 1", ": ", "100")

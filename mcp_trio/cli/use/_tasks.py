@@ -1,0 +1,249 @@
+"""`mcp-trio tasks`: find the tasks of a server again, by the reference of each.
+
+1. A reference holds its revision, and the command connects in that one.
+2. A server of 2025-11-25 lists the tasks of its user. Otherwise the tasks are those that commands
+   on this machine have noted, and each is looked up at the server.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core import DIALECTS, PeerError
+from mcp_core.runtime import InvalidTaskReference, TaskReference, TaskState, shorten_text
+from mcp_trio.cli._errors import MISUSE, SERVER_ERROR, CliError, one_line
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import describe_error, run_session, server_capabilities
+from mcp_trio.cli.state._noted_tasks import NotedTasks
+
+from ._following import follow_task, task_document
+from ._tool_result import write_tool_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mcp_core.runtime import ClientTask
+    from mcp_core.types import CallToolResult
+    from mcp_trio._client import Client
+    from mcp_trio.cli._session import Target
+
+__all__ = ["tasks"]
+
+_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+_UNKNOWN: Final = -32602  # the code of 2025-11-25 and 2026-07-28 for a task that does not exist
+_MAX_MESSAGE: Final = 1_000  # characters
+
+
+def tasks(
+    target: Target, action: str, words: Sequence[str], *, output: Path | None, as_json: bool
+) -> int:
+    """Do something about one task, or list all, and return the exit status.
+
+    Args:
+        target: the server.
+        action: `get`, `result`, `cancel` or `list`.
+        words: the reference of the task, or none to list all.
+        output: where `result` writes the result; None for stdout.
+        as_json: whether to print a JSON document.
+
+    Raises:
+        CliError: the connection failed, the reference is invalid, the server has no such task, or
+            the words do not fit `action`.
+    """
+    if output is not None and action != "result":
+        raise CliError(f"tasks {action} writes no file: use --output with tasks result")
+    if action == "list":
+        if words:
+            raise CliError("tasks list takes no reference; tasks get shows a single task")
+        return run_session(target, partial(_list, target=target, as_json=as_json))
+    if len(words) != 1:
+        raise CliError(
+            f"tasks {action} needs the reference of one task: `mcp-trio call --detach` and"
+            " `mcp-trio tasks list` print it"
+        )
+    reference = _parse(words[0])
+    if reference.revision not in target.versions:
+        raise CliError(
+            f"the task is of revision {one_line(reference.revision)}, and no other finds it: leave"
+            " --revision out"
+        )
+
+    async def body(client: Client) -> int:
+        task = await _find(reference, client)
+        if action == "get":
+            return _show(task, target, as_json=as_json)
+        if action == "cancel":
+            return await _cancel(task, target, as_json=as_json)
+        result = await _follow(task, target)
+        return write_tool_result(result, task.tool, target.stderr, output=output, as_json=as_json)
+
+    # A server that speaks only older revisions is better named by its revision than by an error of
+    # the negotiation.
+    versions = target.versions[target.versions.index(reference.revision) :]
+    return run_session(replace(target, versions=versions), body)
+
+
+def _parse(text: str) -> TaskReference:
+    try:
+        reference = TaskReference.parse(text)
+    except InvalidTaskReference as exc:
+        raise CliError(
+            f"{shorten_text(text, 60)!r} is not the reference of a task: {exc}"
+        ) from None
+    if reference.revision not in DIALECTS:
+        raise CliError(
+            f"the task is of revision {one_line(reference.revision)}, which this command does not"
+            " speak"
+        )
+    return reference
+
+
+async def _find(reference: TaskReference, client: Client) -> ClientTask:
+    """Return the task, with its state.
+
+    Raises:
+        CliError: the server has no such task, has no tasks, or speaks another revision.
+    """
+    dialect = client.peer.dialect
+    if DIALECTS[reference.revision] is not dialect:
+        raise CliError(
+            f"the task is of revision {reference.revision}, and the server speaks"
+            f" {dialect.version}: it is a task of another server, or the server was replaced"
+        )
+    _lists_tasks(client)
+    try:
+        return await client.task(str(reference))
+    except PeerError as exc:
+        if exc.code != _UNKNOWN:
+            raise
+        raise CliError(
+            "the server has no such task: its time is over, or it is a task of another server or"
+            f" of another user. {describe_error(exc).capitalize()}",
+            SERVER_ERROR,
+        ) from exc
+
+
+def _show(task: ClientTask, target: Target, *, as_json: bool) -> int:
+    """Print the state of a task, and return the exit status."""
+    screen = Screen(sys.stdout)
+    reference = TaskReference.parse(task.reference)
+    if as_json:
+        screen.write_json(task_document(reference, *task.state))
+    else:
+        _write_state(screen, reference, task.state)
+    if task.status == "input_required":
+        target.stderr.write_line(
+            "mcp-trio: it waits for an answer, which `mcp-trio tasks result` asks you for"
+        )
+    return SERVER_ERROR if task.status in ("failed", "cancelled") else 0
+
+
+async def _cancel(task: ClientTask, target: Target, *, as_json: bool) -> int:
+    """Cancel a task, print its state, and return the exit status."""
+    if task.ended:
+        target.stderr.write_line(f"mcp-trio: nothing is cancelled: the task is {task.status}")
+    else:
+        await task.cancel()
+        await task.refresh()  # the response to the cancellation has no state in 2026-07-28
+        if not task.ended:
+            target.stderr.write_line("mcp-trio: the server is still ending the task")
+    _show(task, target, as_json=as_json)
+    return 0
+
+
+async def _follow(task: ClientTask, target: Target) -> CallToolResult:
+    try:
+        return await follow_task(task, target.stderr)
+    except trio.Cancelled:
+        target.stderr.write_line("mcp-trio: the task goes on; `mcp-trio tasks cancel` cancels it")
+        raise
+
+
+async def _list(client: Client, *, target: Target, as_json: bool) -> int:
+    """Print the tasks of a server, and return the exit status."""
+    noted = NotedTasks(target)
+    if _lists_tasks(client):
+        found = await _listed(client, noted, target.timeout)
+    else:
+        found = await _looked_up(client, noted)
+    screen = Screen(sys.stdout)
+    if as_json:
+        documents = [task_document(reference, *state) for reference, state in found]
+        screen.write_json({"tasks": documents})
+    else:
+        for reference, state in found:
+            _write_state(screen, reference, state)
+            screen.write_text(str(reference))
+    others = {each.revision for each in noted.load()} - {client.peer.dialect.version}
+    for other in sorted(others):
+        target.stderr.write_line(
+            f"mcp-trio: there are tasks of revision {other}, too: --revision {other} lists them"
+        )
+    return 0
+
+
+def _lists_tasks(client: Client) -> bool:
+    """Return True if the server lists the tasks of its user.
+
+    Raises:
+        CliError: the server has no tasks.
+    """
+    capabilities = server_capabilities(client)
+    dialect = client.peer.dialect
+    if dialect.tasks == "requested" and capabilities.tasks is not None:
+        return capabilities.tasks.list is not None
+    if dialect.tasks == "extension" and _EXTENSION in (capabilities.extensions or {}):
+        return False
+    raise CliError(f"the server has no tasks in revision {dialect.version}", MISUSE)
+
+
+async def _listed(
+    client: Client, noted: NotedTasks, timeout: float
+) -> list[tuple[TaskReference, TaskState]]:
+    """Return the tasks that the server lists (2025-11-25), and forget the others."""
+    version = client.peer.dialect.version
+    # The server does not say of which tool a task is.
+    notes = {each.id: each for each in _of_connection(noted, client)}
+    found = []
+    for each in await client.list_tasks(timeout=timeout):
+        note = notes.pop(each.task_id, None)
+        ttl = each.ttl if isinstance(each.ttl, int | float) else None
+        tool = "" if note is None else note.tool
+        reference = TaskReference(each.task_id, tool, version, each.created_at, ttl)
+        found.append((reference, TaskState(each.status, each.status_message)))
+    for note in notes.values():
+        noted.discard(note)
+    return found
+
+
+async def _looked_up(client: Client, noted: NotedTasks) -> list[tuple[TaskReference, TaskState]]:
+    """Return the noted tasks of the connection's revision, and forget those that are gone."""
+    found = []
+    for reference in _of_connection(noted, client):
+        try:
+            task = await client.task(str(reference))
+        except PeerError as exc:
+            if exc.code != _UNKNOWN:
+                raise
+            noted.discard(reference)
+        else:
+            found.append((TaskReference.parse(task.reference), task.state))
+    return found
+
+
+def _of_connection(noted: NotedTasks, client: Client) -> list[TaskReference]:
+    """Return the noted tasks of the connection's revision."""
+    dialect = client.peer.dialect
+    return [each for each in noted.load() if DIALECTS.get(each.revision) is dialect]
+
+
+def _write_state(screen: Screen, reference: TaskReference, state: TaskState) -> None:
+    """Write a line about a task: status, tool and status message, as far as they are known."""
+    words = [state.status, reference.tool, shorten_text(state.message or "", _MAX_MESSAGE)]
+    screen.write_line("  ".join(filter(None, words)))
