@@ -81,7 +81,7 @@ class ServerProcess(LineClient):
     alive = True
 
     async def kill(self) -> None:
-        """Kill the server, with whatever it was about to do."""
+        """Kill the server, in the middle of what it does."""
         self.alive = False
         self.child.kill()
         await self.child.wait()
@@ -93,21 +93,18 @@ async def served_process(
 ) -> AsyncIterator[ServerProcess]:
     """Start a server on the file `path`. It is killed at the end, if it still runs."""
     command = [sys.executable, "-m", "tests.task_play.kills", "serve", path, driver]
-    async with anyio.create_task_group() as group:
-        child = await trio.lowlevel.open_process(
-            command,
-            stdin=-1,
-            stdout=-1,
-            stderr=-1,  # pipes
-        )
-        stdin, stdout = child.stdin, child.stdout
-        assert stdin is not None
-        assert stdout is not None
+    pipes: Any = {"stdin": -1, "stdout": -1, "stderr": -1}
+    child = await trio.lowlevel.open_process(command, **pipes)
+    stdin, stdout, stderr = child.stdin, child.stdout, child.stderr
+    assert stdin is not None
+    assert stdout is not None
+    assert stderr is not None
 
-        async def write(text: str) -> None:
-            with suppress(trio.BrokenResourceError):
-                await stdin.send_all(text.encode() + b"\n")
+    async def write(text: str) -> None:
+        with suppress(trio.BrokenResourceError):
+            await stdin.send_all(text.encode() + b"\n")
 
+    async with stdin, stdout, stderr, anyio.create_task_group() as group:
         client = ServerProcess(version, group, write, lines_of(stdout.receive_some))
         client.child = child
         group.start_soon(client.read)
@@ -117,9 +114,6 @@ async def served_process(
         finally:
             with trio.CancelScope(shield=True):
                 await client.kill()
-                for pipe in (stdin, stdout, child.stderr):
-                    assert pipe is not None
-                    await pipe.aclose()
             group.cancel_scope.cancel()
 
 
