@@ -166,22 +166,37 @@ class TaskCalls(abc.ABC):
         try:
             result = yield from self._tool_request(params, options)
         except PeerError as exc:
-            if not self._may_need_task(exc, params):
+            if not (self._may_need_task(params) and exc.code == self._needs_task):
                 raise
             yield from self._tools(options)
             if not self._must_be_task(name):
                 raise
             result = yield from self._tool_request({**params, "task": {}}, options)
+        else:
+            # Servers of the TypeScript SDK put the error into the text of a result.
+            if (
+                not isinstance(result, TaskCreated)
+                and result.is_error
+                and self._may_need_task(params)
+                and f"MCP error {self._needs_task}" in result.text
+            ):
+                yield from self._tools(options)
+                if self._must_be_task(name):
+                    result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
             return (yield from self._poller.follow_own(self._new_task(result, name)))
         return result
 
-    def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
+    @property
+    def _needs_task(self) -> int:
+        """The code of the error for a call of a tool that runs as a task only (TSK-5)."""
+        return self.peer.dialect.codes[Fault.METHOD_NOT_FOUND]
+
+    def _may_need_task(self, params: dict[str, Any]) -> bool:
         """Return True if a tool that was never listed may have to be called as a task."""
         peer = self.peer
         return (
             peer.dialect.tasks == "requested"
-            and error.code == peer.dialect.codes[Fault.METHOD_NOT_FOUND]
             and self._task_support is None
             and "task" not in params
             and is_declared(peer.capabilities, TASK_CALLS)
