@@ -332,7 +332,7 @@ async def test_task_over_its_time_to_live_is_forgotten(autojump_clock: object) -
 
 @pytest.mark.requirement("TSK-1")
 async def test_server_declares_tasks_if_a_tool_runs_as_one(autojump_clock: object) -> None:
-    declared = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    declared: Any = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     for server, expected in ((make_server(), declared), (Server("none"), None)):
         client_end, server_end = memory_pair()
         async with trio.open_nursery() as nursery:
@@ -354,7 +354,7 @@ async def test_task_in_2025_11_25_is_created_at_once(autojump_clock: object) -> 
     async with conversation(D) as peer:
         ids = {await start(peer, "sometimes", seconds=0) for _ in range(5)}
         assert len(ids) == 5
-        assert all(isinstance(task_id, str) and len(task_id) == 32 for task_id in ids)
+        assert {len(task_id) for task_id in ids} == {32}
 
 
 @pytest.mark.requirement("TSK-27")

@@ -163,6 +163,7 @@ class ClientTask:
         # The rest is for `TaskPoller`. The clock is the client's own: the server's may be wrong.
         self._began = now
         self.wake: Callable[[], object] = _nothing  # ends the wait for the next poll
+        self.end_progress: Callable[[], object] = _nothing  # its progress is not followed any more
         self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
         self.failures = 0  # of requests about this task, in a row
         # The last state with more than the status. Of the extension; None if it is not known.
@@ -273,6 +274,8 @@ class ClientTask:
         self.message = task.status_message
         self._updated = task.last_updated_at
         self.latest = None if self.status == "working" else details
+        if self.status in FINAL_STATUSES:
+            self.end_progress()
         ttl: t.Ttl = getattr(task, "ttl_ms", UNSET)
         if ttl is UNSET:
             ttl = task.ttl
@@ -308,6 +311,7 @@ class ClientTask:
         if not self.ended:
             self.status = status
             self.message = None  # it was about the earlier status
+            self.end_progress()
 
     def seconds_left(self, now: float) -> float | None:
         """Return the seconds until the task is over its time to live, None without a limit."""
