@@ -874,16 +874,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         '        "input_requests": None,',
     ),
     Mutation(
+        ("TX-12",),
+        "mcp_core/tasks/_states.py",
+        "    if action.key in record.open_requests or action.key in record.responses:",
+        "    if action.key in record.open_requests:",
+    ),
+    Mutation(
         ("TX-14",),
         "mcp_core/tasks/_states.py",
         "    if action.key not in record.open_requests:\n        return record\n",
         "    if action.key not in record.open_requests:\n        raise TaskExpired\n",
-    ),
-    Mutation(
-        ("PROG-7",),
-        "mcp_core/runtime/tasks/_running.py",
-        "            task.channel = TaskChannel(service, self.request.id, record.id)\n",
-        "            pass\n        task.channel = TaskChannel(service, self.request.id, record.id)\n        if dialect.stateful:\n",
     ),
     Mutation(
         ("TSK-6",),

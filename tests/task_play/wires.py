@@ -317,7 +317,7 @@ class SocketHttpClient(HttpClient):
             if body := await response.aread():
                 await self.receive(json.loads(body))
             return
-        async with aclosing(response.aiterlines_of()) as lines:
+        async with aclosing(response.aiter_lines()) as lines:
             async for line in lines:
                 if line.startswith("data: ") and line[6:].strip():
                     await self.receive(json.loads(line[6:]))

@@ -167,6 +167,10 @@ async def test_task_question_in_extension_is_answered_by_update(autojump_clock: 
         assert "result" not in state
         ((key, request),) = state["inputRequests"].items()
         assert request["method"] == "elicitation/create"
+        # An answer to an unknown request changes nothing.
+        unknown = {"taskId": task_id, "inputResponses": {"other": {"action": "cancel"}}}
+        await peer.result_of("tasks/update", unknown)
+        assert (await state_of(peer, task_id)) == state
         responses = {key: {"action": "accept", "content": {"name": "Ada"}}, "other": {}}
         update = {"taskId": task_id, "inputResponses": responses}
         assert await peer.result_of("tasks/update", update) == {"resultType": "complete"} | (
