@@ -25,7 +25,7 @@ PYTHON: Final = f"{HOME}/.venv/bin/python"
 MAX_SECONDS: Final = 20  # of one command, on a busy machine
 MAX_SECONDS_INSTALLED: Final = 200  # of one command that may download packages
 _END: Final = b"\n-- end of the command --\n"
-_SESSION: Final = re.compile(r"^mcp-session-id: (.*)$", re.MULTILINE)
+_ID: Final = re.compile(r"(?:(?<=^mcp-session-id: ).*|^mcp-task:1:.*)$", re.MULTILINE)
 _STYLE: Final = re.compile(r"\x1b\[[\d;]*m")  # colours, at a pseudo-terminal
 _VERSIONED: Final = re.compile(r"(/\.venv/bin/python)\d[\d.]*\b")  # such as python3.11
 _ANSWER: Final = re.compile(r"\): (\w+)$", re.MULTILINE)
@@ -35,8 +35,8 @@ class Terminal:
     """A shell for commands, and a second terminal for a server.
 
     The port 8000 of a page becomes a free one, `/home/you` the parent of the folder, and
-    `/home/you/.venv/bin/python` the interpreter. A session id that a page shows becomes that of
-    this run.
+    `/home/you/.venv/bin/python` the interpreter. A session id or a reference of a task
+    that a page shows becomes that of this run.
 
     Args:
         folder: where the shell begins.
@@ -49,7 +49,7 @@ class Terminal:
         self._log = self._home / "server.log"
         self._shown = 0  # bytes of the log that the page has shown
         self._server: subprocess.Popen[bytes] | None = None
-        self._sessions: dict[str, str] = {}  # that of this run, by that of the page
+        self._ids: dict[str, str] = {}  # that of this run, by that of the page
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self.port = str(listener.getsockname()[1])
         self._environment = {
@@ -85,12 +85,12 @@ class Terminal:
             words: the command.
             shown: what the page shows, with the answers that the reader types.
         """
-        for on_page, here in {PORT: self.port, **self._sessions}.items():
+        for on_page, here in {PORT: self.port, **self._ids}.items():
             words = words.replace(on_page, here)
         answers = _ANSWER.findall(shown)
         text = self._as_on_page(self._answer(words, answers) if answers else self._run(words))
-        self._sessions.update(zip(_SESSION.findall(shown), _SESSION.findall(text), strict=False))
-        for on_page, here in self._sessions.items():
+        self._ids.update(zip(_ID.findall(shown), _ID.findall(text), strict=False))
+        for on_page, here in self._ids.items():
             text = text.replace(here, on_page)
         return text
 

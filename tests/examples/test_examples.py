@@ -204,6 +204,19 @@ def test_example_with_own_client_prints_output(
     assert (result.stdout, result.stderr) == (output, "")
 
 
+@pytest.mark.parametrize("version", BOTH_ERAS)
+async def test_report_example_runs_as_task(
+    version: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    server = load("report.py").server
+    async with mcp_trio.connect(server, versions=[version]) as client:
+        task = await client.start_tool("report", {"topic": "owls", "archives": 3})
+        states = [state async for state in task.states()]
+        assert ("working", "Reading about owls") in states
+        assert text_of(await task.result()) == "3 archives have something about owls."
+        assert text_of(await client.call_tool("report", {"topic": "owls"})).startswith("2 archives")
+
+
 def answer_always(answer: Any) -> Callable[[ElicitParams], Any]:
     return lambda params: answer
 

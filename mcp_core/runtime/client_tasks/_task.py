@@ -91,14 +91,11 @@ _read_reference = reader(TaskReference)
 
 
 class TaskState(NamedTuple):
-    """The state of a task at one time.
+    """The state of a task at one time."""
 
-    Attributes:
-        status: as in the specification.
-        message: the status message, for people; None without one.
-    """
-
+    # As in the specification.
     status: t.TaskStatus
+    # The status message, for people; None without one.
     message: str | None
 
 

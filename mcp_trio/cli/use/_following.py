@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from mcp_trio.cli._screen import Screen
     from mcp_trio.cli._session import Target
 
-__all__ = ["follow_own_task", "follow_task", "leave_task", "task_document"]
+__all__ = ["UNKNOWN_TASK", "follow_own_task", "follow_task", "leave_task", "task_document"]
 
+UNKNOWN_TASK: Final = -32602  # the code of 2025-11-25 and 2026-07-28 for no such task
 _CANCEL_TIMEOUT: Final = 2.0  # seconds; a user who has pressed Ctrl+C waits no longer
 
 
@@ -69,10 +70,9 @@ async def follow_own_task(
     """
     try:
         return await follow_task(task, target.stderr)
-    except PeerError:
-        raise  # the server has ended it, or does not know it
-    except BaseException:  # Ctrl+C, too
-        if not task.ended:
+    except BaseException as exc:  # Ctrl+C, too
+        unknown = isinstance(exc, PeerError) and exc.code == UNKNOWN_TASK
+        if not (task.ended or unknown):
             with trio.CancelScope(shield=True):
                 if keep:
                     target.stderr.write_line("mcp-trio: the task goes on; its reference:")

@@ -21,7 +21,7 @@ from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import describe_error, run_session, server_capabilities
 from mcp_trio.cli.state._noted_tasks import NotedTasks
 
-from ._following import follow_task, task_document
+from ._following import UNKNOWN_TASK, follow_task, task_document
 from ._tool_result import write_tool_result
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["tasks"]
 
 _EXTENSION: Final = "io.modelcontextprotocol/tasks"
-_UNKNOWN: Final = -32602  # the code of 2025-11-25 and 2026-07-28 for a task that does not exist
 _MAX_MESSAGE: Final = 1_000  # characters
 
 
@@ -120,7 +119,7 @@ async def _find(reference: TaskReference, client: Client) -> ClientTask:
     try:
         return await client.task(str(reference))
     except PeerError as exc:
-        if exc.code != _UNKNOWN:
+        if exc.code != UNKNOWN_TASK:
             raise
         raise CliError(
             "the server has no such task: its time is over, or it is a task of another server or"
@@ -229,7 +228,7 @@ async def _looked_up(client: Client, noted: NotedTasks) -> list[tuple[TaskRefere
         try:
             task = await client.task(str(reference))
         except PeerError as exc:
-            if exc.code != _UNKNOWN:
+            if exc.code != UNKNOWN_TASK:
                 raise
             noted.discard(reference)
         else:
