@@ -925,7 +925,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TSK-13", "TX-24"),
         "mcp_core/runtime/client_tasks/_poller.py",
-        "yield self._pause(task, task.interval)",
+        "yield self._pause(task, self._poll_interval(task))",
         "yield self._pause(task, 0.05)",
     ),
     Mutation(
