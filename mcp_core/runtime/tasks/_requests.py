@@ -137,7 +137,7 @@ class TaskRequestJob(RequestJob):
         honoured = replace(wanted, task_ids=[key.id for key in keys] or None)
         self._finished = True
         if service.accept_listen(self.request, honoured) and keys:
-            notifier_of(service, records, dialect).listen(keys)
+            notifier_of(service, records).listen(keys)
 
     async def _list(self) -> t.Result:
         assert self._service is not None

@@ -175,7 +175,11 @@ class TaskService:
             raise McpError(codes[Fault.BUSY], "the server is being shut down")
         try:
             limit = await self.records.create(record)
-        except TaskStoreError as exc:
+        except BaseException as exc:
+            # The caller was cancelled, or the store failed: it may have the record all the same.
+            self.runtime.start_soon(partial(self.records.remove, record))
+            if not isinstance(exc, TaskStoreError):
+                raise
             self.runtime.report_hook("the store of tasks", exc)
             raise McpError(codes[Fault.INTERNAL], "the task cannot be stored now") from None
         if limit is not None:
