@@ -92,7 +92,8 @@ class TaskCalls(abc.ABC):
             arguments: its arguments, by name.
             ttl: seconds for which the server is asked to keep the task, its result included; None
                 leaves it to the server, which also may keep it for another time (2025-11-25).
-            options: see `CallOptions`. They apply until the task is created.
+            options: see `CallOptions`. They apply until the task is created, and `timeout` also to
+                each later response about it.
 
         Raises:
             LocalProtocolError: the server or its revision has no tasks, the tool does not run as
@@ -104,13 +105,14 @@ class TaskCalls(abc.ABC):
             raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
         return await self._call(self._start(name, arguments, ttl, options), options)
 
-    async def task(self, reference: str) -> ClientTask:
+    async def task(self, reference: str, *, timeout: float | None = 60.0) -> ClientTask:
         """Return a task that was started earlier, perhaps on another connection.
 
         If the caller still has the `ClientTask` of this connection, it is returned itself.
 
         Args:
             reference: the `reference` of the task.
+            timeout: seconds for each response about the task, None for no limit.
 
         Raises:
             InvalidTaskReference: the text is no reference.
@@ -132,7 +134,7 @@ class TaskCalls(abc.ABC):
                 last_updated_at=found.created,
                 ttl=found.ttl,
             )
-            task = self._client_task(state, found.tool)
+            task = self._client_task(state, found.tool, None, {"timeout": timeout})
         await task.refresh()
         self._poller.add(task)
         return task
@@ -173,7 +175,7 @@ class TaskCalls(abc.ABC):
                 raise
             result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
-            return (yield from self._poller.follow_own(self._new_task(result, name)))
+            return (yield from self._poller.follow_own(self._new_task(result, name, options)))
         return result
 
     def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
@@ -207,7 +209,7 @@ class TaskCalls(abc.ABC):
             raise LocalProtocolError("the client was connected with tasks=False")
         result = yield from self._tool_request(params, options)
         if isinstance(result, TaskCreated):
-            return self._new_task(result, name)
+            return self._new_task(result, name, options)
         ended = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
         task = self._client_task(ended, name)
         task.final = result
@@ -225,10 +227,11 @@ class TaskCalls(abc.ABC):
         if support not in ("optional", "required"):
             raise LocalProtocolError(f"the tool {name!r} does not run as a task")
 
-    def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
+    def _new_task(self, created: TaskCreated, tool: str, options: CallOptions) -> ClientTask:
         meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
+        kept: CallOptions = {"timeout": options["timeout"]} if "timeout" in options else {}
         task = self._client_task(
-            created.task, tool, meanwhile if isinstance(meanwhile, str) else None
+            created.task, tool, meanwhile if isinstance(meanwhile, str) else None, kept
         )
         self._poller.add(task)
         return task
@@ -242,10 +245,16 @@ class TaskCalls(abc.ABC):
             and (self._task_support or {}).get(tool) == "required"
         )
 
-    def _client_task(self, state: t.Task, tool: str, meanwhile: str | None = None) -> ClientTask:
+    def _client_task(
+        self,
+        state: t.Task,
+        tool: str,
+        meanwhile: str | None = None,
+        options: CallOptions | None = None,
+    ) -> ClientTask:
         version = self.peer.dialect.version
         now = self._clock()
-        return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile)
+        return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile, options)
 
 
 def _tool_params(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
