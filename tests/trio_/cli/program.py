@@ -33,9 +33,10 @@ SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
 LAB = """
     import trio
     from mcp_core import McpError, ToolError
+    from mcp_core.registry import Image
 
     # A single owner: over HTTP, the end of a session of 2025-11-25 would cancel its tasks.
-    tasks = mcp_trio.Tasks(owner=lambda request, default: "")
+    tasks = mcp_trio.Tasks(owner=lambda request, default: "all")
     server = mcp_trio.Server("lab", tasks=tasks)
     FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -58,6 +59,11 @@ LAB = """
         if how == "tool":
             raise ToolError("The oven is cold.")
         raise McpError(-32050, "broken")
+
+    @server.tool(task="optional")
+    async def draw() -> Image:
+        "Draw."
+        return Image(b"12345")
 
     @server.tool
     def plain() -> str:
