@@ -1,4 +1,4 @@
-"""A tool that takes long. Its clients may leave it, and fetch the result later.
+"""A tool that takes long. Its clients may leave it, and return for the result.
 
 Try `mcp-trio call report topic=owls report.py`.
 """

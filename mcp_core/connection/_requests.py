@@ -232,6 +232,11 @@ class IncomingRequests:
             self._pause_ended = True
 
 
+# Tasks of the peer for which it may send progress. Who follows a task ends that; the limit is for
+# callers that start tasks and never ask for them.
+_MAX_TASKS: Final = 1_000
+
+
 class _InternalToken:
     """The token of a request that the connection sends itself. No caller gets its response."""
 
@@ -248,6 +253,7 @@ class OutgoingRequests:
 
     Attributes:
         table: the requests by id.
+        tasks: the requests by id that have become tasks, as long as progress may arrive for them.
         next_id: the id of the next request.
     """
 
@@ -255,11 +261,13 @@ class OutgoingRequests:
         "_outbox",
         "next_id",
         "table",
+        "tasks",
     )
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self.table: dict[RequestId, OutgoingRequest] = {}
+        self.tasks: dict[RequestId, OutgoingRequest] = {}
         self.next_id = 1
 
     def add(self, call: OutgoingRequest) -> int:
@@ -312,12 +320,21 @@ class OutgoingRequests:
             if call.related == parent and type(call.related) is type(parent):
                 self.cancel(id, "the request it was made for is over")
 
+    def keep_progress(self, id: RequestId, call: OutgoingRequest) -> None:
+        """Keep receiving progress of the request `id`, which has become a task.
+
+        Of more than 1,000 such tasks the oldest one is forgotten.
+        """
+        if len(self.tasks) >= _MAX_TASKS:
+            del self.tasks[next(iter(self.tasks))]
+        self.tasks[id] = call
+
     def progress_event(self, params: ProgressParams) -> ProgressReceived | None:
         """Return the event for a progress notification.
 
         Return None if progress was not requested, or has not increased.
         """
-        call = self.table.get(params.progress_token)
+        call = self.table.get(params.progress_token) or self.tasks.get(params.progress_token)
         if call is None or not call.wants_progress:
             return None
         if call.progress is not None and params.progress <= call.progress:

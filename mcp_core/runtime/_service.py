@@ -513,16 +513,13 @@ class Service:
 
 
 class ServedServer(NamedTuple):
-    """A server whose lifespan has begun. A driver makes one, for all connections.
+    """A server whose lifespan has begun. A driver makes one, for all connections."""
 
-    Attributes:
-        server: the declarations.
-        lifespan: the value of its lifespan.
-        tasks: its tasks, None if the driver runs none.
-    """
-
+    # The declarations.
     server: Server
+    # The value of its lifespan.
     lifespan: Any = None
+    # Its tasks, None if the driver runs none.
     tasks: TaskServiceLike | None = None
 
     def service(self, conn: Connection, runtime: Runtime, *, principal: str = "") -> Service:

@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, reader
+from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, encode, reader
 from mcp_core.types import TaskStatus
 
 from ._states import INTERNAL_ERROR
@@ -157,9 +157,16 @@ def _state(record: TaskRecord, dialect: Dialect, now: float, limits: TaskLimits)
 def _outcome(record: TaskRecord, dialect: Dialect) -> dict[str, Any]:
     if dialect.tasks == "requested":
         return {}  # rule 1
+    result = record.result
+    if isinstance(result, Raw) and dialect.result_type:
+        # It is the response that the request would have had, so it has its kind, as any response
+        # of the revision. Clients that check it by the schema refuse one without.
+        members = _read_members(result)
+        if "resultType" not in members:
+            result = Raw(encode({"resultType": dialect.result_type, **members}))
     return {
         "input_requests": record.open_requests or None,
-        "result": record.result,
+        "result": result,
         "error": record.error,
     }
 

@@ -74,6 +74,7 @@ def toured(report: Any) -> None:
         "prompts",
         "logging",
         "completions",
+        "tasks",
     }
     # The client does not follow the pages of a list.
     assert report["tools"] == ["test_simple_text", "weather"]

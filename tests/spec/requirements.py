@@ -1671,7 +1671,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "both",
-            PLANNED("tasks"),
+            TESTED,
             "Declare `tasks` (with `list`, `cancel`, `requests.*`) at initialisation. Server: "
             "`requests.tools.call`; client: `requests.sampling.createMessage`, "
             "`requests.elicitation.create`.",
@@ -1724,7 +1724,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "Accepting → answer is `CreateTaskResult {task}` and nothing else; SHOULD come at once.",
         ),
         (
@@ -1740,7 +1740,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MAY",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            NOT_OURS("a tool that runs as a task only is refused with -32601, as TSK-5 demands"),
             "A declaring receiver may refuse unaugmented requests (`-32600`).",
         ),
         (
@@ -1748,7 +1748,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "`taskId` is a string, made by the receiver, unique among its tasks.",
         ),
         (
@@ -1782,7 +1782,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "`tasks/result` of a terminal task returns exactly what the original request would have "
             "(result, or that JSON-RPC error).",
         ),
@@ -1791,7 +1791,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "`tasks/result` of a non-terminal task blocks until terminal.",
         ),
         (
@@ -1844,7 +1844,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "`tasks/cancel` on a terminal task → `-32602`; else set `cancelled` before responding with the "
             "Task; stays cancelled even if work finishes.",
         ),
@@ -1861,7 +1861,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "schema",
             "D",
             "receiver",
-            PLANNED("tasks"),
+            TESTED,
             "Failed execution (JSON-RPC error, or tool result `isError: true`) → status `failed`. (The "
             "extension says `completed`: TX-11.)",
         ),
@@ -1918,7 +1918,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST NOT",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "No `CreateTaskResult` to a request that did not declare the extension, whatever earlier "
             "requests said.",
         ),
@@ -1943,7 +1943,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "If it can only serve by a task and the client did not declare: `-32021` with "
             '`requiredCapabilities.extensions["io.modelcontextprotocol/tasks"] = {}`.',
         ),
@@ -1952,7 +1952,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             '`CreateTaskResult` is flat (`Result & Task`) with `resultType: "task"`; that value is on no '
             'other result. (Two examples in the text\'s error section show "task" on `tasks/get`; they '
             "contradict the MUST.)",
@@ -1970,7 +1970,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "MRTR exchanges are finished before the task is created.",
         ),
         (
@@ -1987,7 +1987,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MUST",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             '`tasks/get` result: `resultType: "complete"` + Task, with `inputRequests` (all outstanding) if '
             "`input_required`, `result` if `completed`, `error` if `failed`.",
         ),
@@ -2022,7 +2022,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "SHOULD",
             "E",
             "server",
-            PLANNED("tasks"),
+            TESTED,
             "Unknown or already answered keys are ignored; partial answers MAY be accepted (task stays "
             "`input_required`).",
         ),

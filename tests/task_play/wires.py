@@ -37,8 +37,10 @@ __all__ = [
     "WIRES",
     "D",
     "E",
+    "LineClient",
     "RpcError",
     "WireClient",
+    "lines_of",
 ]
 
 D: Final = "2025-11-25"
@@ -385,12 +387,12 @@ async def memory(version: str, server: Server) -> AsyncIterator[WireClient]:
         async def write(text: str) -> None:
             await ours.send_all(text.encode() + b"\n")
 
-        client = LineClient(version, group, write, _lines(ours.receive_some))
+        client = LineClient(version, group, write, lines_of(ours.receive_some))
         async with _opened(client):
             yield client
 
 
-async def _lines(receive: Callable[[], Awaitable[bytes | bytearray]]) -> AsyncIterator[bytes]:
+async def lines_of(receive: Callable[[], Awaitable[bytes | bytearray]]) -> AsyncIterator[bytes]:
     buffer = b""
     while data := await receive():
         *lines, buffer = (buffer + data).split(b"\n")
@@ -417,7 +419,7 @@ def process(driver: str) -> Wire:
                     except (anyio.EndOfStream, anyio.ClosedResourceError):
                         return b""
 
-                client = LineClient(version, group, write, _lines(read))
+                client = LineClient(version, group, write, lines_of(read))
                 group.start_soon(client.read)
                 await client.open()
                 yield client

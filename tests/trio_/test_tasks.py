@@ -121,6 +121,7 @@ async def state_of(peer: ScriptedPeer, task_id: str) -> Any:
     return await peer.result_of("tasks/get", {"taskId": task_id})
 
 
+@pytest.mark.requirement("TX-6", "TX-9", "TX-10")
 async def test_task_in_extension_result_is_inlined_in_state(autojump_clock: object) -> None:
     async with conversation(E) as peer:
         created = await peer.result_of(
@@ -140,6 +141,7 @@ async def test_task_in_extension_result_is_inlined_in_state(autojump_clock: obje
         assert done["result"]["content"] == [{"type": "text", "text": "All about owls"}]
 
 
+@pytest.mark.requirement("TSK-7", "TSK-14", "TSK-15", "TSK-20")
 async def test_task_in_2025_11_25_result_is_fetched(autojump_clock: object) -> None:
     async with conversation(D) as peer:
         task_id = await start(peer, "research", topic="owls")
@@ -155,14 +157,20 @@ async def test_task_in_2025_11_25_result_is_fetched(autojump_clock: object) -> N
         ]
 
 
+@pytest.mark.requirement("TX-10", "TX-14", "TX-13")
 async def test_task_question_in_extension_is_answered_by_update(autojump_clock: object) -> None:
     async with conversation(E) as peer:
         task_id = await start(peer, "ask")
         await trio.sleep(1)
         state = await state_of(peer, task_id)
         assert state["status"] == "input_required"
+        assert "result" not in state
         ((key, request),) = state["inputRequests"].items()
         assert request["method"] == "elicitation/create"
+        # An answer to an unknown request changes nothing.
+        unknown = {"taskId": task_id, "inputResponses": {"other": {"action": "cancel"}}}
+        await peer.result_of("tasks/update", unknown)
+        assert (await state_of(peer, task_id)) == state
         responses = {key: {"action": "accept", "content": {"name": "Ada"}}, "other": {}}
         update = {"taskId": task_id, "inputResponses": responses}
         assert await peer.result_of("tasks/update", update) == {"resultType": "complete"} | (
@@ -175,6 +183,7 @@ async def test_task_question_in_extension_is_answered_by_update(autojump_clock: 
         await peer.result_of("tasks/update", update)
 
 
+@pytest.mark.requirement("TSK-17")
 async def test_task_question_in_2025_11_25_comes_with_result(autojump_clock: object) -> None:
     async with conversation(D) as peer:
         task_id = await start(peer, "ask")
@@ -203,6 +212,7 @@ async def test_task_question_of_cancelled_fetch_is_asked_again(autojump_clock: o
         assert result["content"][0]["text"] == "accept {'name': 'Bo'}"
 
 
+@pytest.mark.requirement("TSK-21", "TSK-11", "TX-17")
 @pytest.mark.parametrize("version", [D, E])
 async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: object) -> None:
     async with conversation(version) as peer:
@@ -222,6 +232,7 @@ async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: obje
             await peer.expect_result(again)
 
 
+@pytest.mark.requirement("TSK-23", "TX-11", "TSK-14")
 @pytest.mark.parametrize("how", ["tool", "bug"])
 async def test_task_with_error_result_fails_in_2025_11_25_only(
     how: str, autojump_clock: object
@@ -240,6 +251,7 @@ async def test_task_with_error_result_fails_in_2025_11_25_only(
         assert state["statusMessage"]
 
 
+@pytest.mark.requirement("TSK-14", "TSK-23", "TX-10")
 async def test_task_with_json_rpc_error_fails(autojump_clock: object) -> None:
     async with conversation(E) as peer:
         task_id = await start(peer, "fail", how="rpc")
@@ -254,6 +266,7 @@ async def test_task_with_json_rpc_error_fails(autojump_clock: object) -> None:
         assert (await peer.expect_error(fetch, -32050))["message"] == "broken"
 
 
+@pytest.mark.requirement("TSK-22", "TX-19", "TX-22")
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/result", "tasks/update"])
 async def test_task_unknown_id_is_invalid_params(
@@ -317,6 +330,51 @@ async def test_task_over_its_time_to_live_is_forgotten(autojump_clock: object) -
         assert answer["error"]["code"] == -32602
 
 
+@pytest.mark.requirement("TSK-1")
+async def test_server_declares_tasks_if_a_tool_runs_as_one(autojump_clock: object) -> None:
+    declared: Any = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    for server, expected in ((make_server(), declared), (Server("none"), None)):
+        client_end, server_end = memory_pair()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_stream, server, server_end)
+            peer = TaskPeer(client_end, D)
+            params = {
+                "protocolVersion": D,
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            }
+            opened = await peer.result_of("initialize", params)
+            assert opened["capabilities"].get("tasks") == expected
+            await peer.aclose()
+
+
+@pytest.mark.requirement("TSK-7", "TSK-10")
+async def test_task_in_2025_11_25_is_created_at_once(autojump_clock: object) -> None:
+    """Although the tool would rather answer directly: the client has asked for a task."""
+    async with conversation(D) as peer:
+        ids = {await start(peer, "sometimes", seconds=0) for _ in range(5)}
+        assert len(ids) == 5
+        assert {len(task_id) for task_id in ids} == {32}
+
+
+@pytest.mark.requirement("TSK-27")
+@pytest.mark.parametrize("version", [D, E])
+async def test_task_has_a_text_for_the_model_meanwhile(
+    version: str, autojump_clock: object
+) -> None:
+    server = Server("lab")
+
+    @server.tool(task=TaskOptions(meanwhile="Tell the user to wait."))
+    async def work() -> None:
+        """Work."""
+
+    async with conversation(version, server) as peer:
+        params: dict[str, Any] = {"name": "work", "task": {}}
+        created = await peer.result_of("tools/call", params)
+        text = created.get("_meta", {}).get("io.modelcontextprotocol/model-immediate-response")
+        assert text == ("Tell the user to wait." if version == D else None)
+
+
 async def test_call_shorter_than_detach_stays_a_call(autojump_clock: object) -> None:
     async with conversation(E) as peer:
         params = {"name": "sometimes", "arguments": {"seconds": 0.5}}
@@ -331,6 +389,7 @@ async def test_call_longer_than_detach_becomes_a_task(autojump_clock: object) ->
         assert (await state_of(peer, task_id))["result"]["content"][0]["text"] == "task"
 
 
+@pytest.mark.requirement("TX-8")
 async def test_call_detached_by_hand_asks_in_the_result_first(autojump_clock: object) -> None:
     async with conversation(E) as peer:
         first = await peer.result_of("tools/call", {"name": "by_hand"})
@@ -354,6 +413,7 @@ async def test_call_detached_by_hand_asks_in_the_result_first(autojump_clock: ob
         assert state["result"]["content"][0]["text"] == "Ada True"
 
 
+@pytest.mark.requirement("TSK-4", "TSK-5", "TX-5")
 async def test_required_task_without_tasks_is_refused(autojump_clock: object) -> None:
     async with conversation(D) as peer:
         await peer.expect_error(await peer.request("tools/call", {"name": "ask"}), -32601)
@@ -367,6 +427,7 @@ async def test_required_task_without_tasks_is_refused(autojump_clock: object) ->
         await peer.expect_error(await peer.request("tools/call", {"name": "ask"}), -32601)
 
 
+@pytest.mark.requirement("TX-2")
 async def test_optional_task_without_tasks_is_a_call(autojump_clock: object) -> None:
     async with conversation(E) as peer:
         peer.meta[CAPABILITIES] = {}
@@ -376,6 +437,7 @@ async def test_optional_task_without_tasks_is_a_call(autojump_clock: object) -> 
         assert result["content"][0]["text"] == "All about owls"
 
 
+@pytest.mark.requirement("TSK-25")
 async def test_tasks_of_one_owner_above_limit_are_refused(autojump_clock: object) -> None:
     server = make_server(tasks=Tasks(limits=TaskLimits(per_owner=2)))
     async with conversation(E, server) as peer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -11,9 +12,11 @@ from mcp_core._errors import Fault, LocalProtocolError, PeerError
 from mcp_core._keywords import shows_keywords
 from mcp_core.client._calls import CallOptions
 from mcp_core.messages._events import TaskCreated
+from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import TASKS
+from mcp_core.runtime._callback_queue import CallbackQueue
 
 from ._task import ClientTask, TaskReference
 
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 
     from mcp_core.client._calls import CallSteps
     from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import Peer
+    from mcp_core.messages._events import Peer, ProgressReceived
+    from mcp_core.runtime._job import Job
     from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._poller import TaskPoller
@@ -49,6 +53,14 @@ class TaskCalls(abc.ABC):
     @abc.abstractmethod
     def peer(self) -> Peer:
         """The revision, capabilities, name and instructions of the server."""
+
+    @abc.abstractmethod
+    def _start_job(self, job: Job) -> None:
+        """Run a job in a task of the client."""
+
+    @abc.abstractmethod
+    def _log_error(self, problem: str, error: BaseException) -> None:
+        """Log an error that ends no call."""
 
     @abc.abstractmethod
     async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
@@ -92,8 +104,9 @@ class TaskCalls(abc.ABC):
             arguments: its arguments, by name.
             ttl: seconds for which the server is asked to keep the task, its result included; None
                 leaves it to the server, which also may keep it for another time (2025-11-25).
-            options: see `CallOptions`. They apply until the task is created, and `timeout` also to
-                each later response about it.
+            options: see `CallOptions`. They apply until the task is created. Then `timeout` applies
+                to each later response about it, and `progress` is called until it has ended
+                (2025-11-25). What it raises then is logged.
 
         Raises:
             LocalProtocolError: the server or its revision has no tasks, the tool does not run as
@@ -168,22 +181,39 @@ class TaskCalls(abc.ABC):
         try:
             result = yield from self._tool_request(params, options)
         except PeerError as exc:
-            if not self._may_need_task(exc, params):
+            if not (self._may_need_task(params) and exc.code == self._needs_task):
                 raise
             yield from self._tools(options)
             if not self._must_be_task(name):
                 raise
             result = yield from self._tool_request({**params, "task": {}}, options)
+        else:
+            # Servers of the TypeScript SDK put the error into the text of a result.
+            if (
+                not isinstance(result, TaskCreated)
+                and result.is_error
+                and self._may_need_task(params)
+                and f"MCP error {self._needs_task}" in result.text
+            ):
+                yield from self._tools(options)
+                if self._must_be_task(name):
+                    result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
-            return (yield from self._poller.follow_own(self._new_task(result, name, options)))
+            task = self._new_task(result, name, options)
+            task.end_progress = partial(self._conn.end_progress, result.id)
+            return (yield from self._poller.follow_own(task))
         return result
 
-    def _may_need_task(self, error: PeerError, params: dict[str, Any]) -> bool:
+    @property
+    def _needs_task(self) -> int:
+        """The code of the error for a call of a tool that runs as a task only (TSK-5)."""
+        return self.peer.dialect.codes[Fault.METHOD_NOT_FOUND]
+
+    def _may_need_task(self, params: dict[str, Any]) -> bool:
         """Return True if a tool that was never listed may have to be called as a task."""
         peer = self.peer
         return (
             peer.dialect.tasks == "requested"
-            and error.code == peer.dialect.codes[Fault.METHOD_NOT_FOUND]
             and self._task_support is None
             and "task" not in params
             and is_declared(peer.capabilities, TASK_CALLS)
@@ -209,7 +239,15 @@ class TaskCalls(abc.ABC):
             raise LocalProtocolError("the client was connected with tasks=False")
         result = yield from self._tool_request(params, options)
         if isinstance(result, TaskCreated):
-            return self._new_task(result, name, options)
+            task = self._new_task(result, name, options)
+            progress = options.get("progress")
+            if progress is not None:
+                follower = TaskProgress(
+                    progress, self._start_job, partial(self._log_error, "progress failed")
+                )
+                self._conn.redirect_progress(result.id, follower)
+                task.end_progress = partial(self._conn.end_progress, result.id)
+            return task
         ended = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
         task = self._client_task(ended, name)
         task.final = result
@@ -255,6 +293,32 @@ class TaskCalls(abc.ABC):
         version = self.peer.dialect.version
         now = self._clock()
         return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile, options)
+
+
+class TaskProgress(IgnoredRequest):
+    """The `progress` callback of a started task, whose call is over (2025-11-25, PROG-6).
+
+    Args:
+        callback: the callback.
+        start_job: runs a job in a task of the client.
+        on_error: gets what the callback raises.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[float, float | None, str | None], object],
+        start_job: Callable[[Job], object],
+        on_error: Callable[[BaseException], object],
+    ) -> None:
+        super().__init__()
+        self._callbacks = CallbackQueue(callback, start_job, on_error)
+        self._report = on_error
+
+    def on_progress(self, event: ProgressReceived) -> None:
+        try:
+            self._callbacks.call(event.progress, event.total, event.message)
+        except Exception as exc:  # noqa: BLE001 - no call of the user's is there to raise it
+            self._report(exc)
 
 
 def _tool_params(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:

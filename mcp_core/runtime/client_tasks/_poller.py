@@ -148,6 +148,8 @@ class TaskPoller:
             if not (task.ended or unknown):
                 self._cancel_soon(task)
             raise
+        finally:
+            task.end_progress()
 
     def advance(self, task: ClientTask) -> CallSteps[None]:
         """Take the next step of a task: wait and poll, respond to it, or take its result.

@@ -91,14 +91,11 @@ _read_reference = reader(TaskReference)
 
 
 class TaskState(NamedTuple):
-    """The state of a task at one time.
+    """The state of a task at one time."""
 
-    Attributes:
-        status: as in the specification.
-        message: the status message, for people; None without one.
-    """
-
+    # As in the specification.
     status: t.TaskStatus
+    # The status message, for people; None without one.
     message: str | None
 
 
@@ -166,6 +163,7 @@ class ClientTask:
         # The rest is for `TaskPoller`. The clock is the client's own: the server's may be wrong.
         self._began = now
         self.wake: Callable[[], object] = _nothing  # ends the wait for the next poll
+        self.end_progress: Callable[[], object] = _nothing  # its progress is not followed any more
         self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
         self.failures = 0  # of requests about this task, in a row
         # The last state with more than the status. Of the extension; None if it is not known.
@@ -276,6 +274,8 @@ class ClientTask:
         self.message = task.status_message
         self._updated = task.last_updated_at
         self.latest = None if self.status == "working" else details
+        if self.status in FINAL_STATUSES:
+            self.end_progress()
         ttl: t.Ttl = getattr(task, "ttl_ms", UNSET)
         if ttl is UNSET:
             ttl = task.ttl
@@ -311,6 +311,7 @@ class ClientTask:
         if not self.ended:
             self.status = status
             self.message = None  # it was about the earlier status
+            self.end_progress()
 
     def seconds_left(self, now: float) -> float | None:
         """Return the seconds until the task is over its time to live, None without a limit."""

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from mcp_core import (
     DIALECTS,
+    Connection,
     ErrorReceived,
     Limits,
     LocalProtocolError,
     MessageRejected,
     NotificationReceived,
+    ProgressReceived,
     RemoteProtocolError,
     RequestReceived,
     Role,
@@ -41,6 +43,7 @@ from tests.core.helpers import (
     only_event,
     opened,
     request,
+    result,
     server_config,
     single,
     stateless_request,
@@ -488,3 +491,67 @@ def test_listen_to_tasks_in_a_session_is_unknown(version: str) -> None:
     params = {"notifications": {"taskIds": ["t"]}}
     assert_error(harness.error_response_to(request(1, "subscriptions/listen", params)), -32601, 1)
     assert not harness.conn.is_subscribed_to_task("t")
+
+
+# -- Progress at the client ------------------------------------------------------------------------
+
+
+def progress(token: Any, value: float) -> Message:
+    return notification("notifications/progress", {"progressToken": token, "progress": value})
+
+
+def created_task(version: str, harness: ConnectionHarness, **options: Any) -> Any:
+    """Send a call, answer it with a task, and return the id of the call."""
+    params = TOOL_CALL | ({"task": {}} if version == D else {})
+    id = harness.conn.send_request("tools/call", params, **options)
+    state = {**STATE, "taskId": "t"}
+    answer = {"task": state | {"ttl": None}} if version == D else state | {"ttlMs": None}
+    kind = {} if version == D else {"resultType": "task"}
+    (event,) = harness.receive(result(id, answer | kind))
+    assert isinstance(event, TaskCreated)
+    return id
+
+
+def task_client(version: str) -> ConnectionHarness:
+    harness = ConnectionHarness(
+        Connection(CLIENT, client_config(version, capabilities=TASK_CLIENT))
+    )
+    harness.conn.open(harness.now)
+    offers: Message = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}, **DECLARED}
+    answer: Message = {"capabilities": offers, "protocolVersion": version}
+    answer |= {"supportedVersions": [version], "serverInfo": {"name": "s", "version": "1"}}
+    harness.receive(result(single(harness.take_sent())["id"], answer))
+    harness.take_sent()
+    return harness
+
+
+@pytest.mark.requirement("PROG-6")
+def test_progress_of_task_keeps_token_until_it_is_ended() -> None:
+    client = task_client(D)
+    id = created_task(D, client, token="first", progress=True)
+    (event,) = client.receive(progress(id, 1))
+    assert isinstance(event, ProgressReceived)
+    assert (event.id, event.progress, event.token) == (id, 1, "first")
+    client.conn.redirect_progress(id, "second")
+    (event,) = client.receive(progress(id, 1), progress(id, 2))  # the first has not increased
+    assert isinstance(event, ProgressReceived)
+    assert (event.progress, event.token) == (2, "second")
+    client.conn.end_progress(id)
+    client.conn.end_progress(id)
+    client.conn.redirect_progress(id, "third")
+    assert client.receive(progress(id, 3)) == []
+
+
+@pytest.mark.parametrize(("version", "wanted"), [(D, False), (E, True)])
+def test_progress_of_task_unwanted_is_ignored(version: str, wanted: bool) -> None:
+    """The extension has none (PROG-7)."""
+    client = task_client(version)
+    id = created_task(version, client, progress=wanted)
+    assert client.receive(progress(id, 1)) == []
+
+
+def test_progress_of_tasks_is_kept_for_a_thousand_of_them() -> None:
+    client = task_client(D)
+    ids = [created_task(D, client, progress=True) for _ in range(1001)]
+    assert client.receive(progress(ids[0], 1)) == []
+    assert len(client.receive(progress(ids[1], 1), progress(ids[-1], 1))) == 2

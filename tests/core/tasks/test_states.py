@@ -88,6 +88,7 @@ def test_action_in_each_status_leads_where_the_table_says(
         assert changed.serial == record.serial + 1
 
 
+@pytest.mark.requirement("TSK-11")
 def test_table_has_the_paths_of_the_specification() -> None:
     paths = {
         status: {target for target in row.values() if target != status}
@@ -153,6 +154,7 @@ def test_key_with_another_request_keeps_the_first() -> None:
     assert transition(record, RequestInput("a", REQUESTS[1]), NOW, DEFAULTS) is record
 
 
+@pytest.mark.requirement("TX-12")
 def test_key_with_response_opens_no_request() -> None:
     record = after(RequestInput("a", REQUEST), ReceiveResponse("a", Raw(b'{"action":"accept"}')))
     assert record.status == "working"
@@ -161,6 +163,7 @@ def test_key_with_response_opens_no_request() -> None:
     assert bytes(record.responses["a"]) == b'{"action":"accept"}'
 
 
+@pytest.mark.requirement("TX-14")
 def test_responses_in_part_leave_input_required() -> None:
     record = after(
         RequestInput("a", REQUEST), RequestInput("b", REQUEST), ReceiveResponse("a", Raw(b"{}"))

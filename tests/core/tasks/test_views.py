@@ -197,10 +197,24 @@ def test_tool_error_is_failed_or_completed() -> None:
     record = new_record(status="completed", result=result, is_error=True)
     assert shown_status(record, DIALECTS[D]) == "failed"
     assert shown_status(record, DIALECTS[E]) == "completed"
-    assert state(E, record)["result"] == {"content": [], "isError": True}
+    assert state(E, record)["result"] == {
+        "resultType": "complete",
+        "content": [],
+        "isError": True,
+    }
     # In 2025-11-25 it is a result too, not a JSON-RPC error.
     assert isinstance(task_outcome(record), dict)
     assert result_sent(D, task_outcome(record))["isError"] is True  # type: ignore[arg-type]
+
+
+def test_inlined_result_has_its_kind_as_any_response() -> None:
+    """Clients that check it by the schema of the revision refuse one without `resultType`."""
+    for encoded in (b'{"content":[]}', b'{"resultType":"complete","content":[]}'):
+        record = new_record(status="completed", result=Raw(encoded))
+        assert state(E, record)["result"] == {"resultType": "complete", "content": []}
+    record = new_record(status="completed", result=Raw(b"{}"))
+    assert state(E, record)["result"] == {"resultType": "complete"}
+    assert "resultType" not in str(task_outcome(record))  # the one of 2025-11-25
 
 
 def test_protocol_error_is_failed_in_both() -> None:

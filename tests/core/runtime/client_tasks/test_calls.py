@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from tests.core.runtime.client_tasks.playing import Play
 
 NO_METHOD = Failure(-32601, "research runs as a task only")
+# As servers of the TypeScript SDK say it.
+NO_METHOD_IN_TEXT: Message = {
+    "content": [{"type": "text", "text": "MCP error -32601: Tool research requires task"}],
+    "isError": True,
+}
 
 
 def tool(support: str | None) -> Message:
@@ -105,9 +110,10 @@ def test_server_without_tasks_is_asked_for_none(play_with: Any, tasks: Message |
 
 
 @pytest.mark.requirement("TSK-5")
+@pytest.mark.parametrize("refusal", [NO_METHOD, NO_METHOD_IN_TEXT], ids=["error", "text"])
 @both_drivers
-def test_call_refused_for_unlisted_tool_is_repeated_as_task(play_with: Any) -> None:
-    script = answers(D, **{"tools/call": [NO_METHOD, created(D)]})
+def test_call_refused_for_unlisted_tool_is_repeated_as_task(play_with: Any, refusal: Any) -> None:
+    script = answers(D, **{"tools/call": [refusal, created(D)]})
 
     async def main(play: Play) -> None:
         assert await play.client.call_tool("research") == OWLS
@@ -118,6 +124,31 @@ def test_call_refused_for_unlisted_tool_is_repeated_as_task(play_with: Any) -> N
         ]
 
     play_with(main, D, answers=script)
+
+
+@pytest.mark.parametrize("support", [None, "forbidden", "optional"])
+@both_drivers
+def test_tool_error_that_looks_like_refusal_is_returned(
+    play_with: Any, support: str | None
+) -> None:
+    more = {"tools/list": {"tools": [tool(support)]}, "tools/call": NO_METHOD_IN_TEXT}
+
+    async def main(play: Play) -> None:
+        for _ in range(2):
+            assert (await play.client.call_tool("research")).is_error
+        methods = [method for _, method, _ in play.server.wire]
+        assert methods == ["tools/call", "tools/list", "tools/call"]
+
+    play_with(main, D, answers=answers(D, **more))
+
+
+@both_drivers
+def test_tool_error_of_unlisted_tool_is_returned_at_once(play_with: Any) -> None:
+    async def main(play: Play) -> None:
+        assert (await play.client.call_tool("research")).is_error
+        assert [method for _, method, _ in play.server.wire] == ["tools/call"]
+
+    play_with(main, D, answers=answers(D, **{"tools/call": CONTENT | {"isError": True}}))
 
 
 @pytest.mark.parametrize("support", [None, "forbidden", "optional"])

@@ -402,6 +402,93 @@ def test_question_of_call_given_up_is_asked_for_other_one(
     assert asked == pytest.approx([1] if first_gives_up else [1, 10.5])
 
 
+# -- Progress --------------------------------------------------------------------------------------
+
+
+def send_progress(play: Play, *values: float) -> None:
+    (call,) = play.server.sent("tools/call")
+    token = call["params"]["_meta"]["progressToken"]
+    for value in values:
+        play.server.notify(
+            "notifications/progress", {"progressToken": token, "progress": value, "message": "!"}
+        )
+
+
+@pytest.mark.requirement("PROG-6")
+@pytest.mark.parametrize("started", [False, True], ids=["call_tool", "start_tool"])
+@both_drivers
+def test_progress_in_2025_11_25_goes_on_until_task_has_ended(play_with: Any, started: bool) -> None:
+    seen: list[tuple[float, float]] = []
+    script = answers(D, state(D), state(D), ended(D))
+
+    async def main(play: Play) -> None:
+        async def progress(value: float, total: float | None, message: str | None) -> None:
+            await play.sleep(0)
+            seen.append((round(play.clock(), 3), value))
+
+        async def report() -> None:
+            for value in (1, 2, 3, 4):
+                await play.sleep(0.9)
+                send_progress(play, value, value)
+
+        async def call() -> Any:
+            if started:
+                task = await client.start_tool("research", progress=progress)
+                return await task.result()
+            return await client.call_tool("research", progress=progress)
+
+        client = await listed(play)
+        found, _ = await play.together(call, report)
+        assert found == OWLS
+        assert seen == [(0.9, 1), (1.8, 2), (2.7, 3)]  # the task has ended at 3
+
+    play_with(main, D, answers=script)
+
+
+@both_drivers
+def test_progress_callback_that_raises_ends_call_and_task(play_with: Any) -> None:
+    def progress(value: float, total: float | None, message: str | None) -> None:
+        raise ZeroDivisionError
+
+    async def main(play: Play) -> None:
+        client = await listed(play)
+
+        async def report() -> None:
+            await play.sleep(1.5)
+            send_progress(play, 1)
+
+        found, _ = await play.together(
+            lambda: client.call_tool("research", progress=progress), report
+        )
+        assert type(found) is ZeroDivisionError
+        await play.sleep(10)
+        assert play.server.wire[-1] == (1.5, "tasks/cancel", "T")
+
+    play_with(main, D, answers=answers(D, state(D)))
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["plain", "async"])
+@both_drivers
+def test_progress_callback_of_started_task_that_raises_is_logged(
+    play_with: Any, waits: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main(play: Play) -> None:
+        async def later(*_: object) -> None:
+            await play.sleep(0)
+            raise ZeroDivisionError
+
+        def at_once(*_: object) -> None:
+            raise ZeroDivisionError
+
+        client = await listed(play)
+        task = await client.start_tool("research", progress=later if waits else at_once)
+        send_progress(play, 1, 2)
+        assert await task.result() == OWLS
+
+    play_with(main, D, answers=answers(D))
+    assert [record.message for record in caplog.records] == ["progress failed"] * 2
+
+
 # -- Cancellation ----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,133 @@
+"""Tasks in an SQLite file whose servers are killed, or which several servers share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from tests.task_play.kills import KillLoop, ServerProcess, served_process
+from tests.task_play.wires import D, E, RpcError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "tasks.db")
+
+
+@pytest.mark.parametrize("driver", ["trio", "asyncio"])
+@pytest.mark.parametrize(
+    "kills",
+    [
+        10,
+        pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(1500)]),
+    ],
+)
+@pytest.mark.timeout(120)
+def test_tasks_survive_servers_that_are_killed(path: str, driver: str, kills: int) -> None:
+    loop = KillLoop(path, seed=kills, driver=driver)
+    trio.run(loop.run, kills)
+    assert len(loop.outcomes) > kills
+
+
+async def test_task_that_runs_again_finds_the_answers_so_far(path: str) -> None:
+    async with served_process(path) as first:
+        task_id = await first.create("again", name="Bo")
+        before = await first.until(task_id, "input_required")
+        await answer(first, before, "one")
+        before = await first.until(task_id, "input_required")
+        await first.kill()
+    async with served_process(path) as second:
+        assert await second.state(task_id) == before
+        await answer(second, before, "two")
+        done = await second.until(task_id, "completed")
+    text = done["result"]["content"][0]["text"]
+    assert text.startswith(f"Bo: one and two by {second.child.pid}-")
+
+
+async def answer(client: ServerProcess, state: Any, text: str) -> None:
+    (key,) = state["inputRequests"]
+    answers = {key: {"action": "accept", "content": {"name": text}}}
+    await client.request("tasks/update", {"taskId": state["taskId"], "inputResponses": answers})
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_task_without_rerun_fails_after_its_server_was_killed(
+    path: str, version: str
+) -> None:
+    async with served_process(path, version=version) as first:
+        task_id = await first.create("once", name="Bo")
+        await first.until(task_id, "input_required")
+        await first.kill()
+    async with served_process(path, version=version) as second:
+        state = await second.until(task_id, "failed")
+        assert "the process that ran this task is gone" in state["statusMessage"]
+        with pytest.raises(RpcError) as caught:
+            await second.outcome(task_id)
+        assert caught.value.code == -32603
+
+
+@pytest.mark.parametrize("driver", ["trio", "asyncio"])
+async def test_server_that_is_stopped_gives_its_tasks_back(path: str, driver: str) -> None:
+    """The next server need not wait for the end of the lease, and other tasks have failed."""
+    async with served_process(path, driver) as first:
+        again = await first.create("again", name="Bo")
+        once = await first.create("once", name="Al")
+        for task_id in (again, once):
+            await first.until(task_id, "input_required")
+        first.child.terminate()
+        with trio.fail_after(10):
+            await first.child.wait()
+    async with served_process(path) as second:
+        state = await second.until(once, "failed")
+        assert state["error"] == {"code": -32603, "message": "the server was shut down"}
+        second.answer = lambda request: {"action": "decline"}
+        assert "decline and decline" in await second.text(again)
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_task_is_cancelled_at_another_server(path: str, version: str) -> None:
+    async with served_process(path, version=version) as first:
+        task_id = await first.create("wait")
+        async with served_process(path, version=version) as second:
+            assert (await second.state(task_id))["status"] == "working"
+            await second.request("tasks/cancel", {"taskId": task_id})
+            assert (await first.state(task_id))["status"] == "cancelled"
+            assert first.child.stderr is not None
+            with trio.fail_after(5):
+                assert await first.child.stderr.receive_some() == b"cancelled\n"
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_task_is_followed_and_answered_at_another_server(path: str, version: str) -> None:
+    async with (
+        served_process(path, version=version) as first,
+        served_process(path, version=version) as second,
+    ):
+        task_id = await first.create("once", name="Bo")
+        if version == E:
+            second.listen(task_id)
+            await second.until_notified(
+                lambda message: message["params"].get("status") == "input_required"
+            )
+        second.answer = lambda request: {
+            "action": "accept",
+            "content": {"name": "Cy" if version == E else request["params"]["message"]},
+        }
+        text = await second.text(task_id)
+        assert f"by {first.child.pid}-" in text
+        assert ("Cy and Cy" if version == E else "Name 1 of Bo? and Name 2 of Bo?") in text
+        if version == E:
+            await second.until_notified(
+                lambda message: message["params"].get("status") == "completed"
+            )
+        else:
+            await first.until_notified(
+                lambda message: message["params"].get("status") == "completed"
+            )
