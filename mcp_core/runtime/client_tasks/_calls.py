@@ -104,9 +104,9 @@ class TaskCalls(abc.ABC):
             arguments: its arguments, by name.
             ttl: seconds for which the server is asked to keep the task, its result included; None
                 leaves it to the server, which also may keep it for another time (2025-11-25).
-            options: see `CallOptions`. They apply until the task is created, and `timeout` also to
-                each later response about it. `progress` is called until it has ended (2025-11-25);
-                what it raises then is logged.
+            options: see `CallOptions`. They apply until the task is created. Then `timeout` applies
+                to each later response about it, and `progress` is called until it has ended
+                (2025-11-25). What it raises then is logged.
 
         Raises:
             LocalProtocolError: the server or its revision has no tasks, the tool does not run as

@@ -126,7 +126,7 @@ async def _find(reference: TaskReference, client: Client, timeout: float) -> Cli
             raise
         raise CliError(
             "the server has no such task: its time is over, or it is a task of another server or"
-            f" of another user. {describe_error(exc).capitalize()}",
+            f" of another user; {describe_error(exc)}",
             SERVER_ERROR,
         ) from exc
 

@@ -48,6 +48,14 @@ LAB = """
         return f"All about {topic}"
 
     @server.tool(task="required")
+    async def survey(context: mcp_trio.Context) -> str:
+        "Report progress for a second."
+        for step in range(10):
+            await context.progress(step, 10, f"Step {step}")
+            await trio.sleep(0.1)
+        return "surveyed"
+
+    @server.tool(task="required")
     async def publish(context: mcp_trio.Context) -> str:
         "Publish under a name."
         answer = await context.elicit("As whom?", FORM)
