@@ -6,7 +6,7 @@ The bar disappears at the end, and while the user types.
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.runtime import shorten_text
@@ -30,7 +30,7 @@ _MAX_NUMBER: Final = 1e15  # what a float still counts one by one
 def show_progress(screen: Screen, name: str) -> Iterator[OnProgress]:
     """Yield the function to call with each progress message.
 
-    `name` is displayed for progress without a message.
+    `name` is displayed for progress without a message. After the block the function does nothing.
     """
 
     def print_line(done: float, total: float | None, message: str | None) -> None:
@@ -38,11 +38,18 @@ def show_progress(screen: Screen, name: str) -> Iterator[OnProgress]:
         text = f"  {_shorten(message)}" if message else ""
         screen.write_line(f"{_as_float(done):g}{total_text}", text)
 
-    if screen.terminal:
-        with _progress_bar(screen, name) as update:
-            yield update
-    else:
-        yield print_line
+    ended = False
+
+    def update_until_end(done: float, total: float | None, message: str | None) -> None:
+        # A call that became a task may report progress until the task has ended.
+        if not ended:
+            update(done, total, message)
+
+    with _progress_bar(screen, name) if screen.terminal else nullcontext(print_line) as update:
+        try:
+            yield update_until_end
+        finally:
+            ended = True
 
 
 @contextmanager

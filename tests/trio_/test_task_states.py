@@ -8,12 +8,15 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core import McpError, PeerError, ToolError
-from mcp_core.registry import Context, Server
+from mcp_core import CallTimeout, McpError, PeerError, ToolError
+from mcp_core.registry import Context, Server, Tasks
+from mcp_core.runtime import TaskReference
+from mcp_core.runtime.tasks import MemoryTaskStore
 from mcp_core.types import ElicitResult
 from mcp_trio import connect
 
 if TYPE_CHECKING:
+    from mcp_core.tasks import TaskKey, TaskRecord
     from mcp_core.types import ElicitParams
 
 D = "2025-11-25"
@@ -91,3 +94,49 @@ async def test_states_of_task_that_fails_end_before_the_error_is_raised(
     assert isinstance(result, PeerError)
     assert result.code == -32050
     assert sent < 30
+
+
+class SlowStore(MemoryTaskStore):
+    """A store that takes very long while `slow` is True."""
+
+    immediate = False
+    slow = True
+
+    async def get(self, key: TaskKey) -> TaskRecord | None:
+        if self.slow:
+            await trio.sleep(10_000)
+        return await super().get(key)
+
+
+@pytest.mark.parametrize("timeout", [None, 2.0, 100.0])
+async def test_timeout_of_call_applies_to_polls_of_its_task(
+    autojump_clock: trio.testing.MockClock, timeout: float | None
+) -> None:
+    store = SlowStore()
+    server = Server("lab", tasks=Tasks(store=store))
+
+    @server.tool(task="optional")
+    async def wait() -> None:
+        """Wait."""
+        await trio.sleep_forever()
+
+    options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
+    async with connect(server, versions=[E]) as client:
+        task = await client.start_tool("wait", **options)
+        for call in task.refresh, task.cancel, task.result:
+            begin = trio.current_time()
+            with pytest.raises(CallTimeout):
+                await call()
+            assert trio.current_time() - begin == pytest.approx(timeout or 60.0, abs=1.0)
+        begin = trio.current_time()
+        with pytest.raises(CallTimeout):
+            await client.task(task.reference, timeout=7.0)
+        # The client still has the task, whose timeout stays.
+        assert trio.current_time() - begin == pytest.approx(timeout or 60.0, abs=1.0)
+        reference = TaskReference.parse(task.reference)
+        other = str(TaskReference("0" * 32, reference.tool, E, reference.created))
+        begin = trio.current_time()
+        with pytest.raises(CallTimeout):
+            await client.task(other, timeout=7.0)
+        assert trio.current_time() - begin == pytest.approx(7.0, abs=1.0)
+        store.slow = False

@@ -104,8 +104,9 @@ class TaskCalls(abc.ABC):
             arguments: its arguments, by name.
             ttl: seconds for which the server is asked to keep the task, its result included; None
                 leaves it to the server, which also may keep it for another time (2025-11-25).
-            options: see `CallOptions`. They apply until the task is created; only `progress` is
-                called until it has ended (2025-11-25). What it raises then is logged.
+            options: see `CallOptions`. They apply until the task is created. Then `timeout` applies
+                to each later response about it, and `progress` is called until it has ended
+                (2025-11-25). What it raises then is logged.
 
         Raises:
             LocalProtocolError: the server or its revision has no tasks, the tool does not run as
@@ -117,13 +118,14 @@ class TaskCalls(abc.ABC):
             raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
         return await self._call(self._start(name, arguments, ttl, options), options)
 
-    async def task(self, reference: str) -> ClientTask:
+    async def task(self, reference: str, *, timeout: float | None = 60.0) -> ClientTask:
         """Return a task that was started earlier, perhaps on another connection.
 
         If the caller still has the `ClientTask` of this connection, it is returned itself.
 
         Args:
             reference: the `reference` of the task.
+            timeout: seconds for each response about the task, None for no limit.
 
         Raises:
             InvalidTaskReference: the text is no reference.
@@ -145,7 +147,7 @@ class TaskCalls(abc.ABC):
                 last_updated_at=found.created,
                 ttl=found.ttl,
             )
-            task = self._client_task(state, found.tool)
+            task = self._client_task(state, found.tool, None, {"timeout": timeout})
         await task.refresh()
         self._poller.add(task)
         return task
@@ -197,7 +199,7 @@ class TaskCalls(abc.ABC):
                 if self._must_be_task(name):
                     result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
-            task = self._new_task(result, name)
+            task = self._new_task(result, name, options)
             task.end_progress = partial(result.redirect_progress, None)
             return (yield from self._poller.follow_own(task))
         return result
@@ -237,7 +239,7 @@ class TaskCalls(abc.ABC):
             raise LocalProtocolError("the client was connected with tasks=False")
         result = yield from self._tool_request(params, options)
         if isinstance(result, TaskCreated):
-            task = self._new_task(result, name)
+            task = self._new_task(result, name, options)
             progress = options.get("progress")
             if progress is not None:
                 follower = TaskProgress(
@@ -263,10 +265,11 @@ class TaskCalls(abc.ABC):
         if support not in ("optional", "required"):
             raise LocalProtocolError(f"the tool {name!r} does not run as a task")
 
-    def _new_task(self, created: TaskCreated, tool: str) -> ClientTask:
+    def _new_task(self, created: TaskCreated, tool: str, options: CallOptions) -> ClientTask:
         meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
+        kept: CallOptions = {"timeout": options["timeout"]} if "timeout" in options else {}
         task = self._client_task(
-            created.task, tool, meanwhile if isinstance(meanwhile, str) else None
+            created.task, tool, meanwhile if isinstance(meanwhile, str) else None, kept
         )
         self._poller.add(task)
         return task
@@ -280,10 +283,16 @@ class TaskCalls(abc.ABC):
             and (self._task_support or {}).get(tool) == "required"
         )
 
-    def _client_task(self, state: t.Task, tool: str, meanwhile: str | None = None) -> ClientTask:
+    def _client_task(
+        self,
+        state: t.Task,
+        tool: str,
+        meanwhile: str | None = None,
+        options: CallOptions | None = None,
+    ) -> ClientTask:
         version = self.peer.dialect.version
         now = self._clock()
-        return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile)
+        return ClientTask(self._poller, self._call, state, tool, version, now, meanwhile, options)
 
 
 class TaskProgress(IgnoredRequest):

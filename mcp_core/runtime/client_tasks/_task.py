@@ -125,6 +125,7 @@ class ClientTask:
         revision: the revision in which the task was created.
         now: the time, monotonic, in seconds.
         meanwhile: a text for the model to read while the task runs, None without one.
+        options: those of each call about the task.
 
     Attributes:
         id: the task id. It may be enough to read the result: treat it as a secret.
@@ -144,9 +145,11 @@ class ClientTask:
         revision: str,
         now: float,
         meanwhile: str | None = None,
+        options: CallOptions | None = None,
     ) -> None:
         self._steps = steps
         self._run = run
+        self._options: CallOptions = options or {}
         self.id = task.task_id
         self.tool = tool
         self.status: t.TaskStatus = task.status
@@ -212,7 +215,7 @@ class ClientTask:
             PeerError: the server has no such task any more (-32602).
         """
         if not self.ended:
-            await self._run(self._steps.refresh(self), {})
+            await self._run(self._steps.refresh(self), self._options)
         return self.state
 
     async def states(self) -> AsyncIterator[TaskState]:
@@ -224,7 +227,7 @@ class ClientTask:
         seen = self.state
         yield seen
         while not self.ended:
-            await self._run(self._steps.advance(self), {"max_timeout": None})
+            await self._run(self._steps.advance(self), {**self._options, "max_timeout": None})
             if self.state != seen:
                 seen = self.state
                 yield seen
@@ -246,7 +249,7 @@ class ClientTask:
             RemoteProtocolError: the result does not fit the tool's output schema.
         """
         result: t.CallToolResult = await self._run(
-            self._steps.follow(self), {"max_timeout": timeout}
+            self._steps.follow(self), {**self._options, "max_timeout": timeout}
         )
         return result
 
@@ -255,7 +258,7 @@ class ClientTask:
 
         The server may take some time for it: `status` is then still "working".
         """
-        await self._run(self._steps.cancel(self), {})
+        await self._run(self._steps.cancel(self), self._options)
 
     def update(
         self, task: t.Task | t.GetTaskResult | t.TaskStatusParams | t.CancelTaskResult

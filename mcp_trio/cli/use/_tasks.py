@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["tasks"]
 
 _EXTENSION: Final = "io.modelcontextprotocol/tasks"
+_METHOD_NOT_FOUND: Final = -32601  # JSON-RPC
 _MAX_MESSAGE: Final = 1_000  # characters
 
 
@@ -74,13 +75,15 @@ def tasks(
         )
 
     async def body(client: Client) -> int:
-        task = await _find(reference, client)
+        task = await _find(reference, client, target.timeout)
         if action == "get":
             return _show(task, target, as_json=as_json)
         if action == "cancel":
             return await _cancel(task, target, as_json=as_json)
         result = await _follow(task, target)
-        return write_tool_result(result, task.tool, target.stderr, output=output, as_json=as_json)
+        # A task that `tasks/list` has found does not say of which tool it is.
+        tool = task.tool or "task"
+        return write_tool_result(result, tool, target.stderr, output=output, as_json=as_json)
 
     # A server that speaks only older revisions is better named by its revision than by an error of
     # the negotiation.
@@ -103,7 +106,7 @@ def _parse(text: str) -> TaskReference:
     return reference
 
 
-async def _find(reference: TaskReference, client: Client) -> ClientTask:
+async def _find(reference: TaskReference, client: Client, timeout: float) -> ClientTask:
     """Return the task, with its state.
 
     Raises:
@@ -117,13 +120,13 @@ async def _find(reference: TaskReference, client: Client) -> ClientTask:
         )
     _lists_tasks(client)
     try:
-        return await client.task(str(reference))
+        return await client.task(str(reference), timeout=timeout)
     except PeerError as exc:
         if exc.code != UNKNOWN_TASK:
             raise
         raise CliError(
             "the server has no such task: its time is over, or it is a task of another server or"
-            f" of another user. {describe_error(exc).capitalize()}",
+            f" of another user; {describe_error(exc)}",
             SERVER_ERROR,
         ) from exc
 
@@ -167,10 +170,9 @@ async def _follow(task: ClientTask, target: Target) -> CallToolResult:
 async def _list(client: Client, *, target: Target, as_json: bool) -> int:
     """Print the tasks of a server, and return the exit status."""
     noted = NotedTasks(target)
-    if _lists_tasks(client):
-        found = await _listed(client, noted, target.timeout)
-    else:
-        found = await _looked_up(client, noted)
+    found = await _listed(client, noted, target.timeout) if _lists_tasks(client) else None
+    if found is None:
+        found = await _looked_up(client, noted, target.timeout)
     screen = Screen(sys.stdout)
     if as_json:
         documents = [task_document(reference, *state) for reference, state in found]
@@ -204,13 +206,22 @@ def _lists_tasks(client: Client) -> bool:
 
 async def _listed(
     client: Client, noted: NotedTasks, timeout: float
-) -> list[tuple[TaskReference, TaskState]]:
-    """Return the tasks that the server lists (2025-11-25), and forget the others."""
+) -> list[tuple[TaskReference, TaskState]] | None:
+    """Return the tasks that the server lists (2025-11-25), and forget the others.
+
+    Return None if it refuses, as it should to a user that it does not know.
+    """
+    try:
+        listed = await client.list_tasks(timeout=timeout)
+    except PeerError as exc:
+        if exc.code != _METHOD_NOT_FOUND:
+            raise
+        return None
     version = client.peer.dialect.version
     # The server does not say of which tool a task is.
     notes = {each.id: each for each in _of_connection(noted, client)}
     found = []
-    for each in await client.list_tasks(timeout=timeout):
+    for each in listed:
         note = notes.pop(each.task_id, None)
         ttl = each.ttl if isinstance(each.ttl, int | float) else None
         tool = "" if note is None else note.tool
@@ -221,12 +232,14 @@ async def _listed(
     return found
 
 
-async def _looked_up(client: Client, noted: NotedTasks) -> list[tuple[TaskReference, TaskState]]:
+async def _looked_up(
+    client: Client, noted: NotedTasks, timeout: float
+) -> list[tuple[TaskReference, TaskState]]:
     """Return the noted tasks of the connection's revision, and forget those that are gone."""
     found = []
     for reference in _of_connection(noted, client):
         try:
-            task = await client.task(str(reference))
+            task = await client.task(str(reference), timeout=timeout)
         except PeerError as exc:
             if exc.code != UNKNOWN_TASK:
                 raise

@@ -33,9 +33,10 @@ SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
 LAB = """
     import trio
     from mcp_core import McpError, ToolError
+    from mcp_core.registry import Image
 
     # A single owner: over HTTP, the end of a session of 2025-11-25 would cancel its tasks.
-    tasks = mcp_trio.Tasks(owner=lambda request, default: "")
+    tasks = mcp_trio.Tasks(owner=lambda request, default: "all")
     server = mcp_trio.Server("lab", tasks=tasks)
     FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -45,6 +46,14 @@ LAB = """
         await context.progress(1, 2, "Reading archive 1 of 2")
         await trio.sleep(seconds)
         return f"All about {topic}"
+
+    @server.tool(task="required")
+    async def survey(context: mcp_trio.Context) -> str:
+        "Report progress for a second."
+        for step in range(10):
+            await context.progress(step, 10, f"Step {step}")
+            await trio.sleep(0.1)
+        return "surveyed"
 
     @server.tool(task="required")
     async def publish(context: mcp_trio.Context) -> str:
@@ -58,6 +67,11 @@ LAB = """
         if how == "tool":
             raise ToolError("The oven is cold.")
         raise McpError(-32050, "broken")
+
+    @server.tool(task="optional")
+    async def draw() -> Image:
+        "Draw."
+        return Image(b"12345")
 
     @server.tool
     def plain() -> str:

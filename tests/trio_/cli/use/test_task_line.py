@@ -47,5 +47,19 @@ def test_task_line_with_long_message_stays_one_line_without_escapes(server: Serv
     assert all(len(shown(frame).rstrip("\n")) <= 60 for frame in frames)
 
 
+def test_task_line_takes_the_place_of_progress(lab: tuple[str, ...]) -> None:
+    """In 2025-11-25 a server may report progress of a call until its task has ended."""
+    words = "call", "survey", "--revision", "2025-11-25", *lab
+    text = on_a_terminal(*words)
+    assert "task" in text
+    assert text.endswith("surveyed\n")
+    after = text[text.index("working") :]
+    assert "━" not in after
+    result = run(*words)
+    assert result.stdout == "surveyed\n"
+    # Progress before the task was known is that of the call.
+    assert result.stderr in ("", "0 of 10  Step 0\n")
+
+
 def test_ordinary_call_shows_no_task_line(lab: tuple[str, ...]) -> None:
     assert shown(on_a_terminal("call", "plain", *lab)) == "plain\n"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import signal
+import textwrap
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mcp_core.runtime import TaskReference
-from tests.trio_.cli.program import GREETER, LAB, ServerFile, Terminal, output_of, run
+from tests.trio_.cli.program import GREETER, LAB, ServerFile, Terminal, output_of, run, served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,6 +196,21 @@ def test_tasks_list_asks_server_of_2025_11_25(lab: tuple[str, ...], env: dict[st
     assert output_of("tasks", "result", str(task), target[-1]) == "All about owls\n"
 
 
+def test_tasks_list_that_server_refuses_has_noted_tasks(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    """A server lists no tasks to clients that it cannot tell apart."""
+    path = tmp_path / "server.py"
+    source = LAB.replace('default: "all"', 'default: ""')
+    path.write_text("import mcp_trio\n" + textwrap.dedent(source))
+    with served(path) as lab:
+        target = "--revision", D, lab.url
+        reference = detach("research", "topic=owls", *target, env=env)
+        result = run("tasks", "list", "--trace", *target, env=env)
+        assert result.stdout.splitlines() == ["completed  research", reference]
+        assert "-32601" in result.stderr
+
+
 def test_tasks_list_names_other_revisions_of_noted_tasks(
     lab: tuple[str, ...], env: dict[str, str]
 ) -> None:
@@ -259,6 +276,47 @@ def test_task_of_revision_that_server_does_not_speak_exits_with_2(server: Server
     result = run("tasks", "get", str(UNKNOWN), *target)
     assert result.returncode == 2
     assert f"the task is of revision {E}, and the server speaks {D}" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("tasks", "get"), ("call", "work")])
+def test_timeout_applies_to_polls_of_task(server: ServerFile, words: tuple[str, ...]) -> None:
+    target = server("""
+        import trio
+        from mcp_core.runtime.tasks import MemoryTaskStore
+
+        class SilentStore(MemoryTaskStore):
+            immediate = False
+
+            async def get(self, key):
+                await trio.sleep_forever()
+
+        server = mcp_trio.Server("silent", tasks=mcp_trio.Tasks(store=SilentStore()))
+
+        @server.tool(task="optional")
+        async def work() -> str:
+            "Work."
+            await trio.sleep_forever()
+    """)
+    if words[0] == "tasks":
+        words = (*words, str(UNKNOWN))
+    begin = time.monotonic()
+    result = run(*words, "--timeout", "1.5", *target)
+    assert result.returncode == 3
+    assert "no answer to tasks/get within 1.5 s" in result.stderr
+    assert "a larger --timeout allows more time" in result.stderr
+    assert time.monotonic() - begin < 15
+
+
+def test_result_of_task_of_unknown_tool_gets_name_of_file(
+    lab: tuple[str, ...], env: dict[str, str], tmp_path: Path
+) -> None:
+    """A reference that `tasks list` prints in 2025-11-25 may name no tool."""
+    target = "--revision", D, *lab
+    reference = TaskReference.parse(detach("draw", *target, env=env))
+    unnamed = str(TaskReference(reference.id, "", D, reference.created))
+    (tmp_path / "out").mkdir()
+    output_of("tasks", "result", unnamed, "--output", str(tmp_path / "out"), lab[-1])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["task.png"]
 
 
 def test_tasks_without_server_names_it() -> None:
