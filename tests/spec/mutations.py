@@ -991,8 +991,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TX-3",),
         "mcp_core/runtime/client_tasks/_calls.py",
-        "        if isinstance(result, TaskCreated):\n            task = self._new_task(result, name)\n            task.end",
-        "        if isinstance(result, TaskCreated) and result is None:\n            task = self._new_task(result, name)\n            task.end",
+        "        if isinstance(result, TaskCreated):\n            task = self._new_task(result, name, options)\n            task.end",
+        "        if isinstance(result, TaskCreated) and result is None:\n            task = self._new_task(result, name, options)\n            task.end",
     ),
     Mutation(
         ("TX-9",),
