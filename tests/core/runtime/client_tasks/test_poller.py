@@ -317,6 +317,20 @@ def test_states_in_2025_11_25_end_after_question(play_with: Any) -> None:
 
 @both_forms
 @both_drivers
+def test_task_and_its_waits_have_reprs(play_with: Any, version: str) -> None:
+    async def main(play: Play) -> None:
+        client = await listed(play)
+        task = await client.start_tool("research")
+        steps = client._poller.advance(task)
+        assert repr(next(steps)) == "<PollWait of 1 s>"
+        steps.close()
+        assert repr(client._poller._listener) == "<TaskListener, 0 tasks>"
+
+    play_with(main, version, answers=answers(version))
+
+
+@both_forms
+@both_drivers
 def test_several_waiters_share_polls_and_result(play_with: Any, version: str) -> None:
     script = answers(version, state(version), state(version), ended(version))
 

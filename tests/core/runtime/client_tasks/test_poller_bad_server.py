@@ -408,6 +408,18 @@ def test_questions_without_end_raise(play_with: Any) -> None:
 
 
 @both_drivers
+def test_creation_that_requires_input_is_asked_for_at_once(play_with: Any) -> None:
+    script = asking({"k": ASK}, **{"tools/call": created(E, "input_required")})
+    found, server = outcome_of(play_with, E, script, on_elicit=lambda params: {"name": "Ada"})
+    assert found == OWLS
+    assert [(now, method) for now, method, _ in server.wire[1:]] == [
+        (0, "tasks/get"),
+        (0, "tasks/update"),
+        (1, "tasks/get"),
+    ]
+
+
+@both_drivers
 def test_input_required_without_questions_is_polled_on(play_with: Any) -> None:
     script = answers(E, state(E, "input_required"), state(E, "input_required"), ended(E))
     found, server = outcome_of(play_with, E, script)
@@ -670,6 +682,19 @@ def test_input_wait_ends_with_connection(play_with: Any) -> None:
 
     on_elicit = Callback()
     play_with(main, E, answers=asking({"k": ASK}), on_elicit=on_elicit)
+
+
+@both_drivers
+def test_cancel_answered_for_another_task_raises(play_with: Any) -> None:
+    async def main(play: Play) -> None:
+        client = await listed(play)
+        task = await client.start_tool("research")
+        with pytest.raises(RemoteProtocolError, match="the state of another task"):
+            await task.cancel()
+        assert task.status == "working"
+
+    another = state(D, "cancelled", id="another")
+    play_with(main, D, answers=answers(D, **{"tasks/cancel": another}))
 
 
 @both_drivers
