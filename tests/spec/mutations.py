@@ -931,7 +931,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TSK-13", "TX-24"),
         "mcp_core/runtime/client_tasks/_poller.py",
-        "yield self._pause(task, task.interval)",
+        "yield self._pause(task, self._poll_interval(task))",
         "yield self._pause(task, 0.05)",
     ),
     Mutation(
@@ -991,8 +991,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TX-3",),
         "mcp_core/runtime/client_tasks/_calls.py",
-        "        if isinstance(result, TaskCreated):\n            task = self._new_task(result, name)\n            task.end",
-        "        if isinstance(result, TaskCreated) and result is None:\n            task = self._new_task(result, name)\n            task.end",
+        "        if isinstance(result, TaskCreated):\n            task = self._new_task(result, name, options)\n            task.end",
+        "        if isinstance(result, TaskCreated) and result is None:\n            task = self._new_task(result, name, options)\n            task.end",
     ),
     Mutation(
         ("TX-9",),
