@@ -1,4 +1,4 @@
-"""A tool that takes long. Its clients may leave it, and return for the result.
+"""A tool that takes long. Its clients may leave it, and fetch the result later.
 
 Try `mcp-trio call report topic=owls report.py`.
 """

@@ -85,11 +85,11 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
             raise
 
     async def aclose(self) -> None:
-        """Cancel all tasks, once, and wait for their end."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
+        """Cancel each task once, also those that the cancelled ones start, and wait for all."""
+        while self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
             await asyncio.wait(tasks)
         self._store_threads.shutdown(wait=False)
 

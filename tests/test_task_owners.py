@@ -204,3 +204,35 @@ def test_owner_is_what_the_author_says() -> None:
         assert set(seen) == {""}
 
     trio.run(main)
+
+
+@pytest.mark.requirement("TSK-26")
+def test_question_on_a_lost_stream_is_asked_again_by_the_next_fetch(play: Play) -> None:
+    """The client may disconnect from a `tasks/result` at any time, and need not resume it."""
+
+    async def scene(connect: Connect) -> None:
+        client = await connect(D)
+        task_id = await client.create("ask")
+        await client.until(task_id, "input_required")
+        fetch = client.message("tasks/result", {"taskId": task_id})
+        lost = client.begin("POST", fetch)
+        (question,) = await lost.wait_for_messages()
+        assert question["method"] == "elicitation/create"
+        lost.disconnect()
+        await lost.end()
+        assert await client.text(task_id) == "Ada"
+        assert [each["method"] for each in client.asked] == ["elicitation/create"]
+
+    play(scene, None)
+
+
+@pytest.mark.requirement("TSK-26")
+def test_state_of_a_task_is_no_event_stream(play: Play) -> None:
+    async def scene(connect: Connect) -> None:
+        client = await connect(D)
+        task_id = await client.create("work")
+        call = client.begin("POST", client.message("tasks/get", {"taskId": task_id}))
+        await call.end()
+        assert call.headers[b"content-type"] == b"application/json"
+
+    play(scene, None)

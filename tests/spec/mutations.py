@@ -826,6 +826,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if len(created) > per_owner:",
     ),
     Mutation(
+        ("TSK-26",),
+        "mcp_core/runtime/tasks/_service.py",
+        "        if asked is not None and asked.reachable:",
+        "        if asked is not None:",
+    ),
+    Mutation(
         ("TSK-27",),
         "mcp_core/tasks/_views.py",
         "None if immediate_response is None else {t.META_IMMEDIATE_RESPONSE: immediate_response}",

@@ -1887,7 +1887,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "MAY",
             "D",
             "requestor",
-            PLANNED("tasks"),
+            TESTED,
             "On HTTP the requestor may disconnect from a `tasks/get`/`tasks/result` SSE stream at any time; "
             "SHOULD expect messages on any stream; server SHOULD NOT upgrade `tasks/get` to SSE.",
         ),

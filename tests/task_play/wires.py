@@ -330,7 +330,9 @@ class AsgiClient(HttpClient):
         super().__init__(version, group)
         self._host = host
 
-    def _begin(self, method: str, message: Message, body: bytes) -> Call:
+    def begin(self, method: str, message: Message) -> Call:
+        """Start an HTTP request, and return it as the application sees it."""
+        body = json.dumps(message).encode() if message else b""
         headers = {"host": "127.0.0.1:8000"} | self.headers(message)
         if method == "GET":
             headers["accept"] = "text/event-stream"
@@ -338,14 +340,14 @@ class AsgiClient(HttpClient):
         return self._host.begin(method, raw, body)
 
     async def post(self, message: Message) -> None:
-        await self._follow(self._begin("POST", message, json.dumps(message).encode()))
+        await self._follow(self.begin("POST", message))
 
     async def get(self) -> None:
-        await self._follow(self._begin("GET", {}, b""))
+        await self._follow(self.begin("GET", {}))
 
     async def delete(self) -> None:
         """End the session."""
-        await self._begin("DELETE", {}, b"").end()
+        await self.begin("DELETE", {}).end()
 
     async def _follow(self, call: Call) -> None:
         seen = 0

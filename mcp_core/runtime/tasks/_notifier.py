@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
+from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.tasks._views import task_status_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskKey, TaskRecord
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["TaskNotifier", "notifier_of"]
 
 
-def notifier_of(service: Service, records: TaskRecords, dialect: Dialect) -> TaskNotifier:
-    """Return the notifier of a connection, whose client speaks the revision of `dialect`."""
+def notifier_of(service: Service, records: TaskRecords) -> TaskNotifier:
+    """Return the notifier of a connection."""
     notifier = service.task_notifier
     if notifier is None:
-        notifier = service.task_notifier = TaskNotifier(service, records, dialect)
+        notifier = service.task_notifier = TaskNotifier(service, records)
     assert isinstance(notifier, TaskNotifier)
     return notifier
 
@@ -44,13 +44,11 @@ class TaskNotifier:
     Args:
         service: the server side of the connection.
         records: the tasks.
-        dialect: the revision of the client.
     """
 
-    def __init__(self, service: Service, records: TaskRecords, dialect: Dialect) -> None:
+    def __init__(self, service: Service, records: TaskRecords) -> None:
         self._service = ref(service)
         self._records = records
-        self._dialect = dialect
         self._observers: dict[TaskKey, Callable[[TaskRecord | None], object]] = {}
         # By task, the serial number of the last state that the client has, and that state.
         self._seen: dict[TaskKey, tuple[int, tuple[object, ...]]] = {}
@@ -123,7 +121,9 @@ class TaskNotifier:
             self._seen[key] = (record.serial, visible)
             if visible == seen:
                 continue  # only the lease has changed
-            params = task_status_params(record, self._dialect, now, self._records.limits)
+            # A client finds the tasks of its own revision only.
+            dialect = DIALECTS[record.revision]
+            params = task_status_params(record, dialect, now, self._records.limits)
             subscribed = service.conn.send_task_status(params)
             sent = sent or subscribed
             if record.ended or not subscribed:

@@ -44,9 +44,12 @@ if TYPE_CHECKING:
 
     from ._service import TaskService
 
-__all__ = ["TASK_METHODS", "TaskRequestJob"]
+__all__ = ["TASK_METHODS", "TaskQuestion", "TaskRequestJob"]
 
 _RESULT: Final = "tasks/result"
+# Seconds between two attempts to ask what the client is asked already, by a response that it may
+# read no more.
+_CLAIM_INTERVAL: Final = 5.0
 _PAGE_SIZE: Final = 100  # entries of a page of `tasks/list`: those of one owner, by default
 
 
@@ -137,7 +140,7 @@ class TaskRequestJob(RequestJob):
         honoured = replace(wanted, task_ids=[key.id for key in keys] or None)
         self._finished = True
         if service.accept_listen(self.request, honoured) and keys:
-            notifier_of(service, records, dialect).listen(keys)
+            notifier_of(service, records).listen(keys)
 
     async def _list(self) -> t.Result:
         assert self._service is not None
@@ -174,11 +177,17 @@ class TaskRequestJob(RequestJob):
                 record = await self._find()
                 if record.ended:
                     return task_outcome(record)
+                seconds = max(record.expires - tasks.runtime.wall_time(), 0.0)
                 for key, request in record.open_requests.items():
-                    if key not in asked and tasks.claim_question(record.key, key):
+                    if key in asked:
+                        continue
+                    question = TaskQuestion(self.input_collector, record.key, key, request)
+                    if tasks.claim_question(question):
                         asked.add(key)
-                        tasks.runtime.start_soon(partial(self._ask, record.key, key, request))
-                await changed.wait(max(record.expires - tasks.runtime.wall_time(), 0.0))
+                        tasks.runtime.start_soon(partial(self._ask, question))
+                    else:
+                        seconds = min(seconds, _CLAIM_INTERVAL)
+                await changed.wait(seconds)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -199,7 +208,7 @@ class TaskRequestJob(RequestJob):
         finally:
             del service.waiting_results[self.request.id]
 
-    async def _ask(self, task: TaskKey, key: str, request: t.InputRequest) -> None:
+    async def _ask(self, question: TaskQuestion) -> None:
         """Send one input request to the client, and store its response.
 
         If this request ends first, the input request stays open for the next `tasks/result`.
@@ -208,7 +217,6 @@ class TaskRequestJob(RequestJob):
         service = self._service
         assert service is not None
         try:
-            question = _Question(self.input_collector, task, request)
             response = Raw(encode(await service.runtime.send_nested(question)))
         except McpError as exc:
             error = t.ErrorData(exc.code, exc.message, exc.data)
@@ -216,8 +224,8 @@ class TaskRequestJob(RequestJob):
         except (ConnectionLost, LocalProtocolError):
             return
         finally:
-            tasks.release_question(task, key)
-        await tasks.records.apply(task, ReceiveResponse(key, response))
+            tasks.release_question(question)
+        await tasks.records.apply(question.task, ReceiveResponse(question.key, response))
 
 
 def _is_of(record: TaskRecord, dialect: Dialect) -> bool:
@@ -225,17 +233,39 @@ def _is_of(record: TaskRecord, dialect: Dialect) -> bool:
     return DIALECTS.get(record.revision) is dialect
 
 
-class _Question(NestedRequests[Any]):
-    """One input request of a task, sent to its client."""
+class TaskQuestion(NestedRequests[Any]):
+    """One input request of a task, sent to its client while a `tasks/result` waits.
+
+    Attributes:
+        task: the task.
+        key: the key of the input request.
+    """
 
     def __init__(
-        self, collector: InputCollector, task: TaskKey, input_request: t.InputRequest
+        self, collector: InputCollector, task: TaskKey, key: str, input_request: t.InputRequest
     ) -> None:
         super().__init__(collector)
+        self.task = task
+        self.key = key
+        self._withdrawn = False
         self.meta = {t.META_RELATED_TASK: {"taskId": task.id}}
         self._request = input_request
 
+    @property
+    def reachable(self) -> bool:
+        """True if the client reads the response of the `tasks/result`, as far as is known."""
+        has_capacity = self._sender.host.conn.has_capacity
+        return has_capacity is None or has_capacity(self._sender.related)
+
+    def withdraw(self) -> None:
+        """Stop asking: another `tasks/result` asks now."""
+        self._withdrawn = True
+        if self in self._sender.active_requests:
+            self.fail(LocalProtocolError("another tasks/result asks now"))
+
     def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
+        if self._withdrawn:
+            raise LocalProtocolError("another tasks/result asks now")
         entropy = self._sender.host.runtime.entropy
         return {"": to_request(self._request, self._sender.peer, entropy)}
 

@@ -404,12 +404,7 @@ class TaskJob(RequestJob):
         detaching = self._detaching = runtime.new_event()
         try:
             record = self._new_record()
-            try:
-                await self._tasks.create(record, self.request.peer)
-            except BaseException:
-                # Cancelled, for example. The store may have the record all the same.
-                runtime.start_soon(partial(self._tasks.records.remove, record))
-                raise
+            await self._tasks.create(record, self.request.peer)
             if self._is_answered():  # the client has cancelled the request meanwhile
                 runtime.start_soon(partial(self._tasks.records.remove, record))
                 return False
@@ -472,7 +467,7 @@ class TaskJob(RequestJob):
         limits = tasks.records.limits
         if dialect.tasks == "requested":
             task.channel = TaskChannel(service, self.request.id, record.id)
-            notifier_of(service, tasks.records, dialect).follow(record)
+            notifier_of(service, tasks.records).follow(record)
         result = create_task_result(record, dialect, record.created, limits, self.options.meanwhile)
         self._finished = True
         self._service = None

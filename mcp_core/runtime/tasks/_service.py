@@ -21,7 +21,7 @@ from mcp_core.types import ErrorData
 
 from ._memory_store import MemoryTaskStore
 from ._records import TaskRecords, run_now
-from ._requests import TaskRequestJob
+from ._requests import TaskQuestion, TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class TaskService:
         self.records = TaskRecords(self._store, tasks.limits or TaskLimits(), runtime)
         self.worker = runtime.entropy(_WORKER_SIZE).hex()
         self._running: dict[TaskKey, RunningTask] = {}
-        self._questions: set[tuple[TaskKey, str]] = set()  # those that a client is asked now
+        # Those that a client is asked now, by task and key.
+        self._questions: dict[tuple[TaskKey, str], TaskQuestion] = {}
         self.closing = runtime.new_event()
         self._closed = False
         self._keeps_up = False
@@ -149,18 +150,23 @@ class TaskService:
             self.runtime.start_job(job)
         return None
 
-    def claim_question(self, task: TaskKey, key: str) -> bool:
-        """Return True if no client is asked the input request `key` of `task` yet. Then ask one."""
-        question = (task, key)
-        if question in self._questions:
+    def claim_question(self, question: TaskQuestion) -> bool:
+        """Return True if the client is not asked this yet, or not reachably. Then ask it."""
+        place = question.task, question.key
+        asked = self._questions.get(place)
+        if asked is not None and asked.reachable:
             return False
-        self._questions.add(question)
+        self._questions[place] = question
+        if asked is not None:
+            asked.withdraw()
         return True
 
-    def release_question(self, task: TaskKey, key: str) -> None:
-        """Let another request ask for `key` of `task`, if there was no response."""
-        self._questions.discard((task, key))
-        self.records.changed(task)
+    def release_question(self, question: TaskQuestion) -> None:
+        """Let another request ask, if there was no response."""
+        place = question.task, question.key
+        if self._questions.get(place) is question:
+            del self._questions[place]
+            self.records.changed(question.task)
 
     # -- Running tasks -----------------------------------------------------------------------------
 
@@ -175,7 +181,11 @@ class TaskService:
             raise McpError(codes[Fault.BUSY], "the server is being shut down")
         try:
             limit = await self.records.create(record)
-        except TaskStoreError as exc:
+        except BaseException as exc:
+            # The caller was cancelled, or the store failed: it may have the record all the same.
+            self.runtime.start_soon(partial(self.records.remove, record))
+            if not isinstance(exc, TaskStoreError):
+                raise
             self.runtime.report_hook("the store of tasks", exc)
             raise McpError(codes[Fault.INTERNAL], "the task cannot be stored now") from None
         if limit is not None:
