@@ -85,10 +85,11 @@ class CallOptions(TypedDict, total=False):
 
     Keys:
         timeout: seconds without a response or progress before `CallTimeout`. Default 60; None for
-            no limit. While our own side is answering an input request, it is paused.
+            no limit. While our own side is answering an input request, it is paused. If the call
+            becomes a task, it is for each request about it.
         max_timeout: seconds before `CallTimeout` in all, even with progress, for all pages of a
             list together; None for no limit. The default is 300, or `timeout` if that is longer, or
-            None if `timeout` is.
+            None if `timeout` is; for a call that has become a task it is None.
         progress: called with progress, total and message for each progress notification of this
             call. An `async def` is awaited: one notification after the other, and all of them
             before the call returns. `timeout` does not count the wait for the last of them.

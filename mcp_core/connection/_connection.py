@@ -42,7 +42,6 @@ from mcp_core.messages._events import (
     PeerReady,
     RequestCancelled,
     RequestReceived,
-    TaskCreated,
 )
 from mcp_core.messages._incoming import IncomingMessages, MessageContext
 from mcp_core.messages._outbox import UNREAD_RESPONSES, MessageKind, Outbox, Outgoing
@@ -53,7 +52,7 @@ from mcp_core.messages._rejection import (
     response_to_bad_message,
     response_to_rejected,
 )
-from mcp_core.messages._responses import OutgoingRequest, decode_error, response_event
+from mcp_core.messages._responses import OutgoingRequest, decode_error
 from mcp_core.revisions._encoding import encode_params, encode_request_params, encode_result_parts
 from mcp_core.revisions._methods import Role, Step
 from mcp_core.subscriptions._server import SUBSCRIPTION_METHODS, Change, SubscriptionPublisher
@@ -372,20 +371,6 @@ class Connection:
         if row is not None and row.task_needs:
             call.may_become_task = may_become_task(row, params, peer, self.config)
         return self._outgoing.send(call, encoded, params, headers)
-
-    def redirect_progress(self, id: RequestId, token: object) -> None:
-        """Deliver progress of our request `id`, which has become a task, to another `token`.
-
-        Until 2025-11-25 progress goes on until the task has ended: call `end_progress` then. Do
-        nothing if no progress was requested, or the revision has none for tasks.
-        """
-        call = self._outgoing.tasks.get(id)
-        if call is not None:
-            call.token = token
-
-    def end_progress(self, id: RequestId) -> None:
-        """Drop further progress of our request `id`, whose task has ended."""
-        self._outgoing.tasks.pop(id, None)
 
     def send_notification(
         self,
@@ -749,10 +734,7 @@ class Connection:
         if call.token is NEGOTIATION:
             self._advance_negotiation(reply_from(envelope, self._input.context.status))
         elif call.token is not KEEP_ALIVE_PING:
-            event = response_event(id, call, envelope)
-            if call.wants_progress and type(event) is TaskCreated and call.dialect.stateful:
-                self._outgoing.keep_progress(id, call)
-            self._events.append(event)
+            self._events.append(self._outgoing.response_event(id, call, envelope))
 
     # -- What causes no event ----------------------------------------------------------------------
 

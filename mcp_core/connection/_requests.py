@@ -12,6 +12,7 @@ Source: basic/utilities/cancellation.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -19,8 +20,9 @@ from msgspec import Struct
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import encode_notification, encode_request
-from mcp_core.messages._events import ProgressReceived, ResultReceived
+from mcp_core.messages._events import ProgressReceived, ResultReceived, TaskCreated
 from mcp_core.messages._outbox import MessageKind, Outgoing
+from mcp_core.messages._responses import response_event
 
 from ._state import RequestAction, RequestPhase, next_phase
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mcp_core._limits import Limits
-    from mcp_core.messages._events import Peer, RequestReceived
+    from mcp_core.jsonrpc._codec import Envelope
+    from mcp_core.messages._events import Event, Peer, RequestReceived
     from mcp_core.messages._outbox import Outbox
     from mcp_core.messages._responses import OutgoingRequest
     from mcp_core.revisions._config import DialectConfig
@@ -320,14 +323,25 @@ class OutgoingRequests:
             if call.related == parent and type(call.related) is type(parent):
                 self.cancel(id, "the request it was made for is over")
 
-    def keep_progress(self, id: RequestId, call: OutgoingRequest) -> None:
-        """Keep receiving progress of the request `id`, which has become a task.
+    def response_event(self, id: RequestId, call: OutgoingRequest, envelope: Envelope) -> Event:
+        """Return the event for the response `envelope` to the request `call`.
 
-        Of more than 1,000 such tasks the oldest one is forgotten.
+        Keep receiving progress if it has become a task (2025-11-25, basic/utilities/progress). Of
+        more than 1,000 such tasks the oldest one is forgotten.
         """
-        if len(self.tasks) >= _MAX_TASKS:
-            del self.tasks[next(iter(self.tasks))]
-        self.tasks[id] = call
+        event = response_event(id, call, envelope)
+        if call.wants_progress and type(event) is TaskCreated and call.dialect.stateful:
+            if len(self.tasks) >= _MAX_TASKS:
+                del self.tasks[next(iter(self.tasks))]
+            self.tasks[id] = call
+            event.redirect_progress = partial(self._redirect_progress, id)
+        return event
+
+    def _redirect_progress(self, id: RequestId, token: object) -> None:
+        if token is None:
+            self.tasks.pop(id, None)
+        elif id in self.tasks:
+            self.tasks[id].token = token
 
     def progress_event(self, params: ProgressParams) -> ProgressReceived | None:
         """Return the event for a progress notification.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Raw, Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcp_core._errors import McpTrioError, ProtocolError
     from mcp_core.revisions._dialects import Dialect
@@ -232,7 +232,11 @@ class InputRequested(Struct, gc=False):
     token: Any
 
 
-class TaskCreated(Struct, gc=False):
+def _nothing(token: object) -> None:
+    """Deliver no progress: none was requested, or the revision has none for tasks."""
+
+
+class TaskCreated(Struct):
     """The peer runs our request `id` as a task (basic/utilities/tasks; since 2025-11-25).
 
     The request is complete. Its outcome is that of the task: send `tasks/get` until that ends.
@@ -242,12 +246,15 @@ class TaskCreated(Struct, gc=False):
         meta: the `_meta` of the response, None if it has none. The member
             `types.META_IMMEDIATE_RESPONSE` is a text for the model, to read while the task runs.
         token: the `token` of the request.
+        redirect_progress: call it with another token, which progress of the task then has, or with
+            None when no more is wanted. Until 2025-11-25 progress goes on until the task has ended.
     """
 
     id: RequestId
     task: Task
     meta: dict[str, Any] | None
     token: Any
+    redirect_progress: Callable[[object], object] = _nothing
 
 
 class ChangesMissed(Struct, gc=False):

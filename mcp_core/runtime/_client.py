@@ -168,6 +168,7 @@ class AbstractClient(TaskCalls):
             clock,
             sleep,
             self._outputs,
+            self._subscription_client,
         )
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
@@ -493,11 +494,7 @@ class AbstractClient(TaskCalls):
         wanted = changes(
             tools=tools, prompts=prompts, resources=resources is True, uris=(*more_uris, *uris)
         )
-        if self._subscriptions is None:
-            self._subscriptions = SubscriptionClient(
-                self._conn, self._status, self._call, self._pump, self._later
-            )
-        return Subscription(self._subscriptions, wanted, {"timeout": timeout})
+        return Subscription(self._subscription_client(), wanted, {"timeout": timeout})
 
     def roots_changed(self) -> None:
         """Tell the server that the roots have changed (client/roots). This does not wait.
@@ -557,6 +554,13 @@ class AbstractClient(TaskCalls):
         return await self._call(self._once(method, params), options)
 
     # -- What calls are made of ------------------------------------------------------------------
+
+    def _subscription_client(self) -> SubscriptionClient:
+        if self._subscriptions is None:
+            self._subscriptions = SubscriptionClient(
+                self._conn, self._status, self._call, self._pump, self._later
+            )
+        return self._subscriptions
 
     def _once(self, method: str, params: Params) -> CallSteps[Any]:
         """Send one request. Respond if its result asks for input."""

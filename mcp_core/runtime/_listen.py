@@ -80,11 +80,15 @@ class SubscriptionClient:
 
     def close(self, subscription: ClientSubscription) -> None:
         """End a subscription, and tell the server."""
+        self.send_close(subscription)
+        self._pump()
+
+    def send_close(self, subscription: ClientSubscription) -> None:
+        """End a subscription as `close` does, from within a step of a call: its caller pumps."""
         id = self._subscriptions.close(subscription)
         if id is not None:
             self._conn.send_cancel(id, "the subscription was closed")
         self._send_requests()
-        self._pump()
 
     def handle_event(self, event: Event) -> None:
         """Process one event. Responses must have been passed to their tokens before."""

@@ -200,7 +200,7 @@ class TaskCalls(abc.ABC):
                     result = yield from self._tool_request({**params, "task": {}}, options)
         if isinstance(result, TaskCreated):
             task = self._new_task(result, name, options)
-            task.end_progress = partial(self._conn.end_progress, result.id)
+            task.end_progress = partial(result.redirect_progress, None)
             return (yield from self._poller.follow_own(task))
         return result
 
@@ -245,8 +245,8 @@ class TaskCalls(abc.ABC):
                 follower = TaskProgress(
                     progress, self._start_job, partial(self._log_error, "progress failed")
                 )
-                self._conn.redirect_progress(result.id, follower)
-                task.end_progress = partial(self._conn.end_progress, result.id)
+                result.redirect_progress(follower)
+                task.end_progress = partial(result.redirect_progress, None)
             return task
         ended = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
         task = self._client_task(ended, name)

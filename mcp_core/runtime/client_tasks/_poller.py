@@ -1,7 +1,8 @@
 """Following tasks of the server, as steps of calls: polling, answering, and taking the result.
 
-1. The client polls at the interval that the server asks for. A notification about a task only ends
-   the wait early: it may never come, come twice, or come before the task is known.
+1. The client polls at the interval that the server asks for, or slowly if it is subscribed to the
+   task (`_listener.py`). A notification about a task only ends the wait early: it may never come,
+   come twice, or come before the task is known.
 2. One call at a time takes the next step of a task, however many wait for it. So each request of
    the task for input is answered once, and a call that is given up leaves the step to another one.
 3. A request about a task may be repeated: one that was lost, or failed for a reason that may pass,
@@ -40,6 +41,8 @@ from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.runtime._client_callbacks import CallbackJob, InputWait
 from mcp_core.tasks._record import FINAL_STATUSES
 
+from ._listener import TaskListener
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
+    from mcp_core.runtime._listen import SubscriptionClient
     from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._task import ClientTask
@@ -62,6 +66,10 @@ _MAX_FAILURES: Final = 5
 _MAX_RETRY_DELAY: Final = 30.0  # seconds, unless the server asks for a longer interval
 # Requests for input in the life of a task. No user answers as many; their digests take 64 KiB.
 _MAX_REQUESTS: Final = 1_000
+# A task that has not ended after two polls is worth a subscription.
+_POLLS_BEFORE_LISTENING: Final = 2
+# Seconds between polls of a task whose states the server sends. A notification may be lost.
+_LISTENING_INTERVAL: Final = 30.0
 
 _read_result: Final[Callable[[Raw | bytes], t.CallToolResult]] = reader(t.CallToolResult)
 # Sorted, because a server that keeps a form in a hash table may write it in another order.
@@ -80,6 +88,7 @@ class TaskPoller:
         clock: returns the time now, monotonic, in seconds.
         sleep: waits for a number of seconds.
         outputs: the output schemas of the tools, for results.
+        subscriptions: returns the subscriptions of the client.
     """
 
     def __init__(
@@ -92,6 +101,7 @@ class TaskPoller:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
         outputs: OutputSchemas,
+        subscriptions: Callable[[], SubscriptionClient],
     ) -> None:
         self._conn = conn
         self._status = status
@@ -101,6 +111,7 @@ class TaskPoller:
         self._clock = clock
         self._sleep = sleep
         self._outputs = outputs
+        self._listener = TaskListener(subscriptions, clock)
         # By id: those that a caller keeps or follows.
         self._tasks: WeakValueDictionary[str, ClientTask] = WeakValueDictionary()
 
@@ -150,6 +161,7 @@ class TaskPoller:
             raise
         finally:
             task.end_progress()
+            self._listener.discard(task)
 
     def advance(self, task: ClientTask) -> CallSteps[None]:
         """Take the next step of a task: wait and poll, respond to it, or take its result.
@@ -167,6 +179,8 @@ class TaskPoller:
             yield from self._repeatable_step(task)
         finally:
             task.waiting = None
+            if task.ended:
+                self._listener.discard(task)
             for call in waiting.copy():
                 call.end(None, None)
 
@@ -175,6 +189,7 @@ class TaskPoller:
         result: t.GetTaskResult = yield "tasks/get", t.GetTaskParams(task_id=task.id)
         if result.task_id != task.id:
             raise RemoteProtocolError("tasks/get: the server has sent the state of another task")
+        task.polls += 1
         task.update(result)
         if task.ended:
             task.wake()
@@ -221,9 +236,18 @@ class TaskPoller:
         else:
             if task.latest is not None:
                 yield from self._answer(task, task.latest.input_requests or {})
-            yield self._pause(task, task.interval)
+            yield self._pause(task, self._poll_interval(task))
             if not task.ended:  # as a refresh by another call may have found
                 yield from self.refresh(task)
+
+    def _poll_interval(self, task: ClientTask) -> float:
+        """Return the seconds until the next poll. Subscribe to the states of a longer task."""
+        if self._dialect.tasks != "extension" or task.polls < _POLLS_BEFORE_LISTENING:
+            return task.interval
+        self._listener.add(task)
+        if self._listener.covers(task):
+            return max(task.interval, _LISTENING_INTERVAL)
+        return task.interval
 
     def _pause(self, task: ClientTask, seconds: float) -> PollWait:
         """Return the wait before the next request.

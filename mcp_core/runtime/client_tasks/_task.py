@@ -165,6 +165,7 @@ class ClientTask:
         self.wake: Callable[[], object] = _nothing  # ends the wait for the next poll
         self.end_progress: Callable[[], object] = _nothing  # its progress is not followed any more
         self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
+        self.polls = 0
         self.failures = 0  # of requests about this task, in a row
         # The last state with more than the status. Of the extension; None if it is not known.
         self.latest: t.GetTaskResult | None = None

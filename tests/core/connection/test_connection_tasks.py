@@ -501,7 +501,7 @@ def progress(token: Any, value: float) -> Message:
 
 
 def created_task(version: str, harness: ConnectionHarness, **options: Any) -> Any:
-    """Send a call, answer it with a task, and return the id of the call."""
+    """Send a call, answer it with a task, and return the event."""
     params = TOOL_CALL | ({"task": {}} if version == D else {})
     id = harness.conn.send_request("tools/call", params, **options)
     state = {**STATE, "taskId": "t"}
@@ -509,7 +509,7 @@ def created_task(version: str, harness: ConnectionHarness, **options: Any) -> An
     kind = {} if version == D else {"resultType": "task"}
     (event,) = harness.receive(result(id, answer | kind))
     assert isinstance(event, TaskCreated)
-    return id
+    return event
 
 
 def task_client(version: str) -> ConnectionHarness:
@@ -528,17 +528,18 @@ def task_client(version: str) -> ConnectionHarness:
 @pytest.mark.requirement("PROG-6")
 def test_progress_of_task_keeps_token_until_it_is_ended() -> None:
     client = task_client(D)
-    id = created_task(D, client, token="first", progress=True)
+    created = created_task(D, client, token="first", progress=True)
+    id = created.id
     (event,) = client.receive(progress(id, 1))
     assert isinstance(event, ProgressReceived)
     assert (event.id, event.progress, event.token) == (id, 1, "first")
-    client.conn.redirect_progress(id, "second")
+    created.redirect_progress("second")
     (event,) = client.receive(progress(id, 1), progress(id, 2))  # the first has not increased
     assert isinstance(event, ProgressReceived)
     assert (event.progress, event.token) == (2, "second")
-    client.conn.end_progress(id)
-    client.conn.end_progress(id)
-    client.conn.redirect_progress(id, "third")
+    created.redirect_progress(None)
+    created.redirect_progress(None)
+    created.redirect_progress("third")
     assert client.receive(progress(id, 3)) == []
 
 
@@ -546,12 +547,14 @@ def test_progress_of_task_keeps_token_until_it_is_ended() -> None:
 def test_progress_of_task_unwanted_is_ignored(version: str, wanted: bool) -> None:
     """The extension has none (PROG-7)."""
     client = task_client(version)
-    id = created_task(version, client, progress=wanted)
-    assert client.receive(progress(id, 1)) == []
+    created = created_task(version, client, progress=wanted)
+    assert client.receive(progress(created.id, 1)) == []
+    created.redirect_progress("another")
+    assert client.receive(progress(created.id, 1)) == []
 
 
 def test_progress_of_tasks_is_kept_for_a_thousand_of_them() -> None:
     client = task_client(D)
-    ids = [created_task(D, client, progress=True) for _ in range(1001)]
+    ids = [created_task(D, client, progress=True).id for _ in range(1001)]
     assert client.receive(progress(ids[0], 1)) == []
     assert len(client.receive(progress(ids[1], 1), progress(ids[-1], 1))) == 2

@@ -549,7 +549,7 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     with our_stderr(monkeypatch) as seen:
         source = (
             "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read();"
-            " os.write(2, b'end')"
+            " time.sleep(0.5); os.write(2, b'end')"
         )
         async with spawn(python(source), grace=PATIENT) as child:
             assert await line(child.stream) == "up"
@@ -558,7 +558,8 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
             with suppress(BlockingIOError):
                 while os.read(seen, 65536):
                     pass
-        assert os.read(seen, 10) == b"end"  # it accepts bytes again
+        # It accepts bytes again: perhaps the rest of a write that was under way, and the end.
+        assert os.read(seen, 65536).endswith(b"end")
 
 
 @pytest.mark.usefixtures("each_kind_of_pipe")

@@ -109,6 +109,10 @@ class Callback:
         return self.function(params)
 
 
+LISTEN: Final = "subscriptions/listen"
+NO_LISTENING: Final = [Failure(-32601, "nothing to listen to")]
+
+
 class ScriptedServer:
     """A server that answers each method with the next of its `answers`, and again with the last.
 
@@ -142,7 +146,8 @@ class ScriptedServer:
             if method is None:
                 self._asked.pop(message["id"])(message)
             elif "id" in message:
-                answers = self.answers[method]
+                default = {LISTEN: NO_LISTENING}
+                answers = (default | self.answers)[method]
                 self.respond(message, answers.pop(0) if len(answers) > 1 else answers[0])
 
     def respond(self, request: Message, answer: Any) -> None:
@@ -178,13 +183,15 @@ class ScriptedServer:
 
     @property
     def wire(self) -> list[tuple[float, str, Any]]:
-        """The messages of the client: time, method, and the params without `_meta`.
+        """The messages of the client but `subscriptions/listen`: time, method, params, no `_meta`.
 
         A response has the method "", and its result or error. Of params with nothing but a task id,
         only that is shown.
         """
         found = []
         for now, message in self.log:
+            if message.get("method") == LISTEN:
+                continue
             if "method" not in message:
                 found.append((now, "", message.get("result", message.get("error"))))
                 continue
