@@ -22,6 +22,7 @@ from mcp_core._errors import LocalProtocolError
 from mcp_core.jsonrpc._codec import encode_notification, encode_request
 from mcp_core.messages._events import ProgressReceived, ResultReceived, TaskCreated
 from mcp_core.messages._outbox import MessageKind, Outgoing
+from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.messages._responses import response_event
 
 from ._state import RequestAction, RequestPhase, next_phase
@@ -378,7 +379,10 @@ class OutgoingRequests:
             call.token for call in self.table.values() if not isinstance(call.token, _InternalToken)
         ]
         if reason is not None:
-            for id in list(self.table):
-                self.cancel(id, reason)
+            for id, call in list(self.table.items()):
+                # One whose response no caller waits for shall still be done, such as the
+                # `tasks/cancel` of a call that was given up a moment ago.
+                if not isinstance(call.token, IgnoredRequest):
+                    self.cancel(id, reason)
         self.table.clear()
         return lost

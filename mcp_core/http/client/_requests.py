@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
-from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
+from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core.connection._negotiation import MODERN_ERRORS
 from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID
@@ -161,9 +161,9 @@ class StreamablePost(MessagePost):
                 f"the stream broke before the response arrived ({error or 'it ended'})", now
             )
         else:
-            self.fail(
-                self.invalid_response_error("the stream ended without the response"), now, 200
-            )
+            # As a proxy ends it whose upstream is gone: a later attempt may succeed.
+            ended = self.invalid_response_error("the stream ended without the response", Fault.BUSY)
+            self.fail(ended, now, 200)
 
     def _handle_error_status(self, response: Response, now: float) -> None:
         if (

@@ -58,6 +58,7 @@ __all__ = ["StreamableHttpTransport"]
 _ACCEPT: Final = (b"accept", JSON + b", " + EVENT_STREAM)
 # The specification allows visible ASCII; the length is our limit.
 _SESSION_ID: Final = re.compile(rb"[!-~]{1,1024}")
+_CANCEL_TASK: Final = "tasks/cancel"
 # Seconds that a server has to respond to the GET of the standalone stream.
 _STREAM_OPEN_TIMEOUT: Final = 1.0
 
@@ -87,7 +88,11 @@ class StreamableHttpTransport(Transport):
     def close(self, now: float) -> None:
         super().close(now)
         for operation in self._reading.values():
-            self.client.drop(operation)
+            if isinstance(operation, StreamablePost) and operation.out.method == _CANCEL_TASK:
+                # Sent for a call that was given up, perhaps by the end of its client.
+                self.client.forget(operation)
+            else:
+                self.client.drop(operation)
         self._reading.clear()
         if self._standalone_stream is not None:
             self.client.drop(self._standalone_stream)

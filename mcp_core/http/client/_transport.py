@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
-from mcp_core._errors import ConnectionLost, RemoteProtocolError
+from mcp_core._errors import ConnectionLost, Fault, RemoteProtocolError
 from mcp_core.connection._state import State
 from mcp_core.http.wire._media_types import EVENT_STREAM
 from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
@@ -370,11 +370,13 @@ class MessagePost(HttpOperation):
         )
         return opening and self.id is not None
 
-    def invalid_response_error(self, problem: str) -> RemoteProtocolError:
+    def invalid_response_error(
+        self, problem: str, fault: Fault = Fault.INVALID_REQUEST
+    ) -> RemoteProtocolError:
         """Build the error for a response that cannot be understood."""
         # While connecting, the usual cause is a URL at which something else is served.
         question = "; is this the URL of an MCP server?" if self._is_opening else ""
-        return RemoteProtocolError(f"{self.error_prefix}{problem}{question}")
+        return RemoteProtocolError(f"{self.error_prefix}{problem}{question}", fault)
 
     def restart_timeout(self, now: float) -> None:
         if self.id is None:

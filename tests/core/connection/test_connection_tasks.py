@@ -23,6 +23,7 @@ from mcp_core import (
     TaskCreated,
 )
 from mcp_core import types as t
+from mcp_core.messages._pending import IgnoredRequest
 from mcp_core.revisions._capabilities import with_tasks
 from tests.core.connection.connection_setup import SUBSCRIPTION_ID
 from tests.core.helpers import (
@@ -558,3 +559,15 @@ def test_progress_of_tasks_is_kept_for_a_thousand_of_them() -> None:
     ids = [created_task(D, client, progress=True).id for _ in range(1001)]
     assert client.receive(progress(ids[0], 1)) == []
     assert len(client.receive(progress(ids[1], 1), progress(ids[-1], 1))) == 2
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_close_does_not_cancel_request_whose_response_is_ignored(version: str) -> None:
+    """The `tasks/cancel` of a call that was given up as the client was closed."""
+    client = task_client(version)
+    waited_for = client.conn.send_request("tools/call", TOOL_CALL)
+    client.conn.send_request("ping" if version == D else "server/discover", token=IgnoredRequest())
+    client.take_sent()
+    client.conn.close()
+    (message,) = client.take_sent()
+    assert message["params"]["requestId"] == waited_for

@@ -252,6 +252,7 @@ def test_ended_task_stays_ended(play_with: Any, version: str) -> None:
     play_with(main, version, answers=script)
 
 
+@pytest.mark.requirement("TSK-11")
 @both_drivers
 def test_extension_task_created_as_completed_that_works_again_raises(play_with: Any) -> None:
     script = answers(E, state(E), **{"tools/call": created(E, "completed")})
