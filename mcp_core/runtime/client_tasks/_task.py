@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core import types as t
-from mcp_core._errors import LocalProtocolError
+from mcp_core._errors import LocalProtocolError, McpTrioError
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -35,7 +35,7 @@ _MAX_INTERVAL: Final = 3600.0
 _MAX_TTL: Final = 1e9
 
 
-class InvalidTaskReference(ValueError):
+class InvalidTaskReference(McpTrioError, ValueError):
     """The text is no reference of a task, or one that was cut or altered."""
 
 

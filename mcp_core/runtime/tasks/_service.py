@@ -151,7 +151,7 @@ class TaskService:
         return None
 
     def claim_question(self, question: TaskQuestion) -> bool:
-        """Return True if the client is not asked this yet, or not reachably. Then ask it."""
+        """Return True if the client is not asked `question` yet, or not reachably. Then ask it."""
         place = question.task, question.key
         asked = self._questions.get(place)
         if asked is not None and asked.reachable:
@@ -162,7 +162,7 @@ class TaskService:
         return True
 
     def release_question(self, question: TaskQuestion) -> None:
-        """Let another request ask, if there was no response."""
+        """Let another request ask what `question` asks, if there was no response."""
         place = question.task, question.key
         if self._questions.get(place) is question:
             del self._questions[place]

@@ -93,8 +93,10 @@ async def _cancel(task: ClientTask, stderr: Screen) -> None:
         stderr.write_line(f"mcp-trio: {name} could not be cancelled; its reference:")
         stderr.write_text(task.reference)
     else:
-        # In 2026-07-28 the server confirms the request, and not its outcome.
-        stderr.write_line(f"mcp-trio: {name} is cancelled")
+        # In 2026-07-28 the server confirms the request, and not its outcome. In 2025-11-25 the
+        # task may have ended before.
+        status = task.status if task.ended else "cancelled"
+        stderr.write_line(f"mcp-trio: {name} is {status}")
 
 
 def leave_task(task: ClientTask, client: Client, target: Target) -> None:

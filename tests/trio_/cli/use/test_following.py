@@ -6,10 +6,13 @@ import json
 import re
 import signal
 import time
-from typing import TYPE_CHECKING
+from io import BytesIO, TextIOWrapper
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.use._following import _cancel
 from tests.trio_.cli.program import LAB, ServerFile, Terminal, output_of, run
 
 if TYPE_CHECKING:
@@ -108,6 +111,34 @@ def test_interrupted_call_cancels_its_task(
     assert found == status
     assert re.search(r"^.*mcp-trio: task [0-9a-f]{8} is cancelled$", text, re.MULTILINE)
     assert not list(tmp_path.rglob("*.json"))
+
+
+class FoundTask:
+    """A task whose cancellation finds the server in `status`."""
+
+    id = "0123456789"
+    reference = "mcp-task:1:e30"
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        self.ended = status != "working"
+
+    async def cancel(self) -> None:
+        """Do nothing: the response was an acknowledgement, or the task had ended."""
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [("working", "cancelled"), ("cancelled", "cancelled"), ("completed", "completed")],
+)
+async def test_interrupted_call_names_status_of_task_that_had_ended(
+    status: str, shown: str
+) -> None:
+    with TextIOWrapper(BytesIO(), "utf-8") as file:
+        found: Any = FoundTask(status)
+        await _cancel(found, Screen(file))
+        file.seek(0)
+        assert file.read() == f"mcp-trio: task 01234567 is {shown}\n"
 
 
 def test_interrupted_call_with_keep_leaves_its_task(lab: tuple[str, ...], tmp_path: Path) -> None:
