@@ -1,7 +1,7 @@
 """Hosts: the configuration files of programs that start servers, read and changed as text.
 
-A function takes the text of a file and returns the changed one. Files are read and written by the
-driver.
+A function takes the content of a file, and returns what it says or the changed text. Files are read
+and written by the driver.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ from ._registration import Registration as Registration
 from ._registration import describe_registration as describe_registration
 from ._registration import plan_registration as plan_registration
 from ._toml_edit import require_tomlkit as require_tomlkit
+from .config._problems import ConfigPlace as ConfigPlace
+from .config._problems import ConfigProblem as ConfigProblem
+from .config._problems import InvalidConfig as InvalidConfig
 
 __all__ = [
     "CLIENT_FORMATS",
     "ClientFormat",
     "ConfigFileError",
+    "ConfigPlace",
+    "ConfigProblem",
     "ConfigScope",
+    "InvalidConfig",
     "JsonSyntax",
     "Registration",
     "ServerEntry",
