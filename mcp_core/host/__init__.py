@@ -22,22 +22,36 @@ from ._toml_edit import require_tomlkit as require_tomlkit
 from .config._problems import ConfigPlace as ConfigPlace
 from .config._problems import ConfigProblem as ConfigProblem
 from .config._problems import InvalidConfig as InvalidConfig
+from .config._read import find_config_format as find_config_format
+from .config._read import read_config as read_config
+from .config._servers import ConfigFile as ConfigFile
+from .config._servers import ConfigInput as ConfigInput
+from .config._servers import ServerConfig as ServerConfig
+from .config._servers import ServerTransport as ServerTransport
+from .config._servers import VariableSyntax as VariableSyntax
 
 __all__ = [
     "CLIENT_FORMATS",
     "ClientFormat",
+    "ConfigFile",
     "ConfigFileError",
+    "ConfigInput",
     "ConfigPlace",
     "ConfigProblem",
     "ConfigScope",
     "InvalidConfig",
     "JsonSyntax",
     "Registration",
+    "ServerConfig",
     "ServerEntry",
+    "ServerTransport",
+    "VariableSyntax",
     "config_path",
     "describe_registration",
     "entry_members",
+    "find_config_format",
     "find_replaced",
     "plan_registration",
+    "read_config",
     "require_tomlkit",
 ]
