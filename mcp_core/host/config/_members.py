@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ._problems import ConfigProblem
+from ._problems import ConfigPlace, ConfigProblem
 from ._servers import no_members
 from ._tree import ConfigTree, MemberPath
 
@@ -51,6 +51,8 @@ class MemberReader:
         self._server = server
         self.rest = dict(value)
         self.wrong: set[str | int] = set()  # the members that have a problem
+        # Where texts are that may have variables, which are expanded later.
+        self.places: dict[tuple[str | int, ...], ConfigPlace] = {}
         self._check_repeated(())
 
     def add(self, problem: str, *members: str | int) -> None:
@@ -58,6 +60,10 @@ class MemberReader:
         self.wrong.update(members[:1])
         place = self._tree.place((*self._path, *members))
         self._problems.append(ConfigProblem(place, problem, self._server))
+
+    def keep_place(self, *members: str | int) -> None:
+        """Keep the place of the member at the path `members` in the object, in `places`."""
+        self.places[members] = self._tree.place((*self._path, *members))
 
     def text(self, name: str) -> str | None:
         """Read a text that is not empty."""
@@ -130,6 +136,8 @@ class MemberReader:
         elif _IMPOSSIBLE.search(value):
             self.add("has a NUL character or half of a surrogate pair", *members)
         else:
+            if "$" in value:
+                self.keep_place(*members)
             return True
         return False
 

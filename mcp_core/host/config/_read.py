@@ -73,6 +73,15 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
     ),
 }
 
+# The fields of `ServerConfig` that have other names in a file.
+_FIELDS: Final[Mapping[str | int, str]] = {
+    "bearer_token_env_var": "bearer_variable",
+    "env_http_headers": "header_variables",
+    "envFile": "env_file",
+    "http_headers": "headers",
+    "httpUrl": "url",
+}
+
 _FORMAT_OF_FILE: Final = (
     (re.compile(r"\.toml$"), "codex"),
     (re.compile(r"(^|[/\\])claude_desktop_config\.json$"), "claude-desktop"),
@@ -226,6 +235,12 @@ class _FileReader:
             "disabled": bool(server_disabled) or server_enabled is False,
             **codex,
             "extra": reader.others(),
+            "places": MappingProxyType(
+                {
+                    (_FIELDS.get(member, member), *inner): place
+                    for (member, *inner), place in reader.places.items()
+                }
+            ),
         }
         if transport is None:
             return None
@@ -281,10 +296,16 @@ class _FileReader:
 
     def _read_codex(self, reader: MemberReader) -> dict[str, Any]:
         """Read the members of Codex that name environment variables."""
+        header_variables = reader.text_map("env_http_headers")
+        for name in header_variables:
+            reader.keep_place("env_http_headers", name)
+        bearer_variable = reader.text("bearer_token_env_var")
+        if bearer_variable is not None:
+            reader.keep_place("bearer_token_env_var")
         return {
             "forwarded": self._read_forwarded(reader),
-            "header_variables": reader.text_map("env_http_headers"),
-            "bearer_variable": reader.text("bearer_token_env_var"),
+            "header_variables": header_variables,
+            "bearer_variable": bearer_variable,
         }
 
     def _read_forwarded(self, reader: MemberReader) -> tuple[str, ...]:

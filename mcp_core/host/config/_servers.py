@@ -59,6 +59,8 @@ class ServerConfig:
         call_timeout: seconds that a call may take; None if not set.
         disabled: whether the file says that the server is not to be used.
         extra: the members that are not listed here, as they were read. Do not change them.
+        places: where texts with `$`, and names of variables, stand in the file: by field, and by
+            index or name in it.
     """
 
     name: str
@@ -79,6 +81,17 @@ class ServerConfig:
     call_timeout: float | None = None
     disabled: bool = False
     extra: Mapping[str, Any] = field(default_factory=no_members, repr=False)
+    places: Mapping[tuple[str | int, ...], ConfigPlace] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def place_of(self, *path: str | int) -> ConfigPlace:
+        """Return the place of a text, or that of the server if it is not known.
+
+        Args:
+            path: the field, and the index or name in it.
+        """
+        return self.places.get(path, self.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,17 @@ def test_server_config_place_is_that_of_its_name() -> None:
     assert str(toml.servers["b.c"].place) == 'c.toml:3:1: mcp_servers."b.c"'
 
 
+def test_server_config_place_of_text_with_variable_is_its_own() -> None:
+    text = '{"mcpServers": {"a": {"command": "x",\n "args": ["y",\n "$z"]}}}'
+    server = read(text).servers["a"]
+    assert str(server.place_of("args", 1)) == ".mcp.json:3:2: mcpServers.a.args[1]"
+    assert server.place_of("args", 0) == server.place
+    codex = '[mcp_servers.a]\nurl = "u"\nhttp_headers = {A = "$"}\nbearer_token_env_var = "T"\n'
+    server = read(codex, "config.toml").servers["a"]
+    assert server.place_of("headers", "A").line == 3
+    assert server.place_of("bearer_variable").line == 4
+
+
 def test_server_config_repr_shows_no_secrets() -> None:
     secret = "s3cret"
     server = read_one(
