@@ -29,6 +29,12 @@ from .config._servers import ConfigInput as ConfigInput
 from .config._servers import ServerConfig as ServerConfig
 from .config._servers import ServerTransport as ServerTransport
 from .config._servers import VariableSyntax as VariableSyntax
+from .config._variables import ConfigVariables as ConfigVariables
+from .config._variables import ExpandedServer as ExpandedServer
+from .config._variables import VariableKind as VariableKind
+from .config._variables import VariableUse as VariableUse
+from .config._variables import expand_server as expand_server
+from .config._variables import find_variables as find_variables
 
 __all__ = [
     "CLIENT_FORMATS",
@@ -39,18 +45,24 @@ __all__ = [
     "ConfigPlace",
     "ConfigProblem",
     "ConfigScope",
+    "ConfigVariables",
+    "ExpandedServer",
     "InvalidConfig",
     "JsonSyntax",
     "Registration",
     "ServerConfig",
     "ServerEntry",
     "ServerTransport",
+    "VariableKind",
     "VariableSyntax",
+    "VariableUse",
     "config_path",
     "describe_registration",
     "entry_members",
+    "expand_server",
     "find_config_format",
     "find_replaced",
+    "find_variables",
     "plan_registration",
     "read_config",
     "require_tomlkit",
