@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_core.host import (
     ConfigFile,
@@ -186,3 +188,32 @@ def test_find_variables_says_what_leaves_the_machine() -> None:
     toml = '[mcp_servers.x]\nurl = "u"\nbearer_token_env_var = "TOKEN"\n'
     codex = read_config(toml, file="config.toml").servers["x"]
     assert [(use.name, use.leaves_machine) for use in find_variables(codex)] == [("TOKEN", True)]
+
+
+NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]*", fullmatch=True)
+VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+PLAIN = VALUES.filter(lambda text: "$" not in text)
+
+
+@given(st.lists(st.tuples(PLAIN, NAMES, VALUES), max_size=4), PLAIN)
+def test_expansion_is_the_text_with_each_value_in_place(
+    parts: list[tuple[str, str, str]], end: str
+) -> None:
+    environ = {name: value for _, name, value in parts}
+    text = "".join(f"{before}${{{name}}}" for before, name, _ in parts) + end
+    meant = "".join(before + environ[name] for before, name, _ in parts) + end
+    variables = ConfigVariables(environ=environ)
+    assert expand({"command": "x", "args": [text]}, variables=variables).args == (meant,)
+
+
+@given(st.text(alphabet="${}:-AB input\n"), st.sampled_from([".mcp.json", "settings.json"]))
+def test_found_variables_are_those_that_expansion_needs(text: str, file: str) -> None:
+    server = read({"command": "x", "args": [text]}, file).servers["x"]
+    names = {use.name for use in find_variables(server) if use.kind == "environment"}
+    inputs = {use.name: "1" for use in find_variables(server) if use.kind == "input"}
+    variables = ConfigVariables(environ=dict.fromkeys(names, "1"), inputs=inputs)
+    try:
+        expand_server(server, variables)
+    except InvalidConfig as exc:
+        shown = {problem.problem for problem in exc.problems}
+        assert all("not a variable" in each or "inside another" in each for each in shown)
