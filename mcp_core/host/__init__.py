@@ -19,6 +19,10 @@ from ._registration import Registration as Registration
 from ._registration import describe_registration as describe_registration
 from ._registration import plan_registration as plan_registration
 from ._toml_edit import require_tomlkit as require_tomlkit
+from .config._policy import PolicyEntry as PolicyEntry
+from .config._policy import ServerPolicy as ServerPolicy
+from .config._policy import find_denial as find_denial
+from .config._policy import read_policy as read_policy
 from .config._problems import ConfigPlace as ConfigPlace
 from .config._problems import ConfigProblem as ConfigProblem
 from .config._problems import InvalidConfig as InvalidConfig
@@ -49,9 +53,11 @@ __all__ = [
     "ExpandedServer",
     "InvalidConfig",
     "JsonSyntax",
+    "PolicyEntry",
     "Registration",
     "ServerConfig",
     "ServerEntry",
+    "ServerPolicy",
     "ServerTransport",
     "VariableKind",
     "VariableSyntax",
@@ -61,9 +67,11 @@ __all__ = [
     "entry_members",
     "expand_server",
     "find_config_format",
+    "find_denial",
     "find_replaced",
     "find_variables",
     "plan_registration",
     "read_config",
+    "read_policy",
     "require_tomlkit",
 ]
