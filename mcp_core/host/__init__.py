@@ -28,6 +28,11 @@ from .config._problems import ConfigProblem as ConfigProblem
 from .config._problems import InvalidConfig as InvalidConfig
 from .config._read import find_config_format as find_config_format
 from .config._read import read_config as read_config
+from .config._scopes import MergedServers as MergedServers
+from .config._scopes import OmittedServer as OmittedServer
+from .config._scopes import ScopedServer as ScopedServer
+from .config._scopes import ServerScope as ServerScope
+from .config._scopes import merge_servers as merge_servers
 from .config._servers import ConfigFile as ConfigFile
 from .config._servers import ConfigInput as ConfigInput
 from .config._servers import ServerConfig as ServerConfig
@@ -53,11 +58,15 @@ __all__ = [
     "ExpandedServer",
     "InvalidConfig",
     "JsonSyntax",
+    "MergedServers",
+    "OmittedServer",
     "PolicyEntry",
     "Registration",
+    "ScopedServer",
     "ServerConfig",
     "ServerEntry",
     "ServerPolicy",
+    "ServerScope",
     "ServerTransport",
     "VariableKind",
     "VariableSyntax",
@@ -70,6 +79,7 @@ __all__ = [
     "find_denial",
     "find_replaced",
     "find_variables",
+    "merge_servers",
     "plan_registration",
     "read_config",
     "read_policy",
