@@ -92,7 +92,7 @@ def read_policy(data: bytes | str, *, file: str, max_size: int = MAX_CONFIG_SIZE
     Args:
         data: the content of the file.
         file: its path, for places.
-        max_size: the largest size, in bytes.
+        max_size: the largest size, in bytes; 4 MiB by default.
 
     Raises:
         InvalidConfig: the file cannot be read, or an entry is wrong. Without the entry the list

@@ -116,7 +116,7 @@ def read_config(
         file: its path, for places and to find the format.
         format: the name of its format in `CLIENT_FORMATS`. Without it the path decides, and else
             the content: JSON with `servers` is that of VS Code, other JSON that of Claude Code.
-        max_size: the largest size, in bytes. A MiB takes about a second to read.
+        max_size: the largest size, in bytes; 4 MiB by default. A MiB takes a second or more.
 
     Raises:
         InvalidConfig: the file is too large, is not UTF-8, or is not JSON or TOML as the program

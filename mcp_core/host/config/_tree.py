@@ -16,9 +16,9 @@ from ._toml_places import find_toml_places
 
 __all__ = ["MAX_CONFIG_SIZE", "ConfigTree", "MemberPath", "parse_tree"]
 
-# Bytes. `~/.claude.json` has a few MiB after years, and is the largest of these files; a MiB takes
-# about a second to read.
-MAX_CONFIG_SIZE: Final = 16 * 1024 * 1024
+# Bytes. Files of people have some KiB; `~/.claude.json`, which has more than servers, has a few MiB
+# after years. Measured: a MiB of servers takes about a second to read, one of numbers five.
+MAX_CONFIG_SIZE: Final = 4 * 1024 * 1024
 
 MemberPath = Sequence[str | int]
 

@@ -191,6 +191,14 @@ def test_read_config_broken_server_leaves_the_others() -> None:
     assert found.broken == {"a"}
 
 
+def test_read_config_above_the_limit_is_refused_unread() -> None:
+    data = b" " * (4 << 20)
+    assert read_config(data, file=".mcp.json").servers == {}
+    with pytest.raises(InvalidConfig, match="the file is larger than 4 MiB"):
+        read_config(data + b" ", file=".mcp.json")
+    assert read_config(data + b" ", file=".mcp.json", max_size=5 << 20).servers == {}
+
+
 def test_read_config_ten_thousand_servers_take_linear_time() -> None:
     def seconds(count: int, *, wrong: bool) -> float:
         entry = {"command": 1 if wrong else "npx", "args": ["-y", "x"], "env": {"A": "b"}}
