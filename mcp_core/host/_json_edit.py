@@ -18,7 +18,17 @@ from typing import Any, Final, NamedTuple
 
 from ._errors import ConfigFileError
 
-__all__ = ["JsonSyntax", "TextEdit", "apply_edits", "find_edits", "read_json", "set_member"]
+__all__ = [
+    "JsonMember",
+    "JsonNode",
+    "JsonSyntax",
+    "TextEdit",
+    "apply_edits",
+    "find_edits",
+    "parse_json",
+    "read_json",
+    "set_member",
+]
 
 _DEFAULT_INDENT: Final = "  "
 _TOKEN: Final = re.compile(
@@ -68,19 +78,20 @@ class TextEdit(NamedTuple):
 
 
 class JsonNode:
-    """A value with its span, and for an object its members.
+    """A value with its span, for an object its members, and for an array its items.
 
     `repeated` has the second position of each name that occurs twice. `trailing_comma` is the
     position of the comma after the last member, if there is one.
     """
 
-    __slots__ = ("end", "members", "repeated", "start", "trailing_comma", "value")
+    __slots__ = ("end", "items", "members", "repeated", "start", "trailing_comma", "value")
 
     def __init__(self, start: int, value: Any) -> None:
         self.start = start
         self.end = start
         self.value = value
         self.members: dict[str, JsonMember] = {}
+        self.items: list[JsonNode] = []
         self.repeated: dict[str, int] = {}
         self.trailing_comma: int | None = None
 
@@ -98,8 +109,13 @@ def read_json(text: str, syntax: JsonSyntax) -> Any:
     Raises:
         ConfigFileError: the text is not JSON of that syntax.
     """
-    root = _Reader(text, syntax).read()
+    root = parse_json(text, syntax)
     return None if root is None else root.value
+
+
+def parse_json(text: str, syntax: JsonSyntax) -> JsonNode | None:
+    """Return the value of a text with all positions, or None if it has none; see `read_json`."""
+    return _Reader(text, syntax).read()
 
 
 def set_member(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -> str:
@@ -133,7 +149,7 @@ def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
         ConfigFileError: the text is not JSON of that syntax, a name of the path occurs twice, or
             a value of the path is not an object.
     """
-    root = _Reader(text, syntax).read()
+    root = parse_json(text, syntax)
     if root is None:
         return [_new_document(text, _nest(path, value))]
     node, style = root, _Style(text, root)
@@ -368,6 +384,7 @@ class _Reader:
         self._expected = _COMMA_OR_END
         if isinstance(parent.value, list):
             parent.value.append(node.value)
+            parent.items.append(node)
             return
         name, start = self._names.pop()
         if name in parent.members:
@@ -380,4 +397,5 @@ class _Reader:
         return self._error(position, f"expected {self._expected}")
 
     def _error(self, position: int, problem: str) -> ConfigFileError:
-        return ConfigFileError(_line_of(self._text, position), problem)
+        column = position - self._text.rfind("\n", 0, position)
+        return ConfigFileError(_line_of(self._text, position), problem, column=column)

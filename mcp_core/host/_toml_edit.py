@@ -19,7 +19,7 @@ from ._errors import ConfigFileError
 
 __all__ = ["read_toml", "require_tomlkit", "set_toml_members"]
 
-_PLACE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def require_tomlkit() -> None:
@@ -47,8 +47,13 @@ def read_toml(text: str) -> dict[str, Any]:
         problem = str(exc)
         place = _PLACE.search(problem)
         line = int(place[1]) if place and place[1] else text.count("\n") + 1
+        column = int(place[2]) if place and place[2] else None
         problem = _PLACE.sub("", problem)
-        raise ConfigFileError(line, problem[:1].lower() + problem[1:]) from None
+        raise ConfigFileError(line, problem[:1].lower() + problem[1:], column=column) from None
+    except ValueError:  # Python limits the digits of a number
+        raise ConfigFileError(1, "a number has too many digits") from None
+    except RecursionError:
+        raise ConfigFileError(1, "arrays or tables are nested too deeply") from None
 
 
 def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from mcp_core.host._json_edit import (
     JsonSyntax,
     apply_edits,
     find_edits,
+    parse_json,
     read_json,
     set_member,
 )
@@ -151,6 +152,21 @@ def test_set_member_invalid_text_is_refused_with_line(
         set_member(text, PATH, ENTRY, syntax)
     assert caught.value.line == line
     assert caught.value.problem.startswith(problem)
+
+
+def test_parse_json_error_has_line_and_column() -> None:
+    with pytest.raises(ConfigFileError) as caught:
+        parse_json('{\n  "a": x\n}', STRICT)
+    assert (caught.value.line, caught.value.column) == (2, 8)
+    assert str(caught.value) == "line 2: expected a value"
+
+
+def test_parse_json_array_has_a_position_for_each_item() -> None:
+    root = parse_json('{"a": [1, {"b": 2}]}', STRICT)
+    assert root is not None
+    array = root.members["a"].node
+    assert [(item.start, item.value) for item in array.items] == [(7, 1), (10, {"b": 2})]
+    assert array.items[1].members["b"].start == 11
 
 
 def test_read_json_deep_nesting_does_not_exhaust_the_stack() -> None:

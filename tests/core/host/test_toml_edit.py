@@ -146,3 +146,20 @@ def test_set_toml_members_plain_codex_files_are_never_refused() -> None:
     for count in range(text.count("\n") + 1):
         part = "".join(text.splitlines(keepends=True)[:count])
         assert read_toml(set_toml_members(part, PATH, ENTRY))["mcp_servers"]["us"] == ENTRY
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "problem"),
+    [
+        ("a = 1\nb = ?", (2, 5), "invalid value"),
+        ("a = " + "[" * 100_000, (1, None), "arrays or tables are nested too deeply"),
+        ("a = " + "1" * 5_000, (1, None), "a number has too many digits"),
+    ],
+    ids=["position", "nesting", "digits"],
+)
+def test_read_toml_invalid_text_is_a_config_file_error(
+    text: str, place: tuple[int, int | None], problem: str
+) -> None:
+    with pytest.raises(ConfigFileError) as caught:
+        read_toml(text)
+    assert ((caught.value.line, caught.value.column), caught.value.problem) == (place, problem)

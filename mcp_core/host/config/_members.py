@@ -1,0 +1,175 @@
+"""Read typed members of an object, and collect what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from ._problems import ConfigPlace, ConfigProblem
+from ._servers import no_members
+from ._tree import ConfigTree, MemberPath
+
+__all__ = ["MemberReader"]
+
+# No program, header or path can have them: half of a surrogate pair has no UTF-8, and NUL ends a
+# text of the operating system.
+_IMPOSSIBLE: Final = re.compile("[\x00\ud800-\udfff]")
+# Our own limit: what is nested deeper exhausts the stack of the program that compares or encodes
+# it. Files of people have about five levels.
+_MAX_DEPTH: Final = 100
+
+
+class MemberReader:
+    """The reader of one object of a file, member by member.
+
+    A member that was read is no longer in `rest`; `wrong` has those with a problem. A method that
+    finds a member missing, or of the wrong type, returns None or an empty value; the wrong type is
+    added to the problems.
+
+    Args:
+        tree: the file.
+        path: the path of the object in it.
+        value: the object.
+        problems: where problems are added.
+        server: the name of the server that a problem makes useless.
+    """
+
+    def __init__(
+        self,
+        tree: ConfigTree,
+        path: MemberPath,
+        value: dict[str, Any],
+        problems: list[ConfigProblem],
+        server: str | None = None,
+    ) -> None:
+        self._tree = tree
+        self._path = tuple(path)
+        self._problems = problems
+        self._server = server
+        self.rest = dict(value)
+        self.wrong: set[str | int] = set()  # the members that have a problem
+        # Where texts are that may have variables, which are expanded later.
+        self.places: dict[tuple[str | int, ...], ConfigPlace] = {}
+        self._check_repeated(())
+
+    def add(self, problem: str, *members: str | int) -> None:
+        """Add a problem of the object, or of the member at the path `members` in it."""
+        self.wrong.update(members[:1])
+        place = self._tree.place((*self._path, *members))
+        self._problems.append(ConfigProblem(place, problem, self._server))
+
+    def keep_place(self, *members: str | int) -> None:
+        """Keep the place of the member at the path `members` in the object, in `places`."""
+        self.places[members] = self._tree.place((*self._path, *members))
+
+    def text(self, name: str) -> str | None:
+        """Read a text that is not empty."""
+        value = self.rest.pop(name, None)
+        if value is None:
+            return None
+        if value == "":
+            self.add("is empty", name)
+            return None
+        return value if self._is_text(value, name) else None
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Read an array of texts."""
+        values = self.rest.pop(name, None)
+        if values is None:
+            return ()
+        if not isinstance(values, list):
+            self.add(f"must be an array of strings, not {_type_of(values)}", name)
+            return ()
+        # All of them, so that each wrong one is reported.
+        return tuple([value for n, value in enumerate(values) if self._is_text(value, name, n)])
+
+    def text_map(self, name: str) -> Mapping[str, str]:
+        """Read an object whose members are texts."""
+        values = self.rest.pop(name, None)
+        if values is None:
+            return no_members()
+        if not isinstance(values, dict):
+            self.add(f"must be an object of strings, not {_type_of(values)}", name)
+            return no_members()
+        self._check_repeated((name,))
+        found = {key: value for key, value in values.items() if self._is_text(value, name, key)}
+        for key in values:
+            if not key or _IMPOSSIBLE.search(key):
+                self.add("has a name that no variable or header can have", name, key)
+        return MappingProxyType(found)
+
+    def flag(self, name: str) -> bool | None:
+        """Read true or false."""
+        value = self.rest.pop(name, None)
+        if value is None or isinstance(value, bool):
+            return value
+        self.add(f"must be true or false, not {_type_of(value)}", name)
+        return None
+
+    def positive(self, name: str) -> float | None:
+        """Read a number above zero."""
+        value = self.rest.pop(name, None)
+        if value is None:
+            return None
+        try:
+            number = math.nan if isinstance(value, bool | str) else float(value)
+        except (TypeError, OverflowError):
+            number = math.nan
+        if not 0 < number < math.inf:
+            self.add("must be a number above 0", name)
+            return None
+        return number
+
+    def others(self) -> Mapping[str, Any]:
+        """Return the members that were not read, as they are."""
+        for name, value in self.rest.items():
+            if _is_deeper(value, _MAX_DEPTH):
+                self.add(f"is nested deeper than {_MAX_DEPTH} levels", name)
+        return MappingProxyType(self.rest)
+
+    def _is_text(self, value: Any, *members: str | int) -> bool:
+        if not isinstance(value, str):
+            self.add(f"must be a string, not {_type_of(value)}", *members)
+        elif _IMPOSSIBLE.search(value):
+            self.add("has a NUL character or half of a surrogate pair", *members)
+        else:
+            if "$" in value:
+                self.keep_place(*members)
+            return True
+        return False
+
+    def _check_repeated(self, members: tuple[str, ...]) -> None:
+        for _, place in self._tree.repeated((*self._path, *members)):
+            problem = ConfigProblem(place, "is there a second time", self._server)
+            self._problems.append(problem)
+
+
+def _type_of(value: Any) -> str:
+    for kind, text in (
+        (bool, "true or false"),
+        (int | float, "a number"),
+        (str, "a string"),
+        (list, "an array"),
+        (dict, "an object"),
+        (type(None), "null"),
+    ):
+        if isinstance(value, kind):
+            return text
+    return "a date or time"  # of TOML
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        inner = [each for each in level if isinstance(each, dict | list)]
+        if not inner:
+            return False
+        level = [item for each in inner for item in (_items(each))]
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _items(value: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value

@@ -1,0 +1,292 @@
+"""Lists of the servers that an administrator allows and denies.
+
+1. A match in the denied list decides. Else a server must match the allowed list, if there is one.
+2. A name is chosen by the user. So a name in the allowed list counts for a stdio server only if the
+   list has no commands, and for a remote server only if it has no addresses.
+3. Entries are literal: a variable in them would have the value that the user gives it. Claude Code
+   expands them.
+4. In doubt the stricter reading holds: without a port a denied address means all ports and an
+   allowed one the port of the scheme, and a path with `..` matches no allowed address.
+
+Source: code.claude.com/docs/en/managed-mcp, "How a server is evaluated".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from mcp_core.host._json_edit import JsonSyntax
+from mcp_core.urls import DEFAULT_PORTS, Url
+
+from ._members import MemberReader
+from ._problems import ConfigPlace, ConfigProblem, InvalidConfig
+from ._servers import ServerConfig
+from ._tree import MAX_CONFIG_SIZE, ConfigTree, parse_tree
+from ._variables import ExpandedServer, find_variables
+
+__all__ = ["PolicyEntry", "ServerPolicy", "find_denial", "read_policy"]
+
+_SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
+_KEYS: Final = ("serverName", "serverCommand", "serverUrl")
+_ALLOWED_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_URL_PATTERN: Final = re.compile(
+    r"(?P<scheme>[a-z*][a-z0-9+.*-]*)://(?P<host>\[[^\]/]*\]|[^/:?#@\[\]]+)(?::(?P<port>\*|[0-9]{1,5}))?"
+    r"(?P<target>/[^#]*)?",
+    re.IGNORECASE,
+)
+_WEBSOCKET: Final = re.compile(r"^ws(?=s?://)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyEntry:
+    """One entry of a list of servers. Exactly one of the three first fields is set.
+
+    Args:
+        name: the name of a server, compared as it is.
+        command: the program and its arguments, all of them in order.
+        url: an address, where `*` stands for any text.
+        place: where the entry stands.
+    """
+
+    name: str | None = None
+    command: tuple[str, ...] | None = None
+    url: str | None = None
+    place: ConfigPlace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPolicy:
+    """The servers that an administrator allows and denies.
+
+    Args:
+        allowed: the allowed servers; None allows all, and an empty list none.
+        denied: the denied servers.
+    """
+
+    allowed: tuple[PolicyEntry, ...] | None = None
+    denied: tuple[PolicyEntry, ...] = ()
+
+
+class _Address(NamedTuple):
+    """The address of a server; `url` is None if it cannot be connected to."""
+
+    scheme: str
+    url: Url | None
+
+
+class _UrlPattern(NamedTuple):
+    scheme: str
+    host: str
+    port: str | None
+    target: str | None
+
+
+def read_policy(data: bytes | str, *, file: str, max_size: int = MAX_CONFIG_SIZE) -> ServerPolicy:
+    """Return the lists `allowedMcpServers` and `deniedMcpServers` of a managed file.
+
+    Args:
+        data: the content of the file.
+        file: its path, for places.
+        max_size: the largest size, in bytes; 4 MiB by default.
+
+    Raises:
+        InvalidConfig: the file cannot be read, or an entry is wrong. Without the entry the list
+            would allow or deny other servers than its author meant.
+    """
+    tree = parse_tree(data, file=file, syntax=_SYNTAX, max_size=max_size)
+    root = {} if tree.value is None else tree.value
+    problems: list[ConfigProblem] = []
+    if not isinstance(root, dict):
+        problems.append(ConfigProblem(tree.place(), "the file must be an object"))
+        raise InvalidConfig(problems)
+    for name, place in tree.repeated(()):
+        if name in ("allowedMcpServers", "deniedMcpServers"):
+            problems.append(ConfigProblem(place, "is there a second time"))
+    allowed = _read_list(tree, "allowedMcpServers", root, problems)
+    denied = _read_list(tree, "deniedMcpServers", root, problems)
+    if problems:
+        raise InvalidConfig(problems)
+    return ServerPolicy(allowed=allowed, denied=denied or ())
+
+
+def _read_list(
+    tree: ConfigTree, member: str, root: dict[str, Any], problems: list[ConfigProblem]
+) -> tuple[PolicyEntry, ...] | None:
+    if member not in root:
+        return None
+    values = root[member]
+    if not isinstance(values, list):
+        problems.append(ConfigProblem(tree.place((member,)), "must be an array"))
+        return None
+    entries = []
+    for n, value in enumerate(values):
+        place = tree.place((member, n))
+        if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in _KEYS:
+            problem = f"must be an object with one of {', '.join(_KEYS)}"
+            problems.append(ConfigProblem(place, problem))
+            continue
+        reader = MemberReader(tree, (member, n), value, problems)
+        entry = PolicyEntry(
+            name=reader.text("serverName"),
+            command=reader.texts("serverCommand") or None,
+            url=reader.text("serverUrl"),
+            place=place,
+        )
+        if not reader.wrong:
+            _check_entry(entry, reader, is_allowed=member.startswith("allowed"))
+        entries.append(entry)
+    return tuple(entries)
+
+
+def _check_entry(entry: PolicyEntry, reader: MemberReader, *, is_allowed: bool) -> None:
+    texts = [entry.url or "", *(entry.command or ())]
+    if any("${" in text for text in texts):
+        reader.add("has a variable, which the user would set: write its value")
+    elif entry.url is not None:
+        if entry.url != "*" and _parse_pattern(entry.url) is None:
+            reader.add("is not an address such as https://*.example.com/*", "serverUrl")
+    elif entry.name is not None:
+        if is_allowed and not _ALLOWED_NAME.fullmatch(entry.name):
+            problem = "may have letters, digits, - and _ only: allow it by command or address"
+            reader.add(problem, "serverName")
+        elif entry.name != entry.name.strip():
+            reader.add("begins or ends with white space", "serverName")
+    elif entry.command is None:
+        reader.add("needs a program and its arguments")
+
+
+def find_denial(policy: ServerPolicy, server: ServerConfig | ExpandedServer) -> str | None:
+    """Return why a server must not be used, as a phrase for people, or None if it may be used.
+
+    A `ServerConfig` with variables is denied only if their values do not matter. Ask again with the
+    `ExpandedServer` before it is started or connected to.
+
+    Args:
+        policy: the lists.
+        server: the server.
+    """
+    expanded = server if isinstance(server, ExpandedServer) else None
+    config = server.config if isinstance(server, ExpandedServer) else server
+    source = expanded or config
+    # The texts, or None while they have variables.
+    address = command = None
+    if expanded is not None or not find_variables(config):
+        if config.transport == "stdio":
+            command = (source.command or "", *source.args)
+        else:
+            address = _parse_address(source.url or "")
+    for entry in policy.denied:
+        if _matches(entry, config.name, command, address, denied=True):
+            return f"denied by {entry.place}"
+    if policy.allowed is None:
+        return None
+    kind = "command" if config.transport == "stdio" else "url"
+    strict = [entry for entry in policy.allowed if getattr(entry, kind) is not None]
+    entries = strict or [entry for entry in policy.allowed if entry.name is not None]
+    if strict and command is None and address is None:
+        return None  # to be decided with the values of its variables
+    if any(_matches(entry, config.name, command, address, denied=False) for entry in entries):
+        return None
+    if strict:
+        return f"its {'command' if kind == 'command' else 'address'} is not in allowedMcpServers"
+    return "it is not in allowedMcpServers"
+
+
+def _matches(
+    entry: PolicyEntry,
+    name: str,
+    command: Sequence[str] | None,
+    address: _Address | None,
+    *,
+    denied: bool,
+) -> bool:
+    if entry.name is not None:
+        return entry.name == name
+    if entry.command is not None:
+        return command is not None and entry.command == tuple(command)
+    return address is not None and _matches_url(entry.url or "", address, denied=denied)
+
+
+def _parse_address(text: str) -> _Address:
+    try:
+        url = Url.parse(_WEBSOCKET.sub("http", text))
+    except ValueError:
+        url = None
+    return _Address(text.partition(":")[0].lower(), url)
+
+
+@lru_cache(maxsize=1024)  # a list is compared with each server
+def _parse_pattern(pattern: str) -> _UrlPattern | None:
+    match = _URL_PATTERN.fullmatch(pattern)
+    if match is None:
+        return None
+    return _UrlPattern(
+        match["scheme"].lower(), _plain_host(match["host"]), match["port"], match["target"]
+    )
+
+
+def _plain_host(host: str) -> str:
+    """Return a host in lower case and in IDNA form, without brackets and a dot at its end."""
+    host = host.lower().strip("[]").removesuffix(".")
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host
+
+
+def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
+    """Return True if an address matches a pattern, part by part.
+
+    `*` in a host ends at the host: `https://*.example.com/*` does not match an address that has
+    such a text in its path.
+    """
+    url, wanted = address.url, _parse_pattern(pattern)
+    if url is None:
+        return denied  # it cannot be compared, nor connected to
+    if pattern == "*" or wanted is None:
+        return pattern == "*" or denied
+    if not _matches_text(wanted.scheme, address.scheme):
+        return False
+    if not _matches_text(wanted.host, url.host.removesuffix(".")):
+        return False
+    if wanted.port is None:
+        if not denied and url.port != DEFAULT_PORTS[url.scheme]:
+            return False
+    elif wanted.port != "*" and int(wanted.port) != url.port:
+        return False
+    if wanted.target is None:
+        return True
+    target = url.target.decode()
+    path = unquote(target.partition("?")[0]).replace("\\", "/")
+    if any(part in (".", "..") for part in path.split("/")):
+        return denied
+    if "?" not in wanted.target:
+        target = target.partition("?")[0]
+    # A denied path stays denied if its letters are percent-encoded.
+    return _matches_text(wanted.target, target) or (denied and _matches_text(wanted.target, path))
+
+
+def _matches_text(pattern: str, text: str) -> bool:
+    """Return True if `text` is `pattern`, where `*` stands for any text. It takes linear time."""
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    *middle, last = others
+    if len(text) < len(first) + len(last) or not text.startswith(first):
+        return False
+    if not text.endswith(last):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for part in middle:
+        found = text.find(part, position, end)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return True

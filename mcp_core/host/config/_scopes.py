@@ -1,0 +1,150 @@
+"""Join the files of all scopes to the servers that count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from mcp_core._text import escape_text
+
+from ._policy import ServerPolicy, find_denial
+from ._problems import ConfigProblem, InvalidConfig
+from ._servers import ConfigFile, ConfigInput, ServerConfig, no_members
+from ._variables import ConfigVariables, ExpandedServer, expand_server
+
+__all__ = ["MergedServers", "OmittedServer", "ScopedServer", "ServerScope", "merge_servers"]
+
+# Who a file belongs to: the administrator, the user in one project, the project, or the user in all
+# projects.
+ServerScope: TypeAlias = Literal["managed", "local", "project", "user"]
+_PRECEDENCE: Final[tuple[ServerScope, ...]] = ("managed", "local", "project", "user")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedServer:
+    """A configured server that counts.
+
+    Args:
+        server: the server.
+        scope: the scope of its file.
+        inputs: the inputs of its file.
+    """
+
+    server: ServerConfig
+    scope: ServerScope
+    inputs: Mapping[str, ConfigInput] = field(default_factory=no_members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmittedServer:
+    """A configured server that does not count.
+
+    Args:
+        server: the server.
+        scope: the scope of its file.
+        reason: "shadowed" by another of its name, "exclusive" if a managed file allows only its
+            own servers, or "denied" by the policy.
+        explanation: the same for people, with the place that decides.
+    """
+
+    server: ServerConfig
+    scope: ServerScope
+    reason: Literal["shadowed", "exclusive", "denied"]
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedServers:
+    """The servers of all files. `merge_servers` returns them.
+
+    Args:
+        servers: those that count, by name.
+        omitted: the others, with the reason.
+        problems: what is wrong with the files, in the order of precedence.
+        policy: the lists of the administrator; None without.
+    """
+
+    servers: Mapping[str, ScopedServer] = field(default_factory=no_members)
+    omitted: tuple[OmittedServer, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
+    policy: ServerPolicy | None = None
+
+    def expand(self, name: str, variables: ConfigVariables) -> ExpandedServer:
+        """Return a server with its variables expanded, after the policy was asked about it.
+
+        Args:
+            name: the name of a server that counts.
+            variables: the values.
+
+        Raises:
+            InvalidConfig: a variable is not set, a text cannot be used, or the policy denies the
+                server with these values.
+            KeyError: there is no such server.
+        """
+        scoped = self.servers[name]
+        expanded = expand_server(scoped.server, variables, scoped.inputs)
+        if self.policy is not None:
+            denial = find_denial(self.policy, expanded)
+            if denial is not None:
+                raise InvalidConfig([ConfigProblem(scoped.server.place, denial, name)])
+        return expanded
+
+
+def merge_servers(
+    files: Iterable[tuple[ServerScope, ConfigFile]], policy: ServerPolicy | None = None
+) -> MergedServers:
+    """Return the servers that count: of each name that of the highest scope, if it is allowed.
+
+    The scopes are, from the highest: managed, local, project, user. In one scope the first file
+    counts. If a managed file has the member for servers, even an empty one, only its servers count.
+
+    Args:
+        files: the files with their scopes.
+        policy: the lists of the administrator. They apply to managed servers too. A denied server
+            is not replaced by one of the same name in a lower scope.
+
+    Raises:
+        InvalidConfig: a managed file has a problem that is not one of a single server. Without its
+            servers others would count that it means to exclude.
+    """
+    ordered = sorted(files, key=lambda each: _PRECEDENCE.index(each[0]))
+    managed = [file for scope, file in ordered if scope == "managed"]
+    broken = [each for file in managed for each in file.problems if each.server is None]
+    if broken:
+        raise InvalidConfig(broken)
+    exclusive = next((escape_text(file.file) for file in managed if file.has_servers), None)
+    servers: dict[str, ScopedServer] = {}
+    omitted: list[OmittedServer] = []
+    taken: dict[str, str] = {}
+    for scope, file in ordered:
+        for name, server in file.servers.items():
+            scoped = ScopedServer(server=server, scope=scope, inputs=file.inputs)
+            if exclusive is not None and scope != "managed":
+                omitted.append(_omit(scoped, "exclusive", f"{exclusive} has all servers"))
+            elif name in taken:
+                omitted.append(_omit(scoped, "shadowed", f"shadowed by {taken[name]}"))
+            else:
+                taken[name] = f"{server.place} ({scope})"
+                denial = find_denial(policy, server) if policy is not None else None
+                if denial is None:
+                    servers[name] = scoped
+                else:
+                    omitted.append(_omit(scoped, "denied", denial))
+        for name in file.broken:
+            taken.setdefault(name, f"a server with a problem in {escape_text(file.file)} ({scope})")
+    return MergedServers(
+        servers=MappingProxyType(servers),
+        omitted=tuple(omitted),
+        problems=tuple(problem for _, file in ordered for problem in file.problems),
+        policy=policy,
+    )
+
+
+def _omit(
+    scoped: ScopedServer, reason: Literal["shadowed", "exclusive", "denied"], explanation: str
+) -> OmittedServer:
+    return OmittedServer(
+        server=scoped.server, scope=scoped.scope, reason=reason, explanation=explanation
+    )

@@ -1,0 +1,143 @@
+"""The servers of a configuration file as immutable values, with variables unexpanded.
+
+Members that may hold secrets are left out of every `repr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from ._problems import ConfigPlace, ConfigProblem
+
+__all__ = [
+    "ConfigFile",
+    "ConfigInput",
+    "ServerConfig",
+    "ServerTransport",
+    "VariableSyntax",
+    "no_members",
+]
+
+# How messages travel: "http" is Streamable HTTP, "sse" is HTTP+SSE, "ws" is WebSocket.
+ServerTransport: TypeAlias = Literal["stdio", "http", "sse", "ws"]
+
+# How a format writes variables: not at all, as ${NAME}, or also as $NAME.
+VariableSyntax: TypeAlias = Literal["none", "braces", "braces or dollar"]
+
+
+def no_members() -> Mapping[str, Any]:
+    """Return an empty mapping that cannot change."""
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """One server of a configuration file, as the file has it. `read_config` makes them.
+
+    Variables are not expanded: `expand_server` does that. Members that do not apply to the
+    transport, such as headers of a stdio server, stay as they are.
+
+    Args:
+        name: the name of the server in the file.
+        transport: how its messages travel.
+        place: where it stands in the file.
+        variables: how its texts write variables.
+        command: the program of a stdio server, else None.
+        args: the arguments of the program.
+        env: variables of the program, with their values.
+        forwarded: names of variables that the program gets from our environment, if they are set.
+        env_file: a file with further variables of the program; None if it has none.
+        cwd: the directory of the program; None for ours.
+        url: the address of a remote server, else None.
+        headers: headers of each HTTP request.
+        header_variables: headers whose values are those of environment variables, by name.
+        bearer_variable: the environment variable with a bearer token; None if there is none.
+        connect_timeout: seconds that the server may take until it is connected; None if not set.
+        call_timeout: seconds that a call may take; None if not set.
+        disabled: whether the file says that the server is not to be used.
+        extra: the members that are not listed here, as they were read. Do not change them.
+        places: where texts with `$`, and names of variables, stand in the file: by field, and by
+            index or name in it.
+    """
+
+    name: str
+    transport: ServerTransport
+    place: ConfigPlace
+    variables: VariableSyntax
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=no_members, repr=False)
+    forwarded: tuple[str, ...] = ()
+    env_file: str | None = None
+    cwd: str | None = None
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=no_members, repr=False)
+    header_variables: Mapping[str, str] = field(default_factory=no_members)
+    bearer_variable: str | None = None
+    connect_timeout: float | None = None
+    call_timeout: float | None = None
+    disabled: bool = False
+    extra: Mapping[str, Any] = field(default_factory=no_members, repr=False)
+    places: Mapping[tuple[str | int, ...], ConfigPlace] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def place_of(self, *path: str | int) -> ConfigPlace:
+        """Return the place of a text, or that of the server if it is not known.
+
+        Args:
+            path: the field, and the index or name in it.
+        """
+        return self.places.get(path, self.place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigInput:
+    """A value that the user enters once, and that `${input:ID}` stands for.
+
+    Source: VS Code, "Input variables for sensitive data".
+
+    Args:
+        id: the name of the input.
+        type: `promptString`, `pickString` or another type of VS Code.
+        place: where it stands in the file.
+        description: the question to the user; empty if there is none.
+        secret: whether what the user types must not be shown.
+        default: the value that is suggested; None if there is none.
+        options: the values to choose from.
+    """
+
+    id: str
+    type: str
+    place: ConfigPlace
+    description: str = ""
+    secret: bool = False
+    default: str | None = field(default=None, repr=False)
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFile:
+    """A configuration file as read: its sound servers, and what is wrong with the others.
+
+    Args:
+        file: the path of the file, as the caller gave it.
+        format: the name of its format in `CLIENT_FORMATS`.
+        servers: the servers that can be used, by name.
+        inputs: the inputs, by id.
+        broken: the names of servers that have a problem. They shadow servers of other files like
+            any other, so that a typing error does not start a different server.
+        problems: what is wrong, in the order of the file.
+        has_servers: whether the file has the member for servers at all, even an empty one.
+    """
+
+    file: str
+    format: str
+    servers: Mapping[str, ServerConfig] = field(default_factory=no_members)
+    inputs: Mapping[str, ConfigInput] = field(default_factory=no_members)
+    broken: frozenset[str] = frozenset()
+    problems: tuple[ConfigProblem, ...] = ()
+    has_servers: bool = False

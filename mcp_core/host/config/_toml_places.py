@@ -1,0 +1,84 @@
+"""Find where the tables and keys of a TOML text are.
+
+`tomllib` gives values without positions. This scanner reads a text that `tomllib` has accepted, so
+it distinguishes only what decides where a statement begins: strings, comments and brackets. Keys
+inside inline tables have no position of their own.
+
+Source: TOML 1.0.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Final
+
+__all__ = ["find_toml_places"]
+
+_STRING: Final = (
+    r'"{3}[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"{3,5}'
+    r"|'{3}[^']*+(?:'(?!'')[^']*+)*+'{3,5}"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+    r"|'[^'\n]*+'"
+)
+_PART: Final = rf"(?:[\w-]++|{_STRING})"
+_STATEMENT: Final = re.compile(
+    rf"[ \t]*+(?P<start>\[?+\[?+)[ \t]*+(?P<key>{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+)",
+    re.ASCII | re.DOTALL,
+)
+_PARTS: Final = re.compile(_PART, re.ASCII | re.DOTALL)
+# The rest of a statement: all up to the line feed that no bracket or string contains.
+_REST: Final = re.compile(
+    rf"(?P<skip>{_STRING}|\#[^\n]*+|[^\[\]{{}}\"'\#\n]++)|(?P<mark>[\[\]{{}}\n])|.", re.DOTALL
+)
+
+
+def find_toml_places(text: str) -> dict[tuple[str, ...], int]:
+    """Return the position of the first statement of each table and key, by its path.
+
+    Args:
+        text: a text that `tomllib` can read.
+    """
+    places: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    position = 0
+    while position < len(text):
+        match = _STATEMENT.match(text, position)
+        if match is None:  # an empty line, or a comment
+            position = _end_of_statement(text, position)
+            continue
+        path = tuple(_read_part(part[0]) for part in _PARTS.finditer(match["key"]))
+        position = match.end()
+        if match["start"]:
+            table = path
+            position = _end_of_line(text, position)  # after a header there is at most a comment
+        else:
+            path = table + path
+            position = _end_of_statement(text, position)
+        for depth in range(1, len(path) + 1):
+            places.setdefault(path[:depth], match.start("start"))
+    return places
+
+
+def _read_part(part: str) -> str:
+    if part[0] not in "\"'":
+        return part
+    return str(tomllib.loads(f"part = {part}")["part"])
+
+
+def _end_of_line(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return len(text) if end < 0 else end + 1
+
+
+def _end_of_statement(text: str, position: int) -> int:
+    """Return the start of the line after the value that begins at `position` or behind it."""
+    depth = 0
+    for match in _REST.finditer(text, position):
+        mark = match["mark"]
+        if mark == "\n":
+            if depth <= 0:
+                return match.end()
+        elif mark is not None:
+            depth += 1 if mark in "[{" else -1
+    return len(text)

@@ -1,0 +1,42 @@
+"""Documented examples of each format, read, and written back by the editors byte for byte."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core.host import CLIENT_FORMATS, read_config
+from mcp_core.host._json_edit import read_json, set_member
+from mcp_core.host._toml_edit import read_toml, set_toml_members
+from tests.core.host.config.examples import EXAMPLES, Example
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.source)
+def test_read_config_documented_example_has_its_servers(example: Example) -> None:
+    found = read_config(example.text.encode(), file=example.file)
+    assert (found.format, found.problems) == (example.format, ())
+    assert not found.broken
+    assert found.has_servers
+    assert found.servers.keys() == example.servers.keys()
+    for name, fields in example.servers.items():
+        server = found.servers[name]
+        assert {field: getattr(server, field) for field in fields} == fields
+        if "extra" not in fields:
+            assert server.extra == {}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.source)
+def test_editors_set_the_same_entry_and_keep_every_byte(example: Example) -> None:
+    client = CLIENT_FORMATS[example.format]
+    for name in example.servers:
+        if client.syntax is None:
+            entry = read_toml(example.text)[client.servers][name]
+            text = set_toml_members(example.text, (client.servers, name), entry)
+        else:
+            entry = read_json(example.text, client.syntax)[client.servers][name]
+            text = set_member(example.text, (client.servers, name), entry, client.syntax)
+        assert text == example.text
+
+
+def test_each_format_has_three_examples() -> None:
+    counts = {name: sum(each.format == name for each in EXAMPLES) for name in CLIENT_FORMATS}
+    assert min(counts.values()) >= 3

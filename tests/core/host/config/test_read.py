@@ -1,0 +1,247 @@
+"""Servers of configuration files: what each format means."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.host import (
+    ConfigFile,
+    InvalidConfig,
+    ServerConfig,
+    find_config_format,
+    read_config,
+)
+
+
+def read(text: str, file: str = ".mcp.json") -> ConfigFile:
+    return read_config(text, file=file)
+
+
+def read_one(entry: dict[str, Any], file: str = ".mcp.json") -> ServerConfig:
+    member = "servers" if ".vscode" in file else "mcpServers"
+    found = read(json.dumps({member: {"x": entry}}), file)
+    assert found.problems == ()
+    return found.servers["x"]
+
+
+def test_server_config_place_is_that_of_its_name() -> None:
+    found = read('{\n  "mcpServers": {"a": {"command": "x"},\n    "b.c": {"command": "x"}}}')
+    assert str(found.servers["a"].place) == ".mcp.json:2:18: mcpServers.a"
+    assert str(found.servers["b.c"].place) == '.mcp.json:3:5: mcpServers."b.c"'
+    toml = read('[mcp_servers.a]\ncommand = "x"\n[mcp_servers."b.c"]\ncommand = "x"', "c.toml")
+    assert str(toml.servers["b.c"].place) == 'c.toml:3:1: mcp_servers."b.c"'
+
+
+def test_server_config_place_of_text_with_variable_is_its_own() -> None:
+    text = '{"mcpServers": {"a": {"command": "x",\n "args": ["y",\n "$z"]}}}'
+    server = read(text).servers["a"]
+    assert str(server.place_of("args", 1)) == ".mcp.json:3:2: mcpServers.a.args[1]"
+    assert server.place_of("args", 0) == server.place
+    codex = '[mcp_servers.a]\nurl = "u"\nhttp_headers = {A = "$"}\nbearer_token_env_var = "T"\n'
+    server = read(codex, "config.toml").servers["a"]
+    assert server.place_of("headers", "A").line == 3
+    assert server.place_of("bearer_variable").line == 4
+
+
+def test_server_config_repr_shows_no_secrets() -> None:
+    secret = "s3cret"
+    server = read_one(
+        {"command": "x", "args": [secret], "env": {"A": secret}, "headers": {"B": secret},
+         "auth": secret}
+    )  # fmt: skip
+    assert secret not in repr(server)
+    assert secret not in repr(read_one({"url": f"https://x/{secret}"}))
+
+
+def test_server_config_cannot_change() -> None:
+    server = read_one({"command": "x", "env": {"A": "1"}})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        server.command = "y"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        server.env["A"] = "2"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("file", "entry", "transport"),
+    [
+        (".mcp.json", {"command": "x"}, "stdio"),
+        (".mcp.json", {"type": "stdio", "command": "x"}, "stdio"),
+        (".mcp.json", {"url": "u"}, "http"),
+        (".mcp.json", {"type": "http", "url": "u"}, "http"),
+        (".mcp.json", {"type": "streamable-http", "url": "u"}, "http"),
+        (".mcp.json", {"type": "sse", "url": "u"}, "sse"),
+        (".mcp.json", {"type": "ws", "url": "u"}, "ws"),
+        (".mcp.json", {"type": None, "command": "x", "url": None}, "stdio"),
+        (".gemini/settings.json", {"url": "u"}, "sse"),
+        (".gemini/settings.json", {"type": "http", "url": "u"}, "http"),
+        (".gemini/settings.json", {"httpUrl": "u"}, "http"),
+    ],
+)
+def test_transport_is_the_type_or_follows_from_the_members(
+    file: str, entry: dict[str, Any], transport: str
+) -> None:
+    assert read_one(entry, file).transport == transport
+
+
+@pytest.mark.parametrize(
+    ("file", "format"),
+    [
+        ("/p/.mcp.json", "claude-code"),
+        ("/p/.mcp.local.json", "claude-code"),
+        ("/home/u/.claude.json", "claude-code"),
+        ("C:\\Users\\u\\.cursor\\mcp.json", "cursor"),
+        (".vscode/mcp.json", "vscode"),
+        ("/home/u/.gemini/settings.json", "gemini"),
+        ("/home/u/.codex/config.toml", "codex"),
+        ("C:\\x\\claude_desktop_config.json", "claude-desktop"),
+        ("/etc/mcp-trio/managed-mcp.json", None),
+        ("mcp.json", None),
+    ],
+)
+def test_find_config_format_follows_the_path(file: str, format: str | None) -> None:
+    assert find_config_format(file) == format
+
+
+def test_read_config_unknown_path_is_read_by_its_content() -> None:
+    vscode = read('{"servers": {"a": {"command": "x"},}, /* */ }', "any.json")
+    assert (vscode.format, list(vscode.servers)) == ("vscode", ["a"])
+    claude = read('// mine\n{"servers": {}, "mcpServers": {}}', "any.json")
+    assert claude.format == "claude-code"
+    with pytest.raises(ValueError, match="unknown format 'word'; one of claude-code"):
+        read_config("", file="x", format="word")
+
+
+def test_disabled_and_timeouts_follow_the_format() -> None:
+    assert read_one({"command": "x", "disabled": True}).disabled
+    assert read_one({"command": "x", "timeout": 2500}).call_timeout == 2.5
+    assert read_one({"command": "x", "timeout": 999}).call_timeout is None
+    assert read_one({"command": "x", "timeout": 9}, ".gemini/settings.json").call_timeout == 0.009
+    assert read_one({"command": "x", "timeout": 9}, ".cursor/mcp.json").extra == {"timeout": 9}
+    text = '[mcp_servers.x]\ncommand = "x"\nenabled = false\nstartup_timeout_ms = 1500\n'
+    codex = read(text, "config.toml").servers["x"]
+    assert (codex.disabled, codex.connect_timeout) == (True, 1.5)
+
+
+def test_env_file_is_read_where_the_format_has_it() -> None:
+    entry = {"command": "x", "envFile": "${workspaceFolder}/.env"}
+    assert read_one(entry, ".vscode/mcp.json").env_file == "${workspaceFolder}/.env"
+    assert read_one(entry, ".cursor/mcp.json").env_file == "${workspaceFolder}/.env"
+    assert read_one(entry).extra == {"envFile": "${workspaceFolder}/.env"}
+
+
+def test_codex_variables_are_kept_apart_from_texts() -> None:
+    text = (
+        '[mcp_servers.x]\nurl = "u"\nenv_http_headers = { A = "TOKEN" }\n'
+        '[mcp_servers.y]\ncommand = "x"\nenv_vars = ["A", { name = "B", source = "local" }]\n'
+    )
+    servers = read(text, "config.toml").servers
+    assert servers["x"].header_variables == {"A": "TOKEN"}
+    assert servers["y"].forwarded == ("A", "B")
+    assert servers["y"].variables == "none"
+
+
+def test_inputs_are_read_with_their_secrecy() -> None:
+    text = json.dumps({
+        "inputs": [
+            {"id": "key", "type": "promptString", "description": "Key", "password": True},
+            {"id": "size", "type": "pickString", "options": ["s", {"label": "L", "value": "l"}],
+             "default": ""},
+        ],
+    })  # fmt: skip
+    found = read(text, ".vscode/mcp.json")
+    assert found.problems == ()
+    key, size = found.inputs.values()
+    assert (key.id, key.secret, key.description, key.default) == ("key", True, "Key", None)
+    assert (size.secret, size.options, size.default) == (False, ("s", "l"), "")
+    assert str(size.place) == ".vscode/mcp.json:1:92: inputs[1]"
+    assert not found.has_servers
+
+
+@pytest.mark.parametrize(
+    ("lists", "disabled"),
+    [
+        ({}, []),
+        ({"excluded": ["a"]}, ["a"]),
+        ({"allowed": ["a"]}, ["b"]),
+        ({"allowed": []}, ["a", "b"]),
+        ({"excluded": "a"}, ["a", "b"]),
+        ([], ["a", "b"]),
+    ],
+)
+def test_gemini_lists_disable_servers(lists: Any, disabled: list[str]) -> None:
+    text = json.dumps({"mcp": lists, "mcpServers": {n: {"command": "x"} for n in "ab"}})
+    found = read(text, ".gemini/settings.json")
+    assert [name for name, server in found.servers.items() if server.disabled] == disabled
+    assert bool(found.problems) == (
+        lists not in ({}, {"excluded": ["a"]}) and "allowed" not in lists
+    )
+
+
+def test_read_config_broken_server_leaves_the_others() -> None:
+    found = read('{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}')
+    assert list(found.servers) == ["b"]
+    assert found.broken == {"a"}
+
+
+def test_read_config_above_the_limit_is_refused_unread() -> None:
+    data = b" " * (4 << 20)
+    assert read_config(data, file=".mcp.json").servers == {}
+    with pytest.raises(InvalidConfig, match="the file is larger than 4 MiB"):
+        read_config(data + b" ", file=".mcp.json")
+    assert read_config(data + b" ", file=".mcp.json", max_size=5 << 20).servers == {}
+
+
+def test_read_config_ten_thousand_servers_take_linear_time() -> None:
+    def seconds(count: int, *, wrong: bool) -> float:
+        entry = {"command": 1 if wrong else "npx", "args": ["-y", "x"], "env": {"A": "b"}}
+        text = json.dumps({"mcpServers": {f"s{n}": entry for n in range(count)}}, indent=1)
+        start = time.process_time()
+        found = read(text)
+        assert len(found.problems if wrong else found.servers) == count
+        return time.process_time() - start
+
+    for wrong in (False, True):
+        # Ten times as many take ten times as long, not a hundred times.
+        assert seconds(10_000, wrong=wrong) < 30 * seconds(1_000, wrong=wrong) + 1
+
+
+FILES = st.sampled_from([
+    ".mcp.json", ".vscode/mcp.json", ".gemini/settings.json", "config.toml", "any",
+])  # fmt: skip
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+MEMBERS = st.sampled_from([
+    "command", "args", "env", "url", "httpUrl", "headers", "type", "timeout", "disabled", "cwd",
+])  # fmt: skip
+
+
+@given(st.text() | st.binary(), FILES)
+def test_read_config_any_content_is_read_or_refused(data: str | bytes, file: str) -> None:
+    with suppress(InvalidConfig):
+        assert read_config(data, file=file).file == file
+
+
+@given(st.dictionaries(st.text(), JSON_VALUES | st.dictionaries(MEMBERS, JSON_VALUES)), FILES)
+def test_read_config_each_entry_becomes_a_server_or_a_problem(
+    entries: dict[str, Any], file: str
+) -> None:
+    member = "servers" if "vscode" in file else "mcpServers"
+    text = json.dumps({member: entries, "inputs": [], "mcp": {}})
+    try:
+        found = read_config(text, file=file)
+    except InvalidConfig:
+        return  # JSON has no NaN, and is no TOML
+    assert found.servers.keys() | found.broken == entries.keys()
+    assert not found.servers.keys() & found.broken
+    assert {problem.server for problem in found.problems} == found.broken
