@@ -6,6 +6,8 @@ driver.
 
 from __future__ import annotations
 
+from ._canonical_json import canonical_json as canonical_json
+from ._canonical_json import digest_json as digest_json
 from ._clients import CLIENT_FORMATS as CLIENT_FORMATS
 from ._clients import ClientFormat as ClientFormat
 from ._clients import ConfigScope as ConfigScope
@@ -28,8 +30,10 @@ __all__ = [
     "JsonSyntax",
     "Registration",
     "ServerEntry",
+    "canonical_json",
     "config_path",
     "describe_registration",
+    "digest_json",
     "entry_members",
     "find_replaced",
     "plan_registration",
