@@ -17,6 +17,17 @@ from ._clients import entry_members as entry_members
 from ._clients import find_replaced as find_replaced
 from ._errors import ConfigFileError as ConfigFileError
 from ._json_edit import JsonSyntax as JsonSyntax
+from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
+from ._names import NameCollision as NameCollision
+from ._names import NameScheme as NameScheme
+from ._names import NameTable as NameTable
+from ._names import QualifiedName as QualifiedName
+from ._names import ResourceTable as ResourceTable
+from ._names import fit_name as fit_name
+from ._names import merged_name as merged_name
+from ._names import plain_name as plain_name
+from ._names import read_resource_label as read_resource_label
+from ._names import resource_label as resource_label
 from ._registration import Registration as Registration
 from ._registration import describe_registration as describe_registration
 from ._registration import plan_registration as plan_registration
@@ -24,11 +35,17 @@ from ._toml_edit import require_tomlkit as require_tomlkit
 
 __all__ = [
     "CLIENT_FORMATS",
+    "MAX_NAME_LENGTH",
     "ClientFormat",
     "ConfigFileError",
     "ConfigScope",
     "JsonSyntax",
+    "NameCollision",
+    "NameScheme",
+    "NameTable",
+    "QualifiedName",
     "Registration",
+    "ResourceTable",
     "ServerEntry",
     "canonical_json",
     "config_path",
@@ -36,6 +53,11 @@ __all__ = [
     "digest_json",
     "entry_members",
     "find_replaced",
+    "fit_name",
+    "merged_name",
+    "plain_name",
     "plan_registration",
+    "read_resource_label",
     "require_tomlkit",
+    "resource_label",
 ]
