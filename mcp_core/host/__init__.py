@@ -28,6 +28,15 @@ from ._names import merged_name as merged_name
 from ._names import plain_name as plain_name
 from ._names import read_resource_label as read_resource_label
 from ._names import resource_label as resource_label
+from ._pins import Definition as Definition
+from ._pins import DefinitionKind as DefinitionKind
+from ._pins import PinComparison as PinComparison
+from ._pins import PinState as PinState
+from ._pins import compare_pins as compare_pins
+from ._pins import define as define
+from ._pins import describe_definition as describe_definition
+from ._pins import describe_definition_change as describe_definition_change
+from ._pins import replace_pins as replace_pins
 from ._registration import Registration as Registration
 from ._registration import describe_registration as describe_registration
 from ._registration import plan_registration as plan_registration
@@ -39,16 +48,24 @@ __all__ = [
     "ClientFormat",
     "ConfigFileError",
     "ConfigScope",
+    "Definition",
+    "DefinitionKind",
     "JsonSyntax",
     "NameCollision",
     "NameScheme",
     "NameTable",
+    "PinComparison",
+    "PinState",
     "QualifiedName",
     "Registration",
     "ResourceTable",
     "ServerEntry",
     "canonical_json",
+    "compare_pins",
     "config_path",
+    "define",
+    "describe_definition",
+    "describe_definition_change",
     "describe_registration",
     "digest_json",
     "entry_members",
@@ -58,6 +75,7 @@ __all__ = [
     "plain_name",
     "plan_registration",
     "read_resource_label",
+    "replace_pins",
     "require_tomlkit",
     "resource_label",
 ]
