@@ -15,6 +15,10 @@ from ._clients import ServerEntry as ServerEntry
 from ._clients import config_path as config_path
 from ._clients import entry_members as entry_members
 from ._clients import find_replaced as find_replaced
+from ._definition_warnings import DefinitionWarning as DefinitionWarning
+from ._definition_warnings import ToolNames as ToolNames
+from ._definition_warnings import WarningKind as WarningKind
+from ._definition_warnings import find_warnings as find_warnings
 from ._errors import ConfigFileError as ConfigFileError
 from ._json_edit import JsonSyntax as JsonSyntax
 from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
@@ -50,6 +54,7 @@ __all__ = [
     "ConfigScope",
     "Definition",
     "DefinitionKind",
+    "DefinitionWarning",
     "JsonSyntax",
     "NameCollision",
     "NameScheme",
@@ -60,6 +65,8 @@ __all__ = [
     "Registration",
     "ResourceTable",
     "ServerEntry",
+    "ToolNames",
+    "WarningKind",
     "canonical_json",
     "compare_pins",
     "config_path",
@@ -70,6 +77,7 @@ __all__ = [
     "digest_json",
     "entry_members",
     "find_replaced",
+    "find_warnings",
     "fit_name",
     "merged_name",
     "plain_name",
