@@ -21,6 +21,11 @@ from ._definition_warnings import WarningKind as WarningKind
 from ._definition_warnings import find_warnings as find_warnings
 from ._errors import ConfigFileError as ConfigFileError
 from ._json_edit import JsonSyntax as JsonSyntax
+from ._launch import LaunchLine as LaunchLine
+from ._launch import ServerLaunch as ServerLaunch
+from ._launch import ServerTransport as ServerTransport
+from ._launch import describe_launch as describe_launch
+from ._launch import digest_launch as digest_launch
 from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
 from ._names import NameCollision as NameCollision
 from ._names import NameScheme as NameScheme
@@ -56,6 +61,7 @@ __all__ = [
     "DefinitionKind",
     "DefinitionWarning",
     "JsonSyntax",
+    "LaunchLine",
     "NameCollision",
     "NameScheme",
     "NameTable",
@@ -65,6 +71,8 @@ __all__ = [
     "Registration",
     "ResourceTable",
     "ServerEntry",
+    "ServerLaunch",
+    "ServerTransport",
     "ToolNames",
     "WarningKind",
     "canonical_json",
@@ -73,8 +81,10 @@ __all__ = [
     "define",
     "describe_definition",
     "describe_definition_change",
+    "describe_launch",
     "describe_registration",
     "digest_json",
+    "digest_launch",
     "entry_members",
     "find_replaced",
     "find_warnings",
