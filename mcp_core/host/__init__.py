@@ -6,6 +6,18 @@ driver.
 
 from __future__ import annotations
 
+from ._approvals import ApprovalRequired as ApprovalRequired
+from ._approvals import Approvals as Approvals
+from ._approvals import ApprovalState as ApprovalState
+from ._approvals import CallDecision as CallDecision
+from ._approvals import InvalidApprovals as InvalidApprovals
+from ._approvals import RuleLifetime as RuleLifetime
+from ._approvals import ServerApproval as ServerApproval
+from ._approvals import ToolRule as ToolRule
+from ._approvals import approval_state as approval_state
+from ._approvals import decide_call as decide_call
+from ._approvals import decode_approvals as decode_approvals
+from ._approvals import encode_approvals as encode_approvals
 from ._canonical_json import canonical_json as canonical_json
 from ._canonical_json import digest_json as digest_json
 from ._clients import CLIENT_FORMATS as CLIENT_FORMATS
@@ -54,12 +66,17 @@ from ._toml_edit import require_tomlkit as require_tomlkit
 __all__ = [
     "CLIENT_FORMATS",
     "MAX_NAME_LENGTH",
+    "ApprovalRequired",
+    "ApprovalState",
+    "Approvals",
+    "CallDecision",
     "ClientFormat",
     "ConfigFileError",
     "ConfigScope",
     "Definition",
     "DefinitionKind",
     "DefinitionWarning",
+    "InvalidApprovals",
     "JsonSyntax",
     "LaunchLine",
     "NameCollision",
@@ -70,14 +87,20 @@ __all__ = [
     "QualifiedName",
     "Registration",
     "ResourceTable",
+    "RuleLifetime",
+    "ServerApproval",
     "ServerEntry",
     "ServerLaunch",
     "ServerTransport",
     "ToolNames",
+    "ToolRule",
     "WarningKind",
+    "approval_state",
     "canonical_json",
     "compare_pins",
     "config_path",
+    "decide_call",
+    "decode_approvals",
     "define",
     "describe_definition",
     "describe_definition_change",
@@ -85,6 +108,7 @@ __all__ = [
     "describe_registration",
     "digest_json",
     "digest_launch",
+    "encode_approvals",
     "entry_members",
     "find_replaced",
     "find_warnings",
