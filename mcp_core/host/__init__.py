@@ -61,11 +61,17 @@ from ._pins import replace_pins as replace_pins
 from ._registration import Registration as Registration
 from ._registration import describe_registration as describe_registration
 from ._registration import plan_registration as plan_registration
+from ._supervision import SERVER_TRANSITIONS as SERVER_TRANSITIONS
+from ._supervision import ServerEvent as ServerEvent
+from ._supervision import ServerState as ServerState
+from ._supervision import ServerStatus as ServerStatus
+from ._supervision import ServerSupervisor as ServerSupervisor
 from ._toml_edit import require_tomlkit as require_tomlkit
 
 __all__ = [
     "CLIENT_FORMATS",
     "MAX_NAME_LENGTH",
+    "SERVER_TRANSITIONS",
     "ApprovalRequired",
     "ApprovalState",
     "Approvals",
@@ -90,7 +96,11 @@ __all__ = [
     "RuleLifetime",
     "ServerApproval",
     "ServerEntry",
+    "ServerEvent",
     "ServerLaunch",
+    "ServerState",
+    "ServerStatus",
+    "ServerSupervisor",
     "ServerTransport",
     "ToolNames",
     "ToolRule",
