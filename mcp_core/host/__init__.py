@@ -1,7 +1,8 @@
-"""Hosts: the configuration files of programs that start servers, read and changed as text.
+"""Hosts: the programs that start servers, their configuration files and their decisions.
 
-A function takes the text of a file and returns the changed one. Files are read and written by the
-driver.
+1. A configuration file is read and changed as text. Files are read and written by the driver.
+2. For a host with many servers: merged names, pins of definitions, approvals, the states of a
+   server, and records of calls. Each is a decision about values: time is an argument.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from ._approvals import approval_state as approval_state
 from ._approvals import decide_call as decide_call
 from ._approvals import decode_approvals as decode_approvals
 from ._approvals import encode_approvals as encode_approvals
+from ._audit import AuditRecord as AuditRecord
+from ._audit import CallOutcome as CallOutcome
+from ._audit import digest_arguments as digest_arguments
+from ._audit import encode_audit_record as encode_audit_record
+from ._audit import redact_arguments as redact_arguments
 from ._canonical_json import canonical_json as canonical_json
 from ._canonical_json import digest_json as digest_json
 from ._clients import CLIENT_FORMATS as CLIENT_FORMATS
@@ -75,7 +81,9 @@ __all__ = [
     "ApprovalRequired",
     "ApprovalState",
     "Approvals",
+    "AuditRecord",
     "CallDecision",
+    "CallOutcome",
     "ClientFormat",
     "ConfigFileError",
     "ConfigScope",
@@ -116,9 +124,11 @@ __all__ = [
     "describe_definition_change",
     "describe_launch",
     "describe_registration",
+    "digest_arguments",
     "digest_json",
     "digest_launch",
     "encode_approvals",
+    "encode_audit_record",
     "entry_members",
     "find_replaced",
     "find_warnings",
@@ -127,6 +137,7 @@ __all__ = [
     "plain_name",
     "plan_registration",
     "read_resource_label",
+    "redact_arguments",
     "replace_pins",
     "require_tomlkit",
     "resource_label",
