@@ -40,7 +40,9 @@ __all__ = [
     "encode_approvals",
 ]
 
+# Whether a launch was approved as it is, never, or in another form.
 ApprovalState: TypeAlias = Literal["approved", "new", "changed"]
+# How long a rule holds: for the next call, for this session, or for good.
 RuleLifetime: TypeAlias = Literal["call", "session", "always"]
 _VERSION: Final = 1  # of the JSON; another one is refused, as it may mean something else
 

@@ -27,6 +27,7 @@ from ._pins import Definition
 
 __all__ = ["DefinitionWarning", "ToolNames", "WarningKind", "find_warnings"]
 
+# The first four are characters, the others imitations of another server's tool.
 WarningKind: TypeAlias = Literal[
     "ansi", "control", "bidirectional", "hidden", "same name", "similar name", "mention"
 ]

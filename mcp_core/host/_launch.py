@@ -20,6 +20,7 @@ from ._canonical_json import digest_json
 
 __all__ = ["LaunchLine", "ServerLaunch", "ServerTransport", "describe_launch", "digest_launch"]
 
+# A program, Streamable HTTP, HTTP+SSE, or a WebSocket.
 ServerTransport: TypeAlias = Literal["stdio", "http", "sse", "ws"]
 
 # The way a digest is made. It changes when more is covered, so that users are asked again.
@@ -94,10 +95,8 @@ def digest_launch(launch: ServerLaunch) -> str:
 class LaunchLine(NamedTuple):
     """One line of the description of a launch. All of it is safe for a terminal.
 
-    Attributes:
-        label: the kind of the line, such as "argument".
-        text: the value, in quotes where spaces matter.
-        mark: why to look at it twice, "" for no reason.
+    `label` is the kind of the line, such as "argument"; `text` is the value, in quotes where spaces
+    matter; `mark` says why to look at it twice, "" for no reason.
     """
 
     label: str

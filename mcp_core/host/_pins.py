@@ -37,6 +37,7 @@ __all__ = [
     "replace_pins",
 ]
 
+# The kinds of what a server describes.
 DefinitionKind: TypeAlias = Literal["tool", "prompt", "resource template", "instructions"]
 # "pinned": as it was approved; "changed": pinned with another definition; "new": without a pin;
 # "ambiguous": listed several times with different definitions; "absent": not offered.

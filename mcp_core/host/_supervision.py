@@ -28,6 +28,7 @@ __all__ = [
     "ServerSupervisor",
 ]
 
+# The states of a server; `SERVER_TRANSITIONS` has the ways between them.
 ServerState: TypeAlias = Literal[
     "disabled", "unapproved", "connecting", "ready", "failed", "needs login"
 ]
