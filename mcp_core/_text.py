@@ -13,7 +13,7 @@ import codecs
 import re
 from typing import Final
 
-__all__ = ["ByteEscaper", "escape_text", "shorten_text"]
+__all__ = ["ByteEscaper", "escape_text", "hidden_characters", "shorten_text"]
 
 # Controls (C0, DEL, C1), line and paragraph separators, halves of surrogate pairs, and the
 # characters that Unicode renders as nothing (Default_Ignorable_Code_Point): bidirectional controls,
@@ -49,6 +49,17 @@ def escape_text(text: str, keep: str = "", *, joiners: bool = False) -> str:
         return _SHORT.get(character) or _json_escape(ord(character))
 
     return _HIDDEN.sub(escape, text)
+
+
+def hidden_characters(text: str, keep: str = "", *, joiners: bool = False) -> list[str]:
+    """Return the characters of `text` that `escape_text` replaces, with the same arguments."""
+    if text.isascii() and text.isprintable():
+        return []
+    return [
+        match[0]
+        for match in _HIDDEN.finditer(text)
+        if match[0] not in keep and not (joiners and _is_part_of_word(match))
+    ]
 
 
 def _json_escape(code: int) -> str:

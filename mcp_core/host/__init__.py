@@ -1,11 +1,32 @@
-"""Hosts: the configuration files of programs that start servers, read and changed as text.
+"""Hosts: the programs that start servers, their configuration files and their decisions.
 
-A function takes the content of a file, and returns what it says or the changed text. Files are read
-and written by the driver.
+1. A configuration file is read as values, and changed as text. Files are read and written by the
+   driver.
+2. For a host with many servers: merged names, pins of definitions, approvals, the states of a
+   server, and records of calls. Each is a decision about values: time is an argument.
 """
 
 from __future__ import annotations
 
+from ._approvals import ApprovalRequired as ApprovalRequired
+from ._approvals import Approvals as Approvals
+from ._approvals import ApprovalState as ApprovalState
+from ._approvals import CallDecision as CallDecision
+from ._approvals import InvalidApprovals as InvalidApprovals
+from ._approvals import RuleLifetime as RuleLifetime
+from ._approvals import ServerApproval as ServerApproval
+from ._approvals import ToolRule as ToolRule
+from ._approvals import approval_state as approval_state
+from ._approvals import decide_call as decide_call
+from ._approvals import decode_approvals as decode_approvals
+from ._approvals import encode_approvals as encode_approvals
+from ._audit import AuditRecord as AuditRecord
+from ._audit import CallOutcome as CallOutcome
+from ._audit import digest_arguments as digest_arguments
+from ._audit import encode_audit_record as encode_audit_record
+from ._audit import redact_arguments as redact_arguments
+from ._canonical_json import canonical_json as canonical_json
+from ._canonical_json import digest_json as digest_json
 from ._clients import CLIENT_FORMATS as CLIENT_FORMATS
 from ._clients import ClientFormat as ClientFormat
 from ._clients import ConfigScope as ConfigScope
@@ -13,11 +34,44 @@ from ._clients import ServerEntry as ServerEntry
 from ._clients import config_path as config_path
 from ._clients import entry_members as entry_members
 from ._clients import find_replaced as find_replaced
+from ._definition_warnings import DefinitionWarning as DefinitionWarning
+from ._definition_warnings import ToolNames as ToolNames
+from ._definition_warnings import WarningKind as WarningKind
+from ._definition_warnings import find_warnings as find_warnings
 from ._errors import ConfigFileError as ConfigFileError
 from ._json_edit import JsonSyntax as JsonSyntax
+from ._launch import LaunchLine as LaunchLine
+from ._launch import ServerLaunch as ServerLaunch
+from ._launch import describe_launch as describe_launch
+from ._launch import digest_launch as digest_launch
+from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
+from ._names import NameCollision as NameCollision
+from ._names import NameScheme as NameScheme
+from ._names import NameTable as NameTable
+from ._names import QualifiedName as QualifiedName
+from ._names import ResourceTable as ResourceTable
+from ._names import fit_name as fit_name
+from ._names import merged_name as merged_name
+from ._names import plain_name as plain_name
+from ._names import read_resource_label as read_resource_label
+from ._names import resource_label as resource_label
+from ._pins import Definition as Definition
+from ._pins import DefinitionKind as DefinitionKind
+from ._pins import PinComparison as PinComparison
+from ._pins import PinState as PinState
+from ._pins import compare_pins as compare_pins
+from ._pins import define as define
+from ._pins import describe_definition as describe_definition
+from ._pins import describe_definition_change as describe_definition_change
+from ._pins import replace_pins as replace_pins
 from ._registration import Registration as Registration
 from ._registration import describe_registration as describe_registration
 from ._registration import plan_registration as plan_registration
+from ._supervision import SERVER_TRANSITIONS as SERVER_TRANSITIONS
+from ._supervision import ServerEvent as ServerEvent
+from ._supervision import ServerState as ServerState
+from ._supervision import ServerStatus as ServerStatus
+from ._supervision import ServerSupervisor as ServerSupervisor
 from ._toml_edit import require_tomlkit as require_tomlkit
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
@@ -47,6 +101,14 @@ from .config._variables import find_variables as find_variables
 
 __all__ = [
     "CLIENT_FORMATS",
+    "MAX_NAME_LENGTH",
+    "SERVER_TRANSITIONS",
+    "ApprovalRequired",
+    "ApprovalState",
+    "Approvals",
+    "AuditRecord",
+    "CallDecision",
+    "CallOutcome",
     "ClientFormat",
     "ConfigFile",
     "ConfigFileError",
@@ -55,33 +117,77 @@ __all__ = [
     "ConfigProblem",
     "ConfigScope",
     "ConfigVariables",
+    "Definition",
+    "DefinitionKind",
+    "DefinitionWarning",
     "ExpandedServer",
+    "InvalidApprovals",
     "InvalidConfig",
     "JsonSyntax",
+    "LaunchLine",
     "MergedServers",
+    "NameCollision",
+    "NameScheme",
+    "NameTable",
     "OmittedServer",
+    "PinComparison",
+    "PinState",
     "PolicyEntry",
+    "QualifiedName",
     "Registration",
+    "ResourceTable",
+    "RuleLifetime",
     "ScopedServer",
+    "ServerApproval",
     "ServerConfig",
     "ServerEntry",
+    "ServerEvent",
+    "ServerLaunch",
     "ServerPolicy",
     "ServerScope",
+    "ServerState",
+    "ServerStatus",
+    "ServerSupervisor",
     "ServerTransport",
+    "ToolNames",
+    "ToolRule",
     "VariableKind",
     "VariableSyntax",
     "VariableUse",
+    "WarningKind",
+    "approval_state",
+    "canonical_json",
+    "compare_pins",
     "config_path",
+    "decide_call",
+    "decode_approvals",
+    "define",
+    "describe_definition",
+    "describe_definition_change",
+    "describe_launch",
     "describe_registration",
+    "digest_arguments",
+    "digest_json",
+    "digest_launch",
+    "encode_approvals",
+    "encode_audit_record",
     "entry_members",
     "expand_server",
     "find_config_format",
     "find_denial",
     "find_replaced",
     "find_variables",
+    "find_warnings",
+    "fit_name",
     "merge_servers",
+    "merged_name",
+    "plain_name",
     "plan_registration",
     "read_config",
     "read_policy",
+    "read_resource_label",
+    "redact_arguments",
+    "replace_pins",
     "require_tomlkit",
+    "resource_label",
 ]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import escape_text
-from mcp_core._text import shorten_text
+from mcp_core._text import hidden_characters, shorten_text
 from mcp_core.runtime import ByteEscaper
 
 ESCAPED = [
@@ -66,6 +66,14 @@ JOINED = [
 def test_escape_text_joiners_are_kept_inside_visible_words(text: str, kept: bool) -> None:
     assert (escape_text(text, joiners=True) == text) is kept
     assert escape_text(text) != text
+
+
+@given(st.text(), st.booleans())
+def test_hidden_characters_are_those_that_escape_text_replaces(text: str, joiners: bool) -> None:
+    found = hidden_characters(text, "\n", joiners=joiners)
+    escaped = escape_text(text, "\n", joiners=joiners)
+    assert bool(found) == (escaped != text)
+    assert "\n" not in found
 
 
 def test_shorten_text_names_the_full_length() -> None:

@@ -1,0 +1,286 @@
+"""Approvals of the user for servers and calls of tools, and the decision about each call.
+
+1. A server of a project's file is approved with the digest of what it would run or connect to.
+2. A rule allows or denies the calls of a tool. One for good names the definition that the user saw:
+   it ends when the tool changes.
+3. Annotations are hints of the server. They count for servers of the user's own files only.
+
+`Approvals` is what is kept. Rules for a call or a session are the host's: they are never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from mcp_core._errors import McpTrioError
+from mcp_core._text import escape_text
+from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.types import ToolAnnotations
+
+from ._launch import ServerLaunch, digest_launch
+from ._pins import Definition, PinState
+
+__all__ = [
+    "ApprovalRequired",
+    "ApprovalState",
+    "Approvals",
+    "CallDecision",
+    "InvalidApprovals",
+    "RuleLifetime",
+    "ServerApproval",
+    "ToolRule",
+    "approval_state",
+    "decide_call",
+    "decode_approvals",
+    "encode_approvals",
+]
+
+# Whether a launch was approved as it is, never, or in another form.
+ApprovalState: TypeAlias = Literal["approved", "new", "changed"]
+# How long a rule holds: for the next call, for this session, or for good.
+RuleLifetime: TypeAlias = Literal["call", "session", "always"]
+_VERSION: Final = 1  # of the JSON; another one is refused, as it may mean something else
+
+
+class ApprovalRequired(McpTrioError):
+    """A call, or a server, that the user has not approved.
+
+    `server` is the name of the server, `tool` that of the tool at the server or None, and `reason`
+    says what is to be approved.
+    """
+
+    def __init__(self, server: str, tool: str | None, reason: str) -> None:
+        subject = server if tool is None else f"{tool} of {server}"
+        super().__init__(f"{escape_text(subject)} is not approved: {reason}")
+        self.server = server
+        self.tool = tool
+        self.reason = reason
+
+
+class InvalidApprovals(McpTrioError):
+    """Stored approvals that cannot be read."""
+
+
+class ToolRule(Struct, frozen=True, kw_only=True):
+    """A decision of the user about calls of one tool, or of several.
+
+    Attributes:
+        tool: the name of the tool at its server, or a pattern.
+        is_pattern: `*` in `tool` stands for any characters. Without it a tool that a server calls
+            `*` matches itself only.
+        is_allowed: False if calls are denied.
+        lifetime: for the next call, for this session, or for good.
+        digest: the definition that the rule was made for. None for any, as with patterns.
+    """
+
+    tool: str
+    is_pattern: bool = False
+    is_allowed: bool = True
+    lifetime: RuleLifetime = "always"
+    digest: str | None = None
+
+    def matches(self, tool: str, digest: str | None) -> bool:
+        """Return True if it is about the tool with the name `tool` and the definition `digest`."""
+        if self.digest is not None and self.digest != digest:
+            return False
+        if not self.is_pattern:
+            return self.tool == tool
+        return _matches_pattern(self.tool, tool)
+
+
+def _matches_pattern(pattern: str, tool: str) -> bool:
+    """Return True if `tool` has the parts between the stars of `pattern`, in their order.
+
+    The first place of each part is the right one, so there is nothing to try again, as a regular
+    expression would: names are a server's choice.
+    """
+    first, *parts = pattern.split("*")
+    if not parts:
+        return tool == pattern
+    last = parts.pop()
+    if not tool.startswith(first):
+        return False
+    at = len(first)
+    for part in parts:
+        found = tool.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(tool) - len(last) >= at and tool.endswith(last)
+
+
+class ServerApproval(Struct, frozen=True, kw_only=True):
+    """The approval of one server.
+
+    Attributes:
+        launch: the `digest_launch` of what may be run, None for a server that needs no approval.
+        approved: when, in seconds since 1970.
+        rules: the rules for its tools.
+        pins: what it offered when it was approved, None before it was seen.
+    """
+
+    launch: str | None = None
+    approved: float = 0.0
+    rules: tuple[ToolRule, ...] = ()
+    pins: tuple[Definition, ...] | None = None
+
+
+class Approvals(Struct, frozen=True, kw_only=True):
+    """The approvals of a user.
+
+    Attributes:
+        servers: by the absolute path of the file and the name of the server in it.
+        version: the version of the JSON.
+    """
+
+    servers: dict[str, dict[str, ServerApproval]] = field(default_factory=dict)
+    version: int = _VERSION
+
+    def find(self, file: str, server: str) -> ServerApproval | None:
+        """Return the approval of `server` of `file`, an absolute path, or None."""
+        return self.servers.get(file, {}).get(server)
+
+    def with_server(self, file: str, server: str, approval: ServerApproval | None) -> Approvals:
+        """Return the approvals with this `approval` of `server` of `file`, None to remove it.
+
+        `file` is an absolute path.
+        """
+        of_file = {**self.servers.get(file, {})}
+        if approval is None:
+            of_file.pop(server, None)
+        else:
+            of_file[server] = approval
+        servers = {**self.servers, file: of_file}
+        if not of_file:
+            del servers[file]
+        return replace(self, servers=servers)
+
+
+class _Versioned(Struct):
+    version: int
+
+
+_read_version: Final = reader(_Versioned)
+_read_approvals: Final = reader(Approvals)
+
+
+def encode_approvals(approvals: Approvals) -> bytes:
+    """Return `approvals` as JSON. Rules for a call or a session are left out."""
+    servers = {
+        file: {
+            server: replace(
+                each, rules=tuple(rule for rule in each.rules if rule.lifetime == "always")
+            )
+            for server, each in of_file.items()
+        }
+        for file, of_file in approvals.servers.items()
+    }
+    encoded = msgspec.json.encode(replace(approvals, servers=servers))
+    return msgspec.json.format(encoded, indent=1) + b"\n"
+
+
+def decode_approvals(data: bytes) -> Approvals:
+    """Return the approvals that `data`, the content of a file, has. None are in an empty one.
+
+    Raises:
+        InvalidApprovals: it is no JSON of this form, or of another version.
+    """
+    if not data.strip():
+        return Approvals()
+    try:
+        number = _read_version(data).version
+        if number == _VERSION:
+            return _read_approvals(data)
+    except InvalidPayload as exc:
+        raise InvalidApprovals(f"the approvals cannot be read: {exc}") from None
+    raise InvalidApprovals(f"the approvals have version {number}, this program knows {_VERSION}")
+
+
+def approval_state(launch: ServerLaunch, approval: ServerApproval | None) -> ApprovalState:
+    """Return whether a `launch` was approved, never, or in another form.
+
+    `approval` is that of the server, None if there is none.
+    """
+    if approval is None or approval.launch is None:
+        return "new"
+    return "approved" if approval.launch == digest_launch(launch) else "changed"
+
+
+class CallDecision(Struct, frozen=True):
+    """Whether a call may be made.
+
+    Attributes:
+        verdict: "allow", "ask" the user, or "deny".
+        about: "definition" if the definition of the tool is to be approved, else "call".
+        reason: who or what decides, for people: "rule", "read-only tool".
+        rule: the rule that decided. One for a call is used up by the call.
+    """
+
+    verdict: Literal["allow", "ask", "deny"]
+    reason: str
+    about: Literal["definition", "call"] = "call"
+    rule: ToolRule | None = None
+
+
+_UNPINNED: Final[dict[PinState, str]] = {
+    "changed": "its definition has changed since it was approved",
+    "new": "its definition was not approved yet",
+    "ambiguous": "its server lists it several times, with different definitions",
+}
+
+
+def decide_call(
+    tool: str,
+    pin: PinState,
+    *,
+    digest: str | None = None,
+    is_server_approved: bool = True,
+    is_trusted: bool = False,
+    annotations: ToolAnnotations | None = None,
+    rules: Iterable[ToolRule] = (),
+    approve_all: bool = False,
+) -> CallDecision:
+    """Return whether a tool may be called.
+
+    A denying rule precedes an allowing one. Without a rule, read-only tools of trusted servers may
+    be called, and the user is asked for the others.
+
+    Args:
+        tool: the name of the tool at its server.
+        pin: the state of its definition.
+        digest: the digest of its definition.
+        is_server_approved: False for a server of a project's file before its approval.
+        is_trusted: True for a server of the user's own file. The annotations of others mean
+            nothing.
+        annotations: the hints of the server.
+        rules: those that are stored, and those of this session.
+        approve_all: allow calls that would be asked about. Definitions are asked about still.
+    """
+    if not is_server_approved:
+        return CallDecision("deny", "its server is not approved")
+    if pin == "absent":
+        return CallDecision("deny", "its server does not offer it now")
+    matching = [rule for rule in rules if rule.matches(tool, digest)]
+    for rule in matching:
+        if not rule.is_allowed:
+            return CallDecision("deny", "rule", rule=rule)
+    if pin == "ambiguous":
+        # There is no one definition that could be approved.
+        return CallDecision("deny", _UNPINNED[pin], "definition")
+    if pin != "pinned":
+        return CallDecision("ask", _UNPINNED[pin], "definition")
+    if matching:
+        # The rule that lasts longest, so that one for a call is kept for when it is needed.
+        order: tuple[RuleLifetime, ...] = ("always", "session", "call")
+        rule = min(matching, key=lambda each: order.index(each.lifetime))
+        return CallDecision("allow", "rule", rule=rule)
+    if approve_all:
+        return CallDecision("allow", "all calls are approved")
+    if is_trusted and annotations is not None and annotations.read_only_hint is True:
+        return CallDecision("allow", "read-only tool")
+    return CallDecision("ask", "the call was not approved")

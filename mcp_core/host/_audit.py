@@ -1,0 +1,178 @@
+"""The record of one call of a tool, for a log that others may read.
+
+1. Arguments are kept as a digest, or redacted: values that are secrets by the name of their member
+   or by their form are replaced.
+2. Redaction is a net, not a wall: a secret in plain words is not found. Where that matters, keep
+   digests, with a key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from mcp_core._text import shorten_text
+
+from ._canonical_json import canonical_json
+
+__all__ = [
+    "AuditRecord",
+    "CallOutcome",
+    "digest_arguments",
+    "encode_audit_record",
+    "redact_arguments",
+]
+
+# "ok"; "tool error": a result with `isError`; "error": no result; "denied": never sent.
+CallOutcome: TypeAlias = Literal["ok", "tool error", "error", "denied", "cancelled", "timeout"]
+
+REDACTED: Final = "(redacted)"
+# By the name of a member, in any case and with any separators: api_key, accessToken, X-Api-Key.
+_SECRET_NAME: Final = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|api.?key|private.?key|access.?key"
+    r"|authorization|cookie|bearer|(?:^|[\W_])(?:otp|pin)(?:$|[\W_])|^key$",
+    re.IGNORECASE,
+)
+# By the form of a text. Each alternative begins with fixed characters, and repeats one class only,
+# so that searching takes linear time.
+_SECRET_FORM: Final = re.compile(
+    r"""
+    -----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----)?
+    | (?i:\bbearer[ ]+)[\w.~+/=-]{8,}
+    | (?i:\bbasic[ ]+)[A-Za-z0-9+/]{12,}={0,2}
+    | \beyJ[\w-]{8,}\.[\w.-]*                     # JSON Web Tokens
+    | \b(?:sk|pk|rk)[-_][\w-]{16,}                # OpenAI, Anthropic, Stripe
+    | \b(?:gh[a-z]_|github_pat_|glpat-|npm_|pypi-|hf_)[\w-]{16,}
+    | \bxox[a-z]-[\w-]{10,}                       # Slack
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS
+    | \bAIza[\w-]{30,}                            # Google
+    | (?<=://)[^\s/@:]{1,256}:[^\s/@]{1,256}(?=@) # user and password of a URL
+    """,
+    re.VERBOSE,
+)
+_MIN_SECRET: Final = 6  # characters; a shorter one would match inside ordinary words
+_MAX_TEXT: Final = 1000  # characters of a text that are kept
+_MAX_VALUES: Final = 1000  # values of all arguments together
+_MAX_DEPTH: Final = 20
+
+
+class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of a tool.
+
+    Attributes:
+        time: when it began, in seconds since 1970.
+        server: the name of the server.
+        tool: the name of the tool at the server.
+        outcome: how it ended.
+        duration: the seconds that it took.
+        approved_by: who or what allowed or denied it, as `CallDecision.reason`.
+        definition: the digest of the tool's definition.
+        arguments_digest: the `digest_arguments`, if the arguments are not kept.
+        arguments: the `redact_arguments`, if they are.
+        error: the text of an error, redacted like a text of the arguments.
+    """
+
+    time: float
+    server: str
+    tool: str
+    outcome: CallOutcome
+    duration: float
+    approved_by: str = ""
+    definition: str = ""
+    arguments_digest: str = ""
+    arguments: Any | UnsetType = UNSET
+    error: str = ""
+
+
+def encode_audit_record(record: AuditRecord) -> bytes:
+    """Return `record` as one line of JSON, with its line feed.
+
+    Raises:
+        ValueError: a text has half of a surrogate pair.
+    """
+    return msgspec.json.encode(record) + b"\n"
+
+
+def digest_arguments(arguments: Any, key: bytes | None = None) -> str:
+    """Return a digest of the canonical JSON of `arguments`.
+
+    Without `key` it is their SHA-256, from which short secrets can be guessed. With one it is an
+    HMAC (RFC 2104), which only those who have the key can compare.
+
+    Raises:
+        ValueError, TypeError: as `canonical_json`.
+    """
+    data = canonical_json(arguments)
+    if key is None:
+        return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return f"hmac-sha256:{hmac.new(key, data, 'sha256').hexdigest()}"
+
+
+def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
+    """Return a copy of `arguments` without secrets, and of a size for a log.
+
+    Args:
+        arguments: any JSON value.
+        secrets: known secrets, such as the values of variables. Those below 6 characters do not
+            count.
+
+    Members with names such as `password` lose their values, and texts the parts that look like
+    tokens. Long texts are cut, and so are very many or deeply nested values.
+    """
+    known = sorted({each for each in secrets if len(each) >= _MIN_SECRET}, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, known))) if known else None
+    return _Redaction(pattern).value(arguments, 0)
+
+
+class _Redaction:
+    """One run over the arguments of a call, with the number of values that may still be kept."""
+
+    def __init__(self, known: re.Pattern[str] | None) -> None:
+        self._known = known
+        self._left = _MAX_VALUES
+
+    def value(self, value: Any, depth: int) -> Any:
+        self._left -= 1
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            if depth >= _MAX_DEPTH:
+                return "(nested too deeply)"
+            return self._members(value, depth)
+        if isinstance(value, list | tuple):
+            if depth >= _MAX_DEPTH:
+                return "(nested too deeply)"
+            items: list[Any] = []
+            for item in value:
+                if self._left <= 0:
+                    items.append(f"({len(value) - len(items)} more)")
+                    break
+                items.append(self.value(item, depth + 1))
+            return items
+        return value
+
+    def _members(self, members: dict[str, Any], depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for count, (name, value) in enumerate(members.items()):
+            if self._left <= 0:
+                found["…"] = f"({len(members) - count} more)"
+                break
+            # An empty value says that there was no secret, which is worth knowing.
+            is_secret = _SECRET_NAME.search(name) is not None and value not in (None, "", [], {})
+            shown = self.text(name)
+            found[shown] = REDACTED if is_secret else self.value(value, depth + 1)
+        return found
+
+    def text(self, text: str) -> str:
+        # Half of a surrogate pair could not be written to the log.
+        text = text.encode("utf-8", "backslashreplace").decode()
+        if self._known is not None:
+            text = self._known.sub(REDACTED, text)
+        # Cut after the search: half of a secret would not be found.
+        return shorten_text(_SECRET_FORM.sub(REDACTED, text), _MAX_TEXT)

@@ -1,0 +1,144 @@
+"""Canonical JSON (RFC 8785): one spelling of each value, so that equal values have equal digests.
+
+1. Members are sorted by the UTF-16 code units of their names (section 3.2.3).
+2. A number is written as ECMAScript writes a double (section 3.2.2.3, ECMA-262 Number::toString).
+   An integer that is no double is refused: it would become the text of another one.
+3. NaN, infinities and halves of surrogate pairs have no JSON, and are refused (sections 3.2.2.2 and
+   3.2.2.3). Duplicate members have to be refused by the one who decodes the text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from typing import Any, Final
+
+import msgspec
+
+__all__ = ["canonical_json", "digest_json", "is_double"]
+
+# Sorts by code points, and writes strings as RFC 8785 does (section 3.2.2.2).
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+_encode: Final = msgspec.json.Encoder().encode
+# In the output of `_encode_sorted`: what may differ from RFC 8785, outside strings or inside. A
+# number with a fraction or exponent, or of 16 and more digits; null, which may stand for NaN; a
+# character above U+FFFF, which UTF-16 sorts before U+E000.
+_MAY_DIFFER: Final = re.compile(rb"(?:^|[:\[,])(?:-?\d+[.eE]|-?\d{16}|null)|[\xf0-\xf4]")
+
+_MAX_SAFE_INTEGER: Final = 2**53 - 1
+# ECMA-262, Number::toString: values from 1e-6 to below 1e21 have no exponent.
+_MAX_POINT: Final = 21
+_MIN_POINT: Final = -5
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the canonical form of a JSON value, in UTF-8.
+
+    Args:
+        value: a value as `msgspec.json.decode` returns it, or a Struct.
+
+    Raises:
+        ValueError: NaN, an infinity, half of a surrogate pair, or an integer that is no double;
+            or `value` is nested too deeply.
+        TypeError: something that is no JSON, such as a member whose name is a number.
+    """
+    try:
+        encoded = _encode_sorted(value)
+        if _MAY_DIFFER.search(encoded) is None:
+            return encoded
+        parts: list[bytes] = []
+        _write(msgspec.to_builtins(value), parts)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+    return b"".join(parts)
+
+
+def digest_json(value: Any) -> str:
+    """Return the SHA-256 of the canonical form of `value`, as "sha256:" and 64 hex digits.
+
+    Raises:
+        ValueError, TypeError: as `canonical_json`.
+    """
+    return f"sha256:{hashlib.sha256(canonical_json(value)).hexdigest()}"
+
+
+def is_double(number: int) -> bool:
+    """Return True if a double has the value of `number`, or ECMAScript writes one like it.
+
+    The second are integers of programs in JavaScript: 2^63 is 9223372036854776000 there.
+    """
+    if -_MAX_SAFE_INTEGER <= number <= _MAX_SAFE_INTEGER:
+        return True
+    try:
+        double = float(number)
+    except OverflowError:
+        return False
+    return int(double) == number or _number(double) == str(number)
+
+
+def _write(value: Any, parts: list[bytes]) -> None:
+    if isinstance(value, dict):
+        mark = b"{"
+        for name in sorted(value, key=_utf16):
+            parts += (mark, _encode(name), b":")
+            _write(value[name], parts)
+            mark = b","
+        parts.append(b"}" if value else b"{}")
+    elif isinstance(value, list | tuple):
+        mark = b"["
+        for item in value:
+            parts.append(mark)
+            _write(item, parts)
+            mark = b","
+        parts.append(b"]" if value else b"[]")
+    elif isinstance(value, float):
+        parts.append(_number(value).encode())
+    elif isinstance(value, int) and not isinstance(value, bool):
+        parts.append(_integer(value).encode())
+    else:
+        parts.append(_encode(value))
+
+
+def _utf16(name: str) -> bytes:
+    """Return the sort key of a member: big-endian code units compare like numbers."""
+    return name.encode("utf-16-be")
+
+
+def _integer(value: int) -> str:
+    if not is_double(value):
+        # Its decimal digits, of which there may be millions, are no part of the text.
+        raise ValueError(f"an integer of {value.bit_length()} bits is no double")
+    return str(value) if abs(value) <= _MAX_SAFE_INTEGER else _number(float(value))
+
+
+def _number(value: float) -> str:
+    """Write a double as ECMAScript does.
+
+    Python's `repr` has the same digits, the shortest that read back as the same double, and other
+    rules for the point and the exponent.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} has no JSON")
+    if value == 0:
+        return "0"  # -0 too
+    sign = "-" if value < 0 else ""
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    # `point` is the n of ECMA-262: the value is 0.digits * 10^n.
+    point = len(whole) + int(exponent or 0)
+    if whole == "0":
+        point -= len(fraction) - len(fraction.lstrip("0")) + 1
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= _MAX_POINT:
+        text = digits.ljust(point, "0")
+    elif 0 < point <= _MAX_POINT:
+        text = f"{digits[:point]}.{digits[point:]}"
+    elif _MIN_POINT <= point <= 0:
+        text = f"0.{'0' * -point}{digits}"
+    else:
+        first, rest = digits[0], digits[1:]
+        text = f"{first}.{rest}" if rest else first
+        text += f"e{'+' if point > 0 else '-'}{abs(point - 1)}"
+    return sign + text

@@ -1,0 +1,273 @@
+"""The names of tools, prompts and resources of many servers in one list.
+
+1. A merged name depends only on the server and the name there. It is the same after a reconnect,
+   and in whichever order servers connect.
+2. No entry wins a collision: the name leads to neither, and the error names both. If the first one
+   won, a server could take the place of another by being faster.
+3. The tables keep the way back. Merged names are not parsed: `mcp__a__b__c` can be the tool `b__c`
+   of `a` or the tool `c` of `a__b`.
+
+Sources: the names of Claude Code; RFC 3986, section 2.1 for the URIs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
+
+from mcp_core._errors import McpTrioError
+from mcp_core._text import escape_text, shorten_text
+
+__all__ = [
+    "MAX_NAME_LENGTH",
+    "NameCollision",
+    "NameScheme",
+    "NameTable",
+    "QualifiedName",
+    "ResourceTable",
+    "fit_name",
+    "merged_name",
+    "plain_name",
+    "read_resource_label",
+    "resource_label",
+]
+
+# What the APIs of common models accept as the name of a tool.
+MAX_NAME_LENGTH: Final = 64
+_FITTING: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_UNFITTING: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_DIGEST_LENGTH: Final = 8  # hex digits
+
+_GATEWAY: Final = "mcp-gateway://"
+_GATEWAY_SCHEME: Final = "mcp-gateway:"
+# Characters of a server's name that a label cannot have, or that are hard to type.
+_NOT_IN_LABEL: Final = re.compile(r"[\x00-\x20%:\x7f-\xa0]")
+_NOT_IN_SERVER: Final = re.compile(r"[\x00-\x20:\x7f-\xa0]")
+_SHOWN: Final = 80  # characters of a name in an error
+
+# Makes the merged name from the name of a server and that of its tool or prompt. It has to return
+# the same text for the same names. A text that does not fit is shortened by `fit_name`.
+NameScheme: TypeAlias = Callable[[str, str], str]
+
+
+class QualifiedName(NamedTuple):
+    """The name of a `server`, and the `name` of a tool or prompt, or the URI of a resource, there.
+
+    As text it is both, with hidden characters escaped.
+    """
+
+    server: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_shown(self.name)} of {_shown(self.server)}"
+
+
+class NameCollision(McpTrioError):
+    """Several tools or prompts with one merged name, or several servers with one URI.
+
+    Attributes:
+        merged: the merged name, or the URI.
+        names: the `QualifiedName` of each, sorted.
+    """
+
+    def __init__(self, merged: str, names: Sequence[QualifiedName]) -> None:
+        self.merged = merged
+        self.names = tuple(names)
+        first, second, *others = map(str, self.names)
+        more = f" and {len(others)} more" if others else ""
+        super().__init__(
+            f"{_shown(merged)} is the name of {first} and of {second}{more}:"
+            " rename a server, or choose another scheme of names"
+        )
+
+
+def _shown(text: str) -> str:
+    return shorten_text(escape_text(text), _SHOWN)
+
+
+def merged_name(server: str, name: str) -> str:
+    """Return `mcp__<server>__<name>`, the default scheme. It may be too long: see `fit_name`."""
+    return f"mcp__{server}__{name}"
+
+
+def plain_name(server: str, name: str) -> str:
+    """Return `name` alone, without `server`: a scheme for servers that share no names."""
+    return name
+
+
+def fit_name(text: str) -> str:
+    """Return `text` if it is at most 64 characters of `[a-zA-Z0-9_-]`, else a name that is.
+
+    Such a name begins like `text`, with underscores for other characters, and ends in an underscore
+    and 8 hex digits of the SHA-256 of `text`.
+    """
+    if _FITTING.fullmatch(text):
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    room = MAX_NAME_LENGTH - 1 - _DIGEST_LENGTH
+    return f"{_UNFITTING.sub('_', text[:room])}_{digest}"
+
+
+class _ServerNames:
+    """The names of many servers, grouped by a merged name; the common part of both tables."""
+
+    def __init__(self) -> None:
+        self._names: dict[QualifiedName, str] = {}
+        self._by_server: dict[str, list[QualifiedName]] = {}
+        self._by_merged: dict[str, dict[QualifiedName, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _merge(self, server: str, name: str) -> str:
+        """Return the text that leads to `name` of `server`, if to no other."""
+        raise NotImplementedError
+
+    def set_server(self, server: str, names: Iterable[str]) -> None:
+        """Replace the `names` of `server`. A name that it lists twice counts once."""
+        added = {QualifiedName(server, name): self._merge(server, name) for name in names}
+        self.discard_server(server)
+        self._names.update(added)
+        self._by_server[server] = list(added)
+        for name, merged in added.items():
+            self._by_merged.setdefault(merged, {})[name] = None
+
+    def discard_server(self, server: str) -> None:
+        """Remove the names of `server`, if it has any."""
+        for name in self._by_server.pop(server, ()):
+            merged = self._names.pop(name)
+            sharing = self._by_merged[merged]
+            del sharing[name]
+            if not sharing:
+                del self._by_merged[merged]
+
+    def collisions(self) -> list[NameCollision]:
+        """Return the collisions, sorted by merged name: to show, or to raise the first."""
+        return [
+            NameCollision(merged, sorted(names))
+            for merged, names in sorted(self._by_merged.items())
+            if len(names) > 1
+        ]
+
+    def _only(self, merged: str) -> QualifiedName | None:
+        names = self._by_merged.get(merged)
+        if names is None:
+            return None
+        if len(names) > 1:
+            raise NameCollision(merged, sorted(names))
+        [name] = names
+        return name
+
+
+class NameTable(_ServerNames):
+    """The merged names of the tools of many servers, or of their prompts, and the way back.
+
+    The length is the number of tools or prompts. Iteration yields those that can be called, each as
+    a pair of its merged name and its `QualifiedName`.
+
+    Args:
+        scheme: makes a merged name, which `fit_name` then shortens.
+    """
+
+    def __init__(self, scheme: NameScheme = merged_name) -> None:
+        super().__init__()
+        self._scheme = scheme
+
+    def _merge(self, server: str, name: str) -> str:
+        return fit_name(self._scheme(server, name))
+
+    def __iter__(self) -> Iterator[tuple[str, QualifiedName]]:
+        for merged, names in self._by_merged.items():
+            if len(names) == 1:
+                yield merged, next(iter(names))
+
+    def merged(self, server: str, name: str) -> str:
+        """Return the merged name of the tool or prompt `name` of `server`.
+
+        Raises:
+            KeyError: the table does not have it.
+            NameCollision: it shares the merged name with another one.
+        """
+        merged = self._names[QualifiedName(server, name)]
+        self._only(merged)
+        return merged
+
+    def find(self, merged: str) -> QualifiedName | None:
+        """Return the tool or prompt with the name `merged`, None if there is none.
+
+        Raises:
+            NameCollision: there are several.
+        """
+        return self._only(merged)
+
+
+class ResourceTable(_ServerNames):
+    """The URIs of the resources of many servers, and the way back from a URI on the wire.
+
+    On the wire a resource has its own URI if only one server has it. Otherwise it has
+    `mcp-gateway://<server>/<percent-encoded uri>`, which every resource can be read by. The length
+    is the number of resources.
+    """
+
+    def _merge(self, server: str, name: str) -> str:
+        return name
+
+    def wire_uri(self, server: str, uri: str) -> str:
+        """Return the URI by which clients read `uri` of `server`, such as for a link in a result.
+
+        A URI that the server does not list, or with the scheme `mcp-gateway`, gets the longer form:
+        else a link in a result could lead to another server.
+        """
+        sharing = self._by_merged.get(uri, ())
+        is_alone = len(sharing) == 1 and QualifiedName(server, uri) in sharing
+        if is_alone and not _is_gateway_uri(uri):
+            return uri
+        # A name may hold halves of surrogate pairs: they have to come out as they went in.
+        return _GATEWAY + "/".join(
+            quote(part, "", "utf-8", "surrogatepass") for part in (server, uri)
+        )
+
+    def find(self, wire: str) -> QualifiedName | None:
+        """Return server and URI of the URI `wire` of a client, None if no server lists it.
+
+        The longer form leads to its server, also if that does not list the URI or does not exist.
+
+        Raises:
+            NameCollision: several servers have the URI, and it names none of them.
+        """
+        if not _is_gateway_uri(wire):
+            return self._only(wire)
+        server, slash, uri = wire[len(_GATEWAY) :].partition("/")
+        if not slash or not server or wire[: len(_GATEWAY)].lower() != _GATEWAY:
+            return None
+        try:
+            return QualifiedName(
+                *(unquote(part, "utf-8", "surrogatepass") for part in (server, uri))
+            )
+        except UnicodeDecodeError:
+            return None
+
+
+def _is_gateway_uri(uri: str) -> bool:
+    return uri[: len(_GATEWAY_SCHEME)].lower() == _GATEWAY_SCHEME
+
+
+def resource_label(server: str, uri: str) -> str:
+    """Return `@<server>:<uri>`, the name of a resource for people.
+
+    Colons, white space and percent signs in `server` are percent-encoded, so that
+    `read_resource_label` finds its end. It is no URI.
+    """
+    return f"@{_NOT_IN_LABEL.sub(lambda match: quote(match[0], ''), server)}:{uri}"
+
+
+def read_resource_label(label: str) -> QualifiedName | None:
+    """Return server and URI of a label of `resource_label`, None if `label` is not one."""
+    server, colon, uri = label.removeprefix("@").partition(":")
+    if not label.startswith("@") or not server or not colon or _NOT_IN_SERVER.search(server):
+        return None
+    return QualifiedName(unquote(server), uri)

@@ -1,0 +1,192 @@
+"""The states of one server of a host as a table, and when it is started again.
+
+1. There is no clock: callers pass `now`, in seconds of a clock that is never set back.
+2. An event that a state does not expect changes nothing: such as the end of a process that the host
+   has stopped itself. So does an event of an earlier attempt than the current one.
+3. A server that is not approved is never in "connecting" or "ready": each way there leads to
+   "unapproved" instead.
+4. A server that ends by itself is started again. A verdict stands until the user does something: a
+   bad command, a refused login or a missing approval would be the same at the next attempt.
+
+Read the table as `SERVER_TRANSITIONS[state][event] -> next state`. A missing cell changes nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+__all__ = [
+    "SERVER_TRANSITIONS",
+    "ServerEvent",
+    "ServerState",
+    "ServerStatus",
+    "ServerSupervisor",
+]
+
+# The states of a server; `SERVER_TRANSITIONS` has the ways between them.
+ServerState: TypeAlias = Literal[
+    "disabled", "unapproved", "connecting", "ready", "failed", "needs login"
+]
+
+
+class ServerEvent(enum.Enum):
+    """An event that can change the state of a server."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    APPROVED = "approved"
+    # The approval was taken back, or the file names another command now.
+    APPROVAL_LOST = "approval lost"
+    CONNECTED = "connected"
+    # The process ended, or the connection was lost or could not be made.
+    DIED = "died"
+    # It will not help to try again: a bad command, a refused login.
+    REJECTED = "rejected"
+    LOGIN_REQUIRED = "login required"
+    LOGGED_IN = "logged in"
+    # The time of the next attempt has come.
+    RETRY_DUE = "retry due"
+    # The user asks for a new process or connection.
+    RESTARTED = "restarted"
+
+
+_ALWAYS: Final[Mapping[ServerEvent, ServerState]] = {
+    ServerEvent.DISABLED: "disabled",
+    ServerEvent.APPROVAL_LOST: "unapproved",
+    ServerEvent.RESTARTED: "connecting",
+}
+# The next state of a server, by its state and an event. A missing one changes nothing.
+SERVER_TRANSITIONS: Final[Mapping[ServerState, Mapping[ServerEvent, ServerState]]] = {
+    "disabled": {ServerEvent.ENABLED: "connecting"},
+    "unapproved": {ServerEvent.APPROVED: "connecting", ServerEvent.DISABLED: "disabled"},
+    "connecting": {
+        ServerEvent.CONNECTED: "ready",
+        ServerEvent.DIED: "failed",
+        ServerEvent.REJECTED: "failed",
+        ServerEvent.LOGIN_REQUIRED: "needs login",
+        **_ALWAYS,
+    },
+    "ready": {
+        ServerEvent.DIED: "failed",
+        ServerEvent.REJECTED: "failed",
+        ServerEvent.LOGIN_REQUIRED: "needs login",
+        **_ALWAYS,
+    },
+    "failed": {
+        ServerEvent.RETRY_DUE: "connecting",
+        ServerEvent.LOGGED_IN: "connecting",
+        **_ALWAYS,
+    },
+    "needs login": {
+        ServerEvent.LOGGED_IN: "connecting",
+        ServerEvent.REJECTED: "failed",
+        **_ALWAYS,
+    },
+}
+# Events that an attempt to connect reports. Those of an earlier one are late.
+_OF_ATTEMPT: Final = frozenset(
+    {
+        ServerEvent.CONNECTED,
+        ServerEvent.DIED,
+        ServerEvent.REJECTED,
+        ServerEvent.LOGIN_REQUIRED,
+    }
+)
+
+_FIRST_DELAY: Final = 1.0  # seconds
+# A server that cannot start costs little at this rate, and is back soon once its fault is mended.
+_MAX_DELAY: Final = 30.0
+# A server that was ready for so long works: its end counts as the first one.
+_STABLE_AFTER: Final = 10.0
+
+
+class ServerStatus(Struct, frozen=True, kw_only=True):
+    """The state of a server at one moment.
+
+    Attributes:
+        state: one of `SERVER_TRANSITIONS`.
+        reason: why it is in this state, "" if the state says it.
+        since: when it came into the state.
+        attempt: the number of the current or last attempt to connect, from 1; 0 before the first.
+        retry_at: when a failed server is started again, None if it is not.
+    """
+
+    state: ServerState
+    reason: str = ""
+    since: float
+    attempt: int = 0
+    retry_at: float | None = None
+
+
+class ServerSupervisor:
+    """Decides when one server is connected to, and again after it died.
+
+    Connect whenever `apply` returns a status with the state "connecting", end the connection when
+    it returns another one, and call `apply` with `RETRY_DUE` at `status.retry_at`.
+
+    Args:
+        now: the time, as in all methods.
+        is_enabled: False for a server that is disabled at first.
+        is_approved: False for a server that the user has to approve first.
+    """
+
+    def __init__(self, now: float, *, is_enabled: bool = True, is_approved: bool = True) -> None:
+        self._is_approved = is_approved
+        self._deaths = 0  # without being ready for long in between
+        self._status = ServerStatus(state="disabled", since=now)
+        if is_enabled:
+            self.apply(ServerEvent.ENABLED, now)
+
+    @property
+    def status(self) -> ServerStatus:
+        """The state of now. It is "connecting" at first, if the server is enabled and approved."""
+        return self._status
+
+    def apply(
+        self, event: ServerEvent, now: float, *, reason: str = "", attempt: int | None = None
+    ) -> ServerStatus | None:
+        """Apply an `event`, and return the new status, None if it changes nothing.
+
+        Args:
+            event: the event.
+            now: the time.
+            reason: the cause, for people.
+            attempt: the attempt that reports the event, None for the current one. Its number is
+                that of the status by which it was begun.
+        """
+        if event is ServerEvent.APPROVED:
+            self._is_approved = True
+        elif event is ServerEvent.APPROVAL_LOST:
+            self._is_approved = False
+        old = self._status
+        state = SERVER_TRANSITIONS[old.state].get(event)
+        if state is None or (event in _OF_ATTEMPT and attempt not in (None, old.attempt)):
+            return None
+        if event is ServerEvent.RETRY_DUE and (old.retry_at is None or now < old.retry_at):
+            return None
+        if state == "connecting" and not self._is_approved:
+            state = "unapproved"
+        new = replace(old, state=state, reason=reason, since=now, retry_at=None)
+        if state == "connecting":
+            new = replace(new, attempt=old.attempt + 1)
+            if event is not ServerEvent.RETRY_DUE:
+                self._deaths = 0  # the user did something: begin anew
+        elif event is ServerEvent.DIED:
+            if old.state == "ready" and now - old.since >= _STABLE_AFTER:
+                self._deaths = 0
+            new = replace(new, retry_at=now + self._next_delay())
+            self._deaths += 1
+        self._status = new
+        return new
+
+    def _next_delay(self) -> float:
+        """Return the seconds until the next attempt: 0, 1, 2, 4 and so on, at most 30."""
+        if not self._deaths:
+            return 0.0
+        # Far below the exponent at which a float ends.
+        return min(_FIRST_DELAY * 2.0 ** min(self._deaths - 1, 10), _MAX_DELAY)
