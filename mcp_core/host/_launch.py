@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -17,9 +17,9 @@ from msgspec import Struct, field
 from mcp_core._text import escape_text
 
 from ._canonical_json import digest_json
+from .config._servers import ServerTransport
 
-# A program, Streamable HTTP, HTTP+SSE, or a WebSocket.
-_LaunchTransport: TypeAlias = Literal["stdio", "http", "sse", "ws"]
+__all__ = ["LaunchLine", "ServerLaunch", "describe_launch", "digest_launch"]
 
 # The way a digest is made. It changes when more is covered, so that users are asked again.
 _DIGEST_VERSION: Final = 1
@@ -50,7 +50,7 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
         ValueError: `command` is missing or not absolute for "stdio", or `url` for the others.
     """
 
-    transport: _LaunchTransport
+    transport: ServerTransport
     command: str = ""
     args: tuple[str, ...] = ()
     directory: str = ""
