@@ -22,7 +22,7 @@ from mcp_core.host import (
 VARIABLES = ConfigVariables(
     environ={"A": "1", "EMPTY": "", "REF": "${A}", "URL": "https://example.com"},
     inputs={"key": "s3cret", "size": "l"},
-    workspace_folder="/work/p",
+    workspace_folder="/home/ada/p",
     home="/home/u",
 )
 INPUTS = [
@@ -60,7 +60,7 @@ def expand(
         ("${EMPTY:-2}", ""),
         ("${env:A}", "1"),
         ("${REF}", "${A}"),
-        ("${workspaceFolder}/x", "/work/p/x"),
+        ("${workspaceFolder}/x", "/home/ada/p/x"),
         ("${workspaceFolderBasename}", "p"),
         ("${userHome}${pathSeparator}${/}", "/home/u//"),
         ("${input:key}", "s3cret"),
