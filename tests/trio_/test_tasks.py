@@ -11,11 +11,12 @@ import trio
 from mcp_core import DIALECTS, McpError, ToolError
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
 from mcp_core.tasks import TaskLimits
-from mcp_trio import memory_pair, serve_stream
+from mcp_trio import SqliteTaskStore, connect, memory_pair, serve_stream
 from mcp_trio.testing import ScriptedPeer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 D = "2025-11-25"
 E = "2026-07-28"
@@ -464,3 +465,26 @@ async def test_task_ends_with_the_server(autojump_clock: object) -> None:
     async with conversation(E, server) as peer:
         await start(peer, "wait")
     assert ended == ["cancelled"]
+
+
+async def test_task_left_at_shutdown_runs_again_when_the_next_server_starts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def make_library(seconds: float) -> Server:
+        server = Server("restarted", tasks=Tasks(store=SqliteTaskStore(tmp_path / "tasks.db")))
+
+        @server.tool(task=TaskOptions(rerun=True))
+        async def copy(name: str) -> str:
+            """Copy a book."""
+            await trio.sleep(seconds)
+            return f"A copy of {name}"
+
+        return server
+
+    with trio.fail_after(5):  # half of the interval at which leases are looked at
+        async with connect(make_library(60), versions=[E], tasks=True) as client:
+            reference = (await client.start_tool("copy", {"name": "Emma"})).reference
+        async with connect(make_library(0), versions=[E], tasks=True) as client:
+            result = await (await client.task(reference)).result()
+    assert result.text == "A copy of Emma"
+    assert not caplog.records

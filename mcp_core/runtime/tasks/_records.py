@@ -152,6 +152,10 @@ class TaskRecords:
             if not observers:
                 del self._observers[key]
 
+    def stop_observers(self) -> None:
+        """Undo each `observe`: the store is closed soon, and cannot be read any more."""
+        self._observers.clear()
+
     def changed(self, key: TaskKey, record: TaskRecord | None = None) -> None:
         """Call those who watch or observe a record. Without `record` it is read first, soon."""
         for on_change in list(self._watchers.get(key, ())):
@@ -166,7 +170,8 @@ class TaskRecords:
 
     async def _read_observed(self, key: TaskKey) -> None:
         self._reading.discard(key)  # what changes from now on is read again
-        self._publish(key, await self.get(key))
+        if key in self._observers:
+            self._publish(key, await self.get(key))
 
     def _publish(self, key: TaskKey, record: TaskRecord | None) -> None:
         for observer in list(self._observers.get(key, ())):

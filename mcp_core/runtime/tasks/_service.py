@@ -114,6 +114,7 @@ class TaskService:
             except Exception as exc:  # noqa: BLE001 - a store may raise anything; stop the others
                 self.runtime.report_hook("the store of tasks", exc)
             task.stop()
+        self.records.stop_observers()
 
     # -- Requests ----------------------------------------------------------------------------------
 
@@ -240,12 +241,15 @@ class TaskService:
 
     async def _keep_up(self) -> None:
         interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
-        while not await self.runtime.wait(self.closing, interval):
+        while True:
+            # At first too: what the last process left at its shutdown need not wait.
             try:
                 await self._renew_leases()
                 await self._process_stale()
             except Exception as exc:  # noqa: BLE001 - a store may raise anything; it is tried again
                 self.runtime.report_hook("the upkeep of tasks", exc)
+            if await self.runtime.wait(self.closing, interval):
+                return
 
     async def _renew_leases(self) -> None:
         """Renew the leases of the tasks that run here, and stop those that do so no longer."""
