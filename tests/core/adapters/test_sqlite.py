@@ -21,6 +21,7 @@ from hypothesis import settings as hypothesis_settings
 
 from mcp_core.adapters import SqliteTaskStore, _sqlite, _sqlite_file
 from mcp_core.tasks import Cancel, SetMessage, TaskKey, TaskStoreError, transition
+from tests.core.adapters.opened_store import with_store
 from tests.core.tasks.runtimes import (
     RUNS,
     AsyncioStoreRuntime,
@@ -74,17 +75,6 @@ def test_sqlite_store_is_a_dict(script: list[Step]) -> None:
                 runtime,
             )
         )
-
-
-def with_store(
-    path: Path, main: Callable[[SqliteTaskStore, StoreRuntime], Awaitable[None]]
-) -> None:
-    async def run(runtime: StoreRuntime) -> None:
-        store = SqliteTaskStore(path)
-        async with store.opened(runtime):
-            await main(store, runtime)
-
-    run_trio(run)
 
 
 def open_error(path: Path) -> str:

@@ -14,13 +14,11 @@ import pytest
 
 from mcp_core.adapters import SqliteTaskStore
 from mcp_core.tasks import TaskKey
+from tests.core.adapters.opened_store import with_store
 from tests.core.adapters.sqlite_worker import result_of
-from tests.core.tasks.runtimes import run_trio
 from tests.core.tasks.store_contract import MANY, new_record
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from tests.core.tasks.runtimes import StoreRuntime
 
 pytestmark = pytest.mark.process
@@ -37,17 +35,6 @@ def path(tmp_path: Path) -> Path:
 def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(WORKER), str(path), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def with_store(
-    path: Path, main: Callable[[SqliteTaskStore, StoreRuntime], Awaitable[None]]
-) -> None:
-    async def run(runtime: StoreRuntime) -> None:
-        store = SqliteTaskStore(path)
-        async with store.opened(runtime):
-            await main(store, runtime)
-
-    run_trio(run)
 
 
 def test_racing_processes_have_distinct_serials(path: Path) -> None:
