@@ -12,6 +12,7 @@ Sources: the names of Claude Code; RFC 3986, section 2.1 for the URIs.
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -112,7 +113,7 @@ def fit_name(text: str) -> str:
     return f"{_UNFITTING.sub('_', text[:room])}_{digest}"
 
 
-class _ServerNames:
+class _ServerNames(abc.ABC):
     """The names of many servers, grouped by a merged name; the common part of both tables."""
 
     def __init__(self) -> None:
@@ -123,9 +124,9 @@ class _ServerNames:
     def __len__(self) -> int:
         return len(self._names)
 
+    @abc.abstractmethod
     def _merge(self, server: str, name: str) -> str:
         """Return the text that leads to `name` of `server`, if to no other."""
-        raise NotImplementedError
 
     def set_server(self, server: str, names: Iterable[str]) -> None:
         """Replace the `names` of `server`. A name that it lists twice counts once."""
@@ -197,7 +198,7 @@ class NameTable(_ServerNames):
         return merged
 
     def find(self, merged: str) -> QualifiedName | None:
-        """Return the tool or prompt with the name `merged`, None if there is none.
+        """Return the tool or prompt with the name `merged`, or None.
 
         Raises:
             NameCollision: there are several.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
-class ConfigTree:
+class ConfigTree(abc.ABC):
     """A parsed file: its value, and the places of its members.
 
     `value` is None if the file has nothing but white space and comments.
@@ -56,8 +57,9 @@ class ConfigTree:
         """
         return iter(())
 
+    @abc.abstractmethod
     def _find(self, path: MemberPath) -> int:
-        raise NotImplementedError
+        """Return the position of the member at `path`, or of the nearest one around it."""
 
 
 class _JsonTree(ConfigTree):
