@@ -141,7 +141,7 @@ class TaskFile:
     # What reads: `wait` is True in a transaction of `write`, which has waited for other processes.
 
     def get(self, key: TaskKey, *, wait: bool = False) -> TaskRecord | None:
-        """Return the record, None if there is none."""
+        """Return the record, or None if the file has no such task."""
         query = "SELECT record, result FROM tasks WHERE owner = ? AND id = ?"
         rows = self._select(query, key, wait=wait)
         return self._decode(*rows[0]) if rows else None

@@ -204,7 +204,7 @@ def decode_approvals(data: bytes) -> Approvals:
 def approval_state(launch: ServerLaunch, approval: ServerApproval | None) -> ApprovalState:
     """Return whether a `launch` was approved, never, or in another form.
 
-    `approval` is that of the server, None if there is none.
+    `approval` is that of the server, or None.
     """
     if approval is None or approval.launch is None:
         return "new"

@@ -36,7 +36,7 @@ class Registration:
     Args:
         client: the client.
         name: the name of the server in the file.
-        old: the entry of that name, None if there is none.
+        old: the entry that has this name now, or None.
         new: the entry to be written. Equal to `old` if nothing needs to be done.
     """
 

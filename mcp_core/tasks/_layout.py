@@ -213,7 +213,7 @@ def changed_key(message: bytes) -> TaskKey:
 
 
 def split_record(record: TaskRecord) -> tuple[bytes, bytes | None]:
-    """Return the encoded record without its result, and the result, None if it has none."""
+    """Return the encoded record without its result, and the result or None."""
     if record.result is UNSET:
         return encode_record(record), None
     return encode_record(replace(record, result=UNSET)), bytes(record.result)

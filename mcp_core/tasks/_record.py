@@ -142,7 +142,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         owner: the owner, who alone may see the task.
         serial: 1 at first; each change adds 1.
         status: as in the specification, but "completed" also for a tool result with `isError`.
-        message: the status message, for people; None without one.
+        message: the status message, for people, or None.
         created: when the task was created.
         updated: when it was changed last, apart from its lease.
         ttl: how long the task is kept after it was created.

@@ -57,7 +57,7 @@ class TaskStore(Protocol):
         """
 
     def get(self, key: TaskKey, /) -> Awaitable[TaskRecord | None]:
-        """Return the record of `key`, None if there is none."""
+        """Return the record of `key`, or None if the store has no such task."""
 
     def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> Awaitable[bool]:
         """Replace the record of `key` and `serial`, or remove it if `record` is None.

@@ -63,7 +63,7 @@ class MergedServers:
         servers: those that count, by name.
         omitted: the others, with the reason.
         problems: what is wrong with the files, in the order of precedence.
-        policy: the lists of the administrator; None without.
+        policy: the lists of the administrator, or None.
     """
 
     servers: Mapping[str, ScopedServer] = field(default_factory=no_members)

@@ -49,12 +49,12 @@ class ServerConfig:
         args: the arguments of the program.
         env: variables of the program, with their values.
         forwarded: names of variables that the program gets from our environment, if they are set.
-        env_file: a file with further variables of the program; None if it has none.
+        env_file: a file with further variables of the program, or None.
         cwd: the directory of the program; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
         header_variables: headers whose values are those of environment variables, by name.
-        bearer_variable: the environment variable with a bearer token; None if there is none.
+        bearer_variable: the name of the environment variable with a bearer token, or None.
         connect_timeout: seconds that the server may take until it is connected; None if not set.
         call_timeout: seconds that a call may take; None if not set.
         disabled: whether the file says that the server is not to be used.
@@ -106,7 +106,7 @@ class ConfigInput:
         place: where it stands in the file.
         description: the question to the user; empty if there is none.
         secret: whether what the user types must not be shown.
-        default: the value that is suggested; None if there is none.
+        default: the value that is suggested, or None.
         options: the values to choose from.
     """
 

@@ -67,7 +67,7 @@ class ConfigVariables:
     Args:
         environ: the environment.
         inputs: the answers of the user, by the id of the input.
-        workspace_folder: the directory of the project; None if there is none.
+        workspace_folder: the directory of the project, or None.
         home: the home directory of the user; None if it is not known.
         path_separator: the separator of paths on this system.
     """
@@ -112,7 +112,7 @@ class ExpandedServer:
         command: the program of a stdio server, else None.
         args: its arguments.
         env: its variables, those that it gets from our environment included.
-        env_file: a file with further variables; None if it has none.
+        env_file: a file with further variables, or None.
         cwd: its directory; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.

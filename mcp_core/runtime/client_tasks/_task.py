@@ -95,7 +95,7 @@ class TaskState(NamedTuple):
 
     # As in the specification.
     status: t.TaskStatus
-    # The status message, for people; None without one.
+    # The status message, for people, or None.
     message: str | None
 
 
@@ -124,14 +124,14 @@ class ClientTask:
         tool: the name of the tool.
         revision: the revision in which the task was created.
         now: the time, monotonic, in seconds.
-        meanwhile: a text for the model to read while the task runs, None without one.
+        meanwhile: a text for the model to read while the task runs, or None.
         options: those of each call about the task.
 
     Attributes:
         id: the task id. It may be enough to read the result: treat it as a secret.
         tool: the name of the tool.
         status: the status when the server was last asked.
-        message: the status message of that time, for people; None without one.
+        message: the status message of that time, for people, or None.
         ttl: seconds that the server keeps the task after it was created, None if it does not say.
         meanwhile: a text for the model to read while the task runs (2025-11-25), or None.
     """
@@ -315,7 +315,7 @@ class ClientTask:
             self.end_progress()
 
     def seconds_left(self, now: float) -> float | None:
-        """Return the seconds until the task is over its time to live, None without a limit."""
+        """Return the seconds that are left of the time to live, or None if it has no limit."""
         return None if self.ttl is None else self._began + self.ttl - now
 
 

@@ -78,7 +78,7 @@ class TaskRecords:
         return await self.store.create(record, per_owner=limits.per_owner, total=limits.total)
 
     async def get(self, key: TaskKey) -> TaskRecord | None:
-        """Return the record, None if there is none or its time to live is over."""
+        """Return the record, or None if the task is unknown or its time to live is over."""
         record = await self.store.get(key)
         if record is not None and self._runtime.wall_time() >= record.expires:
             await self.remove(record)
