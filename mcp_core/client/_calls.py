@@ -34,6 +34,7 @@ from mcp_core.messages._events import InputRequested, ProgressReceived, TaskCrea
 from mcp_core.messages._pending import PendingRequest
 
 if TYPE_CHECKING:
+    from mcp_core import types as t
     from mcp_core.types import RequestId
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Params",
     "PendingCall",
     "UntimedRequest",
+    "complete_argument",
 ]
 
 T = TypeVar("T")
@@ -444,3 +446,9 @@ def _memory_of(page: Any) -> int:
     text = encode(page)
     values = text.count(b",") + text.count(b"{") + text.count(b"[")
     return len(text) + _VALUE_SIZE * values
+
+
+def complete_argument(params: t.CompleteParams) -> CallSteps[t.Completion]:
+    """Request suggestions for an argument (server/utilities/completion)."""
+    result: t.CompleteResult = yield "completion/complete", params
+    return result.completion

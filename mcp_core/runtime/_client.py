@@ -23,7 +23,7 @@ from mcp_core._errors import (
 )
 from mcp_core._keywords import shows_keywords
 from mcp_core.client._cache import ResultCache
-from mcp_core.client._calls import CallOptions, PagedList
+from mcp_core.client._calls import CallOptions, PagedList, complete_argument
 from mcp_core.client._options import check_level
 from mcp_core.client._status import ConnectionStatus
 from mcp_core.connection._connection import Connection
@@ -45,7 +45,13 @@ from mcp_core.schema._output_schemas import OutputSchemas
 from mcp_core.subscriptions._server import UPDATED, Change, changes
 
 from ._callback_queue import CallbackQueue
-from ._client_callbacks import CallbackJob, ClientCallbacks, InputWait, ServerInitiatedRequests
+from ._client_callbacks import (
+    CallbackJob,
+    ClientCallbacks,
+    InputWait,
+    ServerInitiatedRequests,
+    wait_for_end,
+)
 from ._listen import Subscription, SubscriptionClient
 from ._typed_results import TypedToolResult, result_reader
 from .client_tasks._calls import TaskCalls
@@ -55,6 +61,7 @@ from .client_tasks._poller import TaskPoller
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from mcp_core._errors import ConnectionLost
     from mcp_core.client._calls import CallSteps, Params, PendingCall
     from mcp_core.client._options import ClientConfigOptions
     from mcp_core.messages._events import Event, Peer
@@ -423,7 +430,7 @@ class AbstractClient(TaskCalls):
             argument=t.CompletionArgument(argument, value),
             context=t.CompletionContext(arguments=dict(arguments)) if arguments else None,
         )
-        return await self._call(_completion(params), options)
+        return await self._call(complete_argument(params), options)
 
     @shows_keywords(CallOptions)
     async def set_log_level(self, level: t.LoggingLevel, **options: Unpack[CallOptions]) -> None:
@@ -536,6 +543,13 @@ class AbstractClient(TaskCalls):
         except CallTimeout:
             return False
         return True
+
+    async def wait_closed(self) -> ConnectionLost:
+        """Wait until the connection is closed, and return why.
+
+        Over HTTP only this client closes it: by `keep_alive`, or at the end of its block.
+        """
+        return await self._call(wait_for_end(self._status, self._register), {"timeout": None})
 
     @shows_keywords(CallOptions)
     async def request(
@@ -768,11 +782,6 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
     RequestCancelled: AbstractClient._handle_cancelled,
     ConnectionClosed: AbstractClient._handle_closed,
 }
-
-
-def _completion(params: t.CompleteParams) -> CallSteps[t.Completion]:
-    result: t.CompleteResult = yield "completion/complete", params
-    return result.completion
 
 
 def _named(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from mcp_core import types as t
-from mcp_core._errors import Fault, McpError, RemoteProtocolError, single
+from mcp_core._errors import ConnectionLost, Fault, McpError, RemoteProtocolError, single
 from mcp_core.client._calls import CallWait
 from mcp_core.client._options import roots_result
 from mcp_core.input_requests._kinds import (
@@ -40,8 +40,9 @@ from ._job import Job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.client._calls import PendingCall
+    from mcp_core.client._calls import CallSteps, PendingCall
     from mcp_core.client._options import CallbackOptions
+    from mcp_core.client._status import ConnectionStatus
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import RequestReceived
     from mcp_core.types import RequestId
@@ -107,6 +108,32 @@ class CallbackJob(Job):
         self._on_end = None
         if on_end is not None:
             on_end(result, error)
+
+
+class _EndOfConnection(CallWait):
+    """A wait that ends with the connection, as all calls do. `register` makes it one of them."""
+
+    def __init__(self, register: Callable[[PendingCall[Any]], None]) -> None:
+        self._register = register
+
+    def begin(self, call: PendingCall[Any]) -> None:
+        self._register(call)
+
+    def stop(self) -> None:
+        """Do nothing: the call unregisters itself."""
+
+
+def wait_for_end(
+    status: ConnectionStatus, register: Callable[[PendingCall[Any]], None]
+) -> CallSteps[ConnectionLost]:
+    """Wait until the connection with this `status` ends, and return why. Nothing is sent."""
+    lost = ConnectionLost("the connection is closed")
+    try:
+        status.require_alive()
+        yield _EndOfConnection(register)
+    except ConnectionLost as exc:
+        lost = exc
+    return lost
 
 
 class ClientCallbacks:
