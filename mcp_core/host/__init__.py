@@ -38,7 +38,11 @@ from ._definition_warnings import DefinitionWarning as DefinitionWarning
 from ._definition_warnings import ToolNames as ToolNames
 from ._definition_warnings import WarningKind as WarningKind
 from ._definition_warnings import find_warnings as find_warnings
+from ._errors import CallDenied as CallDenied
 from ._errors import ConfigFileError as ConfigFileError
+from ._errors import ServerUnavailable as ServerUnavailable
+from ._errors import TooManyCalls as TooManyCalls
+from ._errors import UnknownName as UnknownName
 from ._json_edit import JsonSyntax as JsonSyntax
 from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
@@ -73,6 +77,14 @@ from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
 from ._supervision import ServerSupervisor as ServerSupervisor
 from ._toml_edit import require_tomlkit as require_tomlkit
+from .catalog._merged import HostCatalog as HostCatalog
+from .catalog._merged import HostPrompt as HostPrompt
+from .catalog._merged import HostResource as HostResource
+from .catalog._merged import HostResourceTemplate as HostResourceTemplate
+from .catalog._merged import HostTool as HostTool
+from .catalog._server import CatalogLimits as CatalogLimits
+from .catalog._server import CatalogList as CatalogList
+from .catalog._server import ServerCatalog as ServerCatalog
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
 from .config._policy import find_denial as find_denial
@@ -108,7 +120,10 @@ __all__ = [
     "Approvals",
     "AuditRecord",
     "CallDecision",
+    "CallDenied",
     "CallOutcome",
+    "CatalogLimits",
+    "CatalogList",
     "ClientFormat",
     "ConfigFile",
     "ConfigFileError",
@@ -121,6 +136,11 @@ __all__ = [
     "DefinitionKind",
     "DefinitionWarning",
     "ExpandedServer",
+    "HostCatalog",
+    "HostPrompt",
+    "HostResource",
+    "HostResourceTemplate",
+    "HostTool",
     "InvalidApprovals",
     "InvalidConfig",
     "JsonSyntax",
@@ -139,6 +159,7 @@ __all__ = [
     "RuleLifetime",
     "ScopedServer",
     "ServerApproval",
+    "ServerCatalog",
     "ServerConfig",
     "ServerEntry",
     "ServerEvent",
@@ -149,8 +170,11 @@ __all__ = [
     "ServerStatus",
     "ServerSupervisor",
     "ServerTransport",
+    "ServerUnavailable",
+    "TooManyCalls",
     "ToolNames",
     "ToolRule",
+    "UnknownName",
     "VariableKind",
     "VariableSyntax",
     "VariableUse",

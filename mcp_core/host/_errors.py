@@ -1,10 +1,16 @@
-"""The error for a configuration file of another program."""
+"""The errors of hosts, and the one for a configuration file of another program."""
 
 from __future__ import annotations
 
-from mcp_core._errors import McpTrioError
+from typing import TYPE_CHECKING
 
-__all__ = ["ConfigFileError"]
+from mcp_core._errors import McpTrioError
+from mcp_core._text import escape_text
+
+if TYPE_CHECKING:
+    from ._supervision import ServerStatus
+
+__all__ = ["CallDenied", "ConfigFileError", "ServerUnavailable", "TooManyCalls", "UnknownName"]
 
 
 class ConfigFileError(McpTrioError):
@@ -19,3 +25,38 @@ class ConfigFileError(McpTrioError):
         self.line = line
         self.column = column
         self.problem = problem
+
+
+class UnknownName(McpTrioError, LookupError):
+    """No server of a host has this name, or a tool, prompt or resource of this name."""
+
+
+class ServerUnavailable(McpTrioError):
+    """A server of a host that cannot be called now.
+
+    `server` is its name, and `status` the state that it is in.
+    """
+
+    def __init__(self, server: str, status: ServerStatus) -> None:
+        reason = f": {status.reason}" if status.reason else ""
+        super().__init__(f"the server {escape_text(server)} is {status.state}{reason}")
+        self.server = server
+        self.status = status
+
+
+class CallDenied(McpTrioError):
+    """A call that the user or a rule has denied. Nothing was sent.
+
+    `server` is the name of the server, `tool` that of the tool at the server, and `reason` says who
+    or what has denied it.
+    """
+
+    def __init__(self, server: str, tool: str, reason: str) -> None:
+        super().__init__(f"{escape_text(tool)} of {escape_text(server)} was denied: {reason}")
+        self.server = server
+        self.tool = tool
+        self.reason = reason
+
+
+class TooManyCalls(McpTrioError):
+    """A server of a host that has as many calls in flight as the host allows. Nothing was sent."""

@@ -63,7 +63,11 @@ _ALWAYS: Final[Mapping[ServerEvent, ServerState]] = {
 # The next state of a server, by its state and an event. A missing one changes nothing.
 SERVER_TRANSITIONS: Final[Mapping[ServerState, Mapping[ServerEvent, ServerState]]] = {
     "disabled": {ServerEvent.ENABLED: "connecting"},
-    "unapproved": {ServerEvent.APPROVED: "connecting", ServerEvent.DISABLED: "disabled"},
+    "unapproved": {
+        ServerEvent.APPROVED: "connecting",
+        ServerEvent.REJECTED: "failed",
+        ServerEvent.DISABLED: "disabled",
+    },
     "connecting": {
         ServerEvent.CONNECTED: "ready",
         ServerEvent.DIED: "failed",

@@ -1,0 +1,261 @@
+"""The lists of all servers of a host, under names that do not collide.
+
+1. The lists have what was approved and can be used now. What a server offers beyond that is in its
+   `ServerCatalog`.
+2. The names of a server that is not connected stay: a call of its tool then says why it fails,
+   rather than that there is no such tool.
+3. Each list is built once after a change, and then returned as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from mcp_core.host._names import (
+    NameCollision,
+    NameScheme,
+    NameTable,
+    QualifiedName,
+    ResourceTable,
+    merged_name,
+    read_resource_label,
+    resource_label,
+)
+from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
+
+from ._server import ServerCatalog
+
+__all__ = ["HostCatalog", "HostPrompt", "HostResource", "HostResourceTemplate", "HostTool"]
+
+T = TypeVar("T")
+
+
+class HostTool(Struct, frozen=True):
+    """A tool that a host can call.
+
+    Attributes:
+        name: the merged name, for a model and for `call`.
+        server: the name of the server.
+        tool: the tool as the server describes it, with its own name.
+    """
+
+    name: str
+    server: str
+    tool: Tool
+
+    @property
+    def description(self) -> str:
+        """The description for the model, or "" if the server has none."""
+        return self.tool.description or ""
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return self.tool.input_schema
+
+
+class HostPrompt(Struct, frozen=True):
+    """A prompt that a host can get.
+
+    Attributes:
+        name: the merged name, for `get_prompt`.
+        server: the name of the server.
+        prompt: the prompt as the server describes it, with its own name.
+    """
+
+    name: str
+    server: str
+    prompt: Prompt
+
+
+class HostResource(Struct, frozen=True):
+    """A resource that a host can read.
+
+    Attributes:
+        uri: the URI for `read`: that of the server if no other server has it, else one that begins
+            with `mcp-gateway://`.
+        server: the name of the server.
+        resource: the resource as the server describes it, with its own URI.
+    """
+
+    uri: str
+    server: str
+    resource: Resource
+
+    @property
+    def label(self) -> str:
+        """The name for people, `@<server>:<uri>`, which `read` accepts too."""
+        return resource_label(self.server, self.resource.uri)
+
+
+class HostResourceTemplate(Struct, frozen=True):
+    """A resource template of a server.
+
+    Attributes:
+        server: the name of the server. `read` takes `@<server>:` and the expanded template.
+        template: the template as the server describes it.
+    """
+
+    server: str
+    template: ResourceTemplate
+
+
+class HostCatalog:
+    """The merged lists of a host.
+
+    Args:
+        scheme: makes the merged names of tools and prompts.
+    """
+
+    def __init__(self, scheme: NameScheme = merged_name) -> None:
+        self._servers: dict[str, ServerCatalog] = {}
+        self._available: set[str] = set()
+        self._tool_names = NameTable(scheme)
+        self._prompt_names = NameTable(scheme)
+        self._resources = ResourceTable()
+        self._lists: dict[str, tuple[Any, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"<HostCatalog of {len(self._servers)} servers, {len(self._available)} available>"
+
+    # -- Changes ---------------------------------------------------------------------------------
+
+    def update(self, catalog: ServerCatalog, *, is_available: bool) -> None:
+        """Take the lists of a server, which may be a new one or have changed.
+
+        Args:
+            catalog: the lists of the server.
+            is_available: False if the server cannot be called now; the lists then leave it out.
+        """
+        server = catalog.server
+        self._servers[server] = catalog
+        self._tool_names.set_server(server, (tool.name for tool in catalog.tools))
+        self._prompt_names.set_server(server, (each.name for each in catalog.prompts))
+        self._resources.set_server(server, (each.uri for each in catalog.resources))
+        self.set_available(server, is_available)
+
+    def set_available(self, server: str, is_available: bool) -> None:
+        """Change whether a server can be called now.
+
+        Args:
+            server: the name of the server.
+            is_available: whether it can.
+        """
+        if is_available:
+            self._available.add(server)
+        else:
+            self._available.discard(server)
+        self._lists.clear()
+
+    def discard(self, server: str) -> None:
+        """Remove `server`."""
+        self._servers.pop(server, None)
+        self._available.discard(server)
+        for table in self._tool_names, self._prompt_names, self._resources:
+            table.discard_server(server)
+        self._lists.clear()
+
+    # -- Lists -----------------------------------------------------------------------------------
+
+    def tools(self) -> tuple[HostTool, ...]:
+        """Return the tools that can be called, in the order of the servers."""
+        return self._cached("tools", self._find_tools)
+
+    def prompts(self) -> tuple[HostPrompt, ...]:
+        """Return the prompts that can be got."""
+        return self._cached("prompts", self._find_prompts)
+
+    def resources(self) -> tuple[HostResource, ...]:
+        """Return the resources that can be read."""
+        return self._cached("resources", self._find_resources)
+
+    def resource_templates(self) -> tuple[HostResourceTemplate, ...]:
+        """Return the resource templates that were approved."""
+        return self._cached("resource templates", self._find_templates)
+
+    def instructions(self) -> Mapping[str, str]:
+        """Return the approved instructions for the model, by server."""
+        return {
+            server: catalog.instructions
+            for server, catalog in self._servers.items()
+            if server in self._available and catalog.instructions
+        }
+
+    def tool_names(self) -> Iterator[QualifiedName]:
+        """Yield the names of all tools, those included that were not approved."""
+        for server, catalog in self._servers.items():
+            yield from (QualifiedName(server, tool.name) for tool in catalog.tools)
+
+    def collisions(self) -> list[NameCollision]:
+        """Return the merged names that several tools or prompts have. The lists leave them out."""
+        return [*self._tool_names.collisions(), *self._prompt_names.collisions()]
+
+    # -- The way back ----------------------------------------------------------------------------
+
+    def find_tool(self, merged: str) -> QualifiedName | None:
+        """Return the tool with the name `merged`, or None.
+
+        Raises:
+            NameCollision: several tools have it.
+        """
+        return self._tool_names.find(merged)
+
+    def find_prompt(self, merged: str) -> QualifiedName | None:
+        """Return the prompt with the name `merged`, or None.
+
+        Raises:
+            NameCollision: several prompts have it.
+        """
+        return self._prompt_names.find(merged)
+
+    def find_resource(self, text: str) -> QualifiedName | None:
+        """Return server and URI of `text`, the URI of a `HostResource` or a label, or None.
+
+        A label and a URI with `mcp-gateway://` name their server, which need not list the URI.
+
+        Raises:
+            NameCollision: several servers list the URI.
+        """
+        found = read_resource_label(text) or self._resources.find(text)
+        return found if found is not None and found.server in self._servers else None
+
+    # -- Building --------------------------------------------------------------------------------
+
+    def _cached(self, name: str, find: Callable[[], Iterable[T]]) -> tuple[T, ...]:
+        found = self._lists.get(name)
+        if found is None:
+            found = self._lists[name] = tuple(find())
+        return found
+
+    def _usable(self) -> Iterator[ServerCatalog]:
+        return (each for server, each in self._servers.items() if server in self._available)
+
+    def _find_tools(self) -> Iterator[HostTool]:
+        merged = {name: text for text, name in self._tool_names}
+        for catalog in self._usable():
+            for tool in catalog.approved_tools():
+                name = merged.get(QualifiedName(catalog.server, tool.name))
+                if name is not None:
+                    yield HostTool(name, catalog.server, tool)
+
+    def _find_prompts(self) -> Iterator[HostPrompt]:
+        merged = {name: text for text, name in self._prompt_names}
+        for catalog in self._usable():
+            for prompt in catalog.approved_prompts():
+                name = merged.get(QualifiedName(catalog.server, prompt.name))
+                if name is not None:
+                    yield HostPrompt(name, catalog.server, prompt)
+
+    def _find_resources(self) -> Iterator[HostResource]:
+        for catalog in self._usable():
+            for each in catalog.resources:
+                uri = self._resources.wire_uri(catalog.server, each.uri)
+                yield HostResource(uri, catalog.server, each)
+
+    def _find_templates(self) -> Iterator[HostResourceTemplate]:
+        for catalog in self._usable():
+            for each in catalog.approved_templates():
+                yield HostResourceTemplate(catalog.server, each)

@@ -1,0 +1,243 @@
+"""The lists of one server, and which of its definitions were approved.
+
+1. A list that could not be read keeps the entries that it had, and names the problem. So one list
+   that fails takes no other with it.
+2. Definitions are compared with the pins whenever a list changes. What is not pinned as it is must
+   not be used, and must not be shown to a model: its description can carry the attack.
+3. The first definitions of a server that is approved are pinned once its lists are quiet: some
+   servers add tools a moment after they were connected to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from mcp_core._text import escape_text, shorten_text
+from mcp_core.host._pins import (
+    Definition,
+    DefinitionKind,
+    PinComparison,
+    PinState,
+    compare_pins,
+    define,
+    replace_pins,
+)
+from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
+
+__all__ = ["CatalogLimits", "CatalogList", "ServerCatalog"]
+
+# The lists of a server.
+CatalogList: TypeAlias = Literal["tools", "prompts", "resources", "resource templates"]
+
+_KINDS: Final[Mapping[CatalogList, DefinitionKind]] = {
+    "tools": "tool",
+    "prompts": "prompt",
+    "resource templates": "resource template",
+}
+_MAX_PROBLEM: Final = 300  # characters
+
+
+class CatalogLimits(Struct, frozen=True, kw_only=True):
+    """Upper bounds on what one server may list. A longer list is a problem, and is not used.
+
+    Attributes:
+        tools: the number of tools; the largest servers of November 2026 have about 200.
+        prompts: the number of prompts.
+        resources: the number of resources. Servers of files list one for each file.
+        resource_templates: the number of resource templates.
+    """
+
+    tools: int = 1_000
+    prompts: int = 1_000
+    resources: int = 10_000
+    resource_templates: int = 1_000
+
+
+class ServerCatalog:
+    """The lists of one server, its pins, and the differences between both.
+
+    Args:
+        server: the name of the server.
+        pins: the definitions that were approved, or None before the first sight.
+        needs_pins: False for a server of this program, whose definitions are all approved.
+        limits: the longest lists.
+
+    Attributes:
+        server: the name of the server.
+        problems: why a list is not up to date, by list. Safe for a terminal.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        pins: tuple[Definition, ...] | None = None,
+        needs_pins: bool = True,
+        limits: CatalogLimits | None = None,
+    ) -> None:
+        self.server = server
+        self.problems: dict[CatalogList, str] = {}
+        self._limits = limits or CatalogLimits()
+        self._needs_pins = needs_pins
+        self._pins = pins
+        self._lists: dict[CatalogList, Sequence[Any]] = {}
+        self._tools: dict[str, Tool] = {}
+        self._instructions = ""
+        self._current: dict[tuple[DefinitionKind, str], Definition] = {}
+        self._definitions: dict[DefinitionKind, tuple[Definition, ...]] = {}
+        self._comparison: PinComparison | None = None
+        self._states: dict[tuple[DefinitionKind, str], PinState] = {}
+        self._compare()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{len(items)} {name}" for name, items in self._lists.items())
+        return f"<ServerCatalog of {self.server!r}: {counts or 'empty'}>"
+
+    # -- What the server offers ------------------------------------------------------------------
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """All tools, those included that were not approved."""
+        return self._lists.get("tools", ())
+
+    @property
+    def prompts(self) -> Sequence[Prompt]:
+        """All prompts, those included that were not approved."""
+        return self._lists.get("prompts", ())
+
+    @property
+    def resources(self) -> Sequence[Resource]:
+        """All resources. They are contents rather than definitions, and are not pinned."""
+        return self._lists.get("resources", ())
+
+    @property
+    def resource_templates(self) -> Sequence[ResourceTemplate]:
+        """All resource templates, those included that were not approved."""
+        return self._lists.get("resource templates", ())
+
+    @property
+    def instructions(self) -> str:
+        """The instructions for the model, or "" if there are none or they were not approved."""
+        return self._instructions if self.state("instructions", "") == "pinned" else ""
+
+    def set_instructions(self, text: str | None) -> None:
+        """Replace the instructions by `text`, which is None if the server has none."""
+        self._instructions = text or ""
+        self._set_definitions("instructions", [text] if text else [])
+        self._compare()
+
+    def set_list(self, name: CatalogList, items: Sequence[Any]) -> None:
+        """Replace the list `name` by `items`. A list above its limit is a problem instead."""
+        limit = getattr(self._limits, name.replace(" ", "_"))
+        if len(items) > limit:
+            self.set_problem(name, f"the server lists {len(items)}, and the limit is {limit}")
+            return
+        try:
+            self._set_definitions(_KINDS.get(name), items)
+        except ValueError as exc:
+            self.set_problem(name, f"a definition cannot be compared: {exc}")
+            return
+        self.problems.pop(name, None)
+        self._lists[name] = items
+        if name == "tools":
+            self._tools = {tool.name: tool for tool in items}
+        self._compare()
+
+    def set_problem(self, name: CatalogList, problem: str) -> None:
+        """Keep the `problem` with which the list `name` was read. Its entries stay as they were."""
+        self.problems[name] = escape_text(shorten_text(problem, _MAX_PROBLEM))
+
+    # -- Pins -----------------------------------------------------------------------
+
+    @property
+    def pins(self) -> tuple[Definition, ...] | None:
+        """The definitions that were approved, or None before the first sight."""
+        return self._pins
+
+    @property
+    def comparison(self) -> PinComparison | None:
+        """The differences from the pins, or None for a server of this program."""
+        return self._comparison
+
+    @property
+    def awaits_first_pins(self) -> bool:
+        """True if nothing was pinned yet, so that nothing can be used."""
+        return self._needs_pins and self._pins is None
+
+    def pin(self, definitions: Iterable[Definition]) -> tuple[Definition, ...]:
+        """Approve `definitions`, and return the new pins.
+
+        Pass those that the user has seen: what the server offers may have changed meanwhile.
+        """
+        self._pins = replace_pins(self._pins, definitions)
+        self._compare()
+        return self._pins
+
+    def pin_first(self) -> tuple[Definition, ...]:
+        """Approve all that is offered now, at the first sight, and return the new pins.
+
+        What the server lists several times with different definitions is left out.
+        """
+        comparison = self._comparison
+        return self.pin(() if comparison is None else comparison.new)
+
+    def state(self, kind: DefinitionKind, name: str) -> PinState:
+        """Return whether a definition is pinned as it is, has changed, is new, or is not offered.
+
+        Args:
+            kind: a tool, a prompt, a resource template, or the instructions.
+            name: the name at the server, the URI template, or "" for instructions.
+        """
+        return self._states.get((kind, name), "absent")
+
+    def definition(self, kind: DefinitionKind, name: str) -> Definition | None:
+        """Return the definition that is offered now, or None if it is not offered.
+
+        None also for a server of this program: its definitions are not computed. `kind` and `name`
+        are as for `state`.
+        """
+        return self._current.get((kind, name))
+
+    def tool(self, name: str) -> Tool | None:
+        """Return the tool `name` of the server, or None if it is not offered."""
+        return self._tools.get(name)
+
+    def approved_tools(self) -> list[Tool]:
+        """Return the tools that were approved as they are."""
+        return [tool for tool in self._tools.values() if self.state("tool", tool.name) == "pinned"]
+
+    def approved_prompts(self) -> list[Prompt]:
+        """Return the prompts that were approved as they are."""
+        prompts = {each.name: each for each in self.prompts}
+        return [each for name, each in prompts.items() if self.state("prompt", name) == "pinned"]
+
+    def approved_templates(self) -> list[ResourceTemplate]:
+        """Return the resource templates that were approved as they are."""
+        templates = {each.uri_template: each for each in self.resource_templates}
+        return [
+            each
+            for uri, each in templates.items()
+            if self.state("resource template", uri) == "pinned"
+        ]
+
+    def _set_definitions(self, kind: DefinitionKind | None, items: Iterable[Any]) -> None:
+        if kind is not None and self._needs_pins:
+            self._definitions[kind] = tuple(map(define, items))
+
+    def _compare(self) -> None:
+        if not self._needs_pins:
+            self._states = {("tool", tool.name): "pinned" for tool in self.tools}
+            self._states |= {("prompt", each.name): "pinned" for each in self.prompts}
+            self._states |= {
+                ("resource template", each.uri_template): "pinned"
+                for each in self.resource_templates
+            }
+            self._states["instructions", ""] = "pinned"
+            return
+        offered = [each for group in self._definitions.values() for each in group]
+        self._current = {each.key: each for each in offered}
+        self._comparison = compare_pins(self._pins, offered)
+        self._states = self._comparison.states()
