@@ -46,6 +46,7 @@ PACKAGES: Final = (
     "mcp_core.registry",
     "mcp_core.tasks",
     "mcp_core.runtime",
+    "mcp_core.runtime.host",
     "mcp_core.runtime.tasks",
     "mcp_core.adapters",
     "mcp_core.host",

@@ -56,6 +56,7 @@ PUBLIC: Final = frozenset(
         "mcp_core.http",
         "mcp_core.registry",
         "mcp_core.runtime",
+        "mcp_core.runtime.host",
         "mcp_core.runtime.tasks",
         "mcp_core.tasks",
         "mcp_core.types",

@@ -1,0 +1,100 @@
+"""Make the record of each call of a tool, and pass it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from mcp_core.host._approvals import ApprovalRequired
+from mcp_core.host._audit import AuditRecord, CallOutcome, digest_arguments, redact_arguments
+from mcp_core.host._errors import CallDenied
+
+if TYPE_CHECKING:
+    from ._options import HostOptions
+    from ._runtime import HostRuntime
+
+__all__ = ["CallInProgress", "CallRecorder"]
+
+
+class CallInProgress:
+    """A call of a tool that is not recorded yet.
+
+    Attributes:
+        definition: the digest of the tool's definition, or "".
+    """
+
+    def __init__(
+        self, server: str, tool: str, arguments: Mapping[str, Any] | None, time: float, now: float
+    ) -> None:
+        self.server = server
+        self.tool = tool
+        self.arguments: Mapping[str, Any] = arguments or {}
+        self.time = time
+        self.began = now
+        self.definition = ""
+        self.approved_by = ""
+
+    def allow(self, arguments: Mapping[str, Any], approved_by: str) -> None:
+        """Take note of the arguments that are sent, and of who or what has allowed the call."""
+        self.arguments = arguments
+        self.approved_by = approved_by
+
+
+class CallRecorder:
+    """Passes an `AuditRecord` of each call to the option `audit` of a host.
+
+    Args:
+        options: the options of the host.
+        runtime: its runtime.
+    """
+
+    def __init__(self, options: HostOptions, runtime: HostRuntime) -> None:
+        self._audit = options.get("audit")
+        self._is_redacted = options.get("audit_arguments", "digest") == "redacted"
+        self._key = options.get("audit_key")
+        self._runtime = runtime
+
+    def begin(self, server: str, tool: str, arguments: Mapping[str, Any] | None) -> CallInProgress:
+        """Return a call that begins now."""
+        wall_time, now = self._runtime.wall_time(), self._runtime.monotonic()
+        return CallInProgress(server, tool, arguments, wall_time, now)
+
+    def end(
+        self, call: CallInProgress, outcome: CallOutcome, error: BaseException | None = None
+    ) -> None:
+        """Record the end of a call. What `audit` raises is logged."""
+        if self._audit is None:
+            return
+        try:
+            self._audit(self._record(call, outcome, error))
+        except Exception as exc:  # noqa: BLE001 - the call itself has ended well
+            self._runtime.log_error("audit failed", exc)
+
+    def _record(
+        self, call: CallInProgress, outcome: CallOutcome, error: BaseException | None
+    ) -> AuditRecord:
+        approved_by = call.approved_by
+        if isinstance(error, ApprovalRequired | CallDenied):
+            approved_by = error.reason
+        arguments = dict(call.arguments)
+        return AuditRecord(
+            time=call.time,
+            server=call.server,
+            tool=call.tool,
+            outcome=outcome,
+            duration=self._runtime.monotonic() - call.began,
+            approved_by=approved_by,
+            definition=call.definition,
+            arguments=redact_arguments(arguments) if self._is_redacted else UNSET,
+            arguments_digest="" if self._is_redacted else self._digest(arguments),
+            error="" if error is None else redact_arguments(str(error)),
+        )
+
+    def _digest(self, arguments: Mapping[str, Any]) -> str:
+        """Return the digest of arguments, or "" if they are no JSON: then nothing was sent."""
+        try:
+            return digest_arguments(arguments, self._key)
+        except (TypeError, ValueError):
+            return ""

@@ -1,0 +1,89 @@
+"""The stream of what changes at the servers of a host."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+
+from msgspec import Struct
+
+from mcp_core.host._supervision import ServerStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._runtime import HostRuntime
+
+__all__ = ["HostChange", "HostChangeKind", "HostChanges"]
+
+# "approval": what waits for the approval of the user has changed.
+HostChangeKind: TypeAlias = Literal[
+    "status", "tools", "prompts", "resources", "resource templates", "approval", "removed"
+]
+
+_MAX_UNREAD: Final = 1_000
+
+
+class HostChange(Struct, frozen=True):
+    """A change at one server of a host.
+
+    Attributes:
+        server: the name of the server.
+        kind: its state, one of its lists, its approval, or that it was removed.
+        status: the state of the server after the change.
+    """
+
+    server: str
+    kind: HostChangeKind
+    status: ServerStatus
+
+
+class HostChanges:
+    """The changes of a host, for `async for` inside an `async with` block.
+
+    Of more than 1,000 changes that were not read the oldest are dropped; `is_incomplete` is then
+    true, and `host.status()` has the states of now. The loop ends when the host is closed.
+
+    Args:
+        runtime: the runtime of the host.
+        close: called at the end of the block, with this object.
+    """
+
+    def __init__(self, runtime: HostRuntime, close: Callable[[HostChanges], object]) -> None:
+        self.is_incomplete = False
+        self._runtime = runtime
+        self._close = close
+        self._unread: deque[HostChange] = deque(maxlen=_MAX_UNREAD)
+        self._event = runtime.new_event()
+        self._is_over = False
+
+    def __repr__(self) -> str:
+        return f"<HostChanges, {len(self._unread)} unread>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._close(self)
+
+    def __aiter__(self) -> HostChanges:
+        return self
+
+    async def __anext__(self) -> HostChange:
+        while not self._unread:
+            if self._is_over:
+                raise StopAsyncIteration
+            self._event = self._runtime.new_event()
+            await self._runtime.wait(self._event, None)
+        return self._unread.popleft()
+
+    def add(self, change: HostChange) -> None:
+        """Add `change`, and wake the task that waits. The host calls this."""
+        self.is_incomplete = self.is_incomplete or len(self._unread) == _MAX_UNREAD
+        self._unread.append(change)
+        self._event.set()
+
+    def end(self) -> None:
+        """End the loop after the changes that are unread. The host calls this."""
+        self._is_over = True
+        self._event.set()

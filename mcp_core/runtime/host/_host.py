@@ -1,0 +1,431 @@
+"""A host: many servers, their merged lists, and calls that the user has approved.
+
+A driver adds a subclass that opens a `HostRuntime` and calls `_open` and `_close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+from mcp_core._errors import AuthRequired, CallTimeout
+from mcp_core._keywords import shows_keywords
+from mcp_core._text import escape_text
+from mcp_core.client._calls import CallOptions
+from mcp_core.host._approvals import ApprovalRequired
+from mcp_core.host._errors import CallDenied, ServerUnavailable, TooManyCalls
+from mcp_core.host._supervision import ServerEvent
+
+from ._audit_log import CallRecorder
+from ._options import HostLimits
+from ._servers import HOST_TIMEOUT, HostedServers, by_name, name_some
+
+if TYPE_CHECKING:
+    from mcp_core import types as t
+    from mcp_core.host._approvals import ToolRule
+    from mcp_core.host._audit import CallOutcome
+    from mcp_core.host._names import NameCollision
+    from mcp_core.host._supervision import ServerStatus
+    from mcp_core.host.catalog._merged import (
+        HostPrompt,
+        HostResource,
+        HostResourceTemplate,
+        HostTool,
+    )
+    from mcp_core.host.catalog._server import ServerCatalog
+    from mcp_core.runtime._client import AbstractClient
+
+    from ._changes import HostChanges
+    from ._options import HostOptions
+    from ._questions import DefinitionsQuestion
+    from ._runtime import HostRuntime
+    from ._server import HostedServer
+    from ._source import ServerSource
+
+__all__ = ["AbstractHost"]
+
+
+class AbstractHost:
+    """Many servers behind one object: started, supervised, merged, and called with consent.
+
+    Every method is for the time of the block of the host. A call of a tool, a prompt or a resource
+    raises what `AbstractClient` raises, and these:
+
+    - `UnknownName`: no server has it.
+    - `NameCollision`: several servers have it.
+    - `ServerUnavailable`: its server is not connected.
+    - `ApprovalRequired`, `CallDenied`: the user has not approved it, or has denied it.
+    - `TooManyCalls`: the server has `HostLimits.calls` calls in flight.
+
+    Args:
+        sources: the servers.
+        options: see `HostOptions`.
+
+    Raises:
+        ValueError: two servers have one name, a name is empty, or there are more servers than
+            `HostLimits.servers`.
+    """
+
+    def __init__(self, sources: Iterable[ServerSource], options: HostOptions) -> None:
+        self._options = options
+        self._limits = options.get("limits") or HostLimits()
+        self._sources = by_name(sources, self._limits.servers)
+        self._hosted: HostedServers | None = None
+        self._recorder: CallRecorder
+
+    def __repr__(self) -> str:
+        if self._hosted is None:
+            return f"<{type(self).__name__}, {len(self._sources)} servers, not open>"
+        states = [status.state for status in self.status().values()]
+        return f"<{type(self).__name__}, {states.count('ready')} of {len(states)} servers ready>"
+
+    # -- What a driver calls ---------------------------------------------------------------------
+
+    async def _open(self, runtime: HostRuntime) -> None:
+        """Connect to all servers, and wait as the option `wait` says.
+
+        Raises:
+            McpTrioError, OSError: the stored approvals cannot be read.
+        """
+        hosted = HostedServers(self._options, self._limits, runtime)
+        self._recorder = CallRecorder(self._options, runtime)
+        await hosted.consent.load()
+        self._hosted = hosted
+        for source in self._sources.values():
+            hosted.add(source)
+        await hosted.wait_settled(self._options.get("wait", HOST_TIMEOUT))
+        late = [name for name, server in hosted.servers.items() if not server.is_settled]
+        if late:
+            runtime.log_warning(f"servers that are not ready yet: {name_some(late)}")
+
+    def _close(self) -> None:
+        """Stop all servers. Their jobs end when the driver ends its tasks."""
+        if self._hosted is not None:
+            self._hosted.close()
+
+    @property
+    def _servers(self) -> HostedServers:
+        if self._hosted is None:
+            raise RuntimeError("the host is not open: write `async with Host(...) as host:`")
+        return self._hosted
+
+    # -- Servers ---------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, ServerStatus]:
+        """Return the state of each server, by name."""
+        return {name: server.status for name, server in self._servers.servers.items()}
+
+    def changes(self) -> HostChanges:
+        """Return the stream of changes from now on: `async with host.changes() as changes: ...`."""
+        return self._servers.listen()
+
+    async def wait_settled(self, seconds: float | None = None) -> bool:
+        """Wait until no server is about to become usable.
+
+        Return True if that is so, False after `seconds`; None for no limit.
+        """
+        return await self._servers.wait_settled(seconds)
+
+    def add_source(self, source: ServerSource) -> None:
+        """Add a server, and begin to connect to it.
+
+        Args:
+            source: how it is approved and connected to.
+
+        Raises:
+            ValueError: there is one of that name, or there are as many as `HostLimits.servers`.
+        """
+        servers = self._servers
+        self._sources = by_name([*self._sources.values(), source], self._limits.servers)
+        servers.add(source)
+
+    async def remove(self, server: str) -> None:
+        """Remove `server`, and wait until its process or connection is gone.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        await self._servers.remove(server)
+        self._sources.pop(server, None)
+
+    async def replace_sources(self, sources: Iterable[ServerSource]) -> None:
+        """Replace the servers by `sources`. Those that are configured as before stay connected.
+
+        Raises:
+            ValueError: as when the host was made. Then nothing is changed.
+        """
+        wanted = by_name(sources, self._limits.servers)
+        for name, source in list(self._sources.items()):
+            if name not in wanted or not source.same_as(wanted[name]):
+                await self.remove(name)
+        for name, source in wanted.items():
+            if name not in self._sources:
+                self.add_source(source)
+
+    def restart(self, server: str) -> None:
+        """End `server` and start it anew, or connect again. Its calls in flight fail.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        self._servers.find(server).apply(ServerEvent.RESTARTED)
+
+    def enable(self, server: str) -> None:
+        """Connect to `server`, which is disabled.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        self._servers.find(server).apply(ServerEvent.ENABLED)
+
+    def disable(self, server: str) -> None:
+        """End `server`, and do not start it again.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        self._servers.find(server).apply(ServerEvent.DISABLED)
+
+    def logged_in(self, server: str) -> None:
+        """Connect again to `server`, which needed a login that the user has done.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        self._servers.find(server).apply(ServerEvent.LOGGED_IN)
+
+    def client(self, server: str) -> AbstractClient:
+        """Return the open client of `server`, for what the host itself has no method for.
+
+        What is called on it is neither approved nor recorded.
+
+        Raises:
+            UnknownName: there is no such server.
+            ServerUnavailable: it is not connected.
+        """
+        found = self._servers.find(server)
+        if found.client is None or found.status.state != "ready":
+            raise ServerUnavailable(server, found.status)
+        return found.client
+
+    # -- Lists -----------------------------------------------------------------------------------
+
+    def tools(self) -> tuple[HostTool, ...]:
+        """Return the tools that can be called now: approved ones, of servers that are ready."""
+        return self._servers.catalog.tools()
+
+    def prompts(self) -> tuple[HostPrompt, ...]:
+        """Return the prompts that can be got now."""
+        return self._servers.catalog.prompts()
+
+    def resources(self) -> tuple[HostResource, ...]:
+        """Return the resources that can be read now."""
+        return self._servers.catalog.resources()
+
+    def resource_templates(self) -> tuple[HostResourceTemplate, ...]:
+        """Return the approved resource templates of servers that are ready."""
+        return self._servers.catalog.resource_templates()
+
+    def instructions(self) -> Mapping[str, str]:
+        """Return the approved instructions for the model, by server."""
+        return self._servers.catalog.instructions()
+
+    def collisions(self) -> list[NameCollision]:
+        """Return the names that several tools or prompts have. The lists leave them out."""
+        return self._servers.catalog.collisions()
+
+    def catalog(self, server: str) -> ServerCatalog:
+        """Return all that `server` offers, with the problems of its lists.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        return self._servers.find(server).catalog
+
+    # -- Approvals -------------------------------------------------------------------------------
+
+    def pending(self) -> dict[str, DefinitionsQuestion]:
+        """Return the definitions that are not approved, by server; only those of connected ones."""
+        servers = self._servers
+        found = (
+            (name, servers.definitions_question(server.catalog))
+            for name, server in servers.servers.items()
+            if server.status.state == "ready"
+        )
+        return {name: question for name, question in found if question is not None}
+
+    async def approve_server(self, server: str) -> None:
+        """Approve what `server`, one of a project's file, runs or connects to now, and connect.
+
+        Show it to the user first: `ServerSource.prepare` returns it.
+
+        Raises:
+            UnknownName: there is no such server.
+            McpTrioError, OSError: it cannot be started as it is configured.
+        """
+        await self._servers.find(server).approve()
+
+    async def approve_definitions(self, question: DefinitionsQuestion) -> None:
+        """Approve the definitions of `question`, one of `pending`, as they were then.
+
+        Raises:
+            UnknownName: there is no such server.
+            McpTrioError, OSError: the approval cannot be stored.
+        """
+        await self._servers.find(question.server).approve_definitions(question)
+
+    async def add_rule(self, server: str, rule: ToolRule) -> None:
+        """Keep `rule` for calls of the tools of `server`, as its `lifetime` says.
+
+        Raises:
+            UnknownName: there is no such server.
+            McpTrioError, OSError: the rule cannot be stored.
+        """
+        await self._servers.consent.add_rule(self._servers.find(server).source, rule)
+
+    # -- Calls -----------------------------------------------------------------------------------
+
+    @shows_keywords(CallOptions)
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
+    ) -> t.CallToolResult:
+        """Call a tool, and return its result. A tool that failed gives one with `is_error`.
+
+        Args:
+            name: the merged name of the tool, as of `HostTool`.
+            arguments: its arguments, by name.
+            options: see `CallOptions`.
+        """
+        found = self._servers.catalog.find_tool(name)
+        if found is None:
+            raise self._servers.unknown("tool", name, (tool.name for tool in self.tools()))
+        return await self.call_tool(found.server, found.name, arguments, **options)
+
+    @shows_keywords(CallOptions)
+    async def call_tool(
+        self,
+        server: str,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.CallToolResult:
+        """Call a tool of one server, as `call` does.
+
+        Args:
+            server: the name of the server.
+            name: the name of the tool at the server.
+            arguments: its arguments, by name.
+            options: see `CallOptions`.
+        """
+        hosted = self._servers.find(server)
+        record = self._recorder.begin(server, name, arguments)
+        try:
+            await self._wait_usable(hosted)
+            definition = hosted.catalog.definition("tool", name)
+            record.definition = "" if definition is None else definition.digest
+            allowed = await self._servers.consent.check_call(
+                hosted.source, hosted.catalog, name, dict(arguments or {})
+            )
+            record.allow(allowed.arguments, allowed.approved_by)
+            with _CallSlot(hosted, self._limits.calls) as client:
+                result = await client.call_tool(
+                    name, allowed.arguments, **self._call_options(hosted, options)
+                )
+        except BaseException as exc:
+            self._recorder.end(record, _outcome_of(exc), exc)
+            if isinstance(exc, AuthRequired):
+                hosted.apply(ServerEvent.LOGIN_REQUIRED, reason=str(exc))
+            raise
+        self._recorder.end(record, "tool error" if result.is_error else "ok")
+        return result
+
+    @shows_keywords(CallOptions)
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
+    ) -> t.GetPromptResult:
+        """Return a prompt, filled in with arguments.
+
+        Args:
+            name: the merged name of the prompt, as of `HostPrompt`.
+            arguments: its arguments, by name.
+            options: see `CallOptions`.
+        """
+        found = self._servers.catalog.find_prompt(name)
+        if found is None:
+            raise self._servers.unknown("prompt", name, (each.name for each in self.prompts()))
+        hosted = self._servers.find(found.server)
+        await self._wait_usable(hosted)
+        hosted.require_approved("prompt", found.name)
+        with _CallSlot(hosted, self._limits.calls) as client:
+            return await client.get_prompt(
+                found.name, arguments, **self._call_options(hosted, options)
+            )
+
+    @shows_keywords(CallOptions)
+    async def read(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
+        """Return the contents of a resource.
+
+        Args:
+            uri: the URI of a `HostResource`, or a label `@<server>:<uri>`, with which a resource
+                can be read that the server does not list.
+            options: see `CallOptions`.
+        """
+        found = self._servers.catalog.find_resource(uri)
+        if found is None:
+            raise self._servers.unknown("resource", uri, (each.uri for each in self.resources()))
+        hosted = self._servers.find(found.server)
+        await self._wait_usable(hosted)
+        with _CallSlot(hosted, self._limits.calls) as client:
+            return await client.read_resource(found.name, **self._call_options(hosted, options))
+
+    def _call_options(self, hosted: HostedServer, options: CallOptions) -> CallOptions:
+        timeout = hosted.source.call_timeout or self._options.get("call_timeout", HOST_TIMEOUT)
+        return {"timeout": timeout, **options}
+
+    async def _wait_usable(self, hosted: HostedServer) -> None:
+        """Wait for a server that is connecting, or whose lists are read for the first time.
+
+        Raises:
+            ServerUnavailable: it is not about to become usable.
+        """
+        servers = self._servers
+        while not hosted.is_usable:
+            if hosted.is_settled:
+                raise ServerUnavailable(hosted.source.name, hosted.status)
+            await servers.changed.wait(servers.runtime.wait, None)
+
+
+class _CallSlot:
+    """One of the calls that a server may have in flight, for the time of a block.
+
+    Raises:
+        TooManyCalls: there are as many as allowed.
+        ServerUnavailable: the server is not connected any more.
+    """
+
+    def __init__(self, hosted: HostedServer, limit: int) -> None:
+        self._hosted = hosted
+        self._limit = limit
+
+    def __enter__(self) -> AbstractClient:
+        hosted = self._hosted
+        if hosted.calls >= self._limit:
+            raise TooManyCalls(
+                f"{escape_text(hosted.source.name)} has {hosted.calls} calls in flight, and"
+                " HostLimits.calls allows no more: wait for one to end"
+            )
+        if hosted.client is None:
+            raise ServerUnavailable(hosted.source.name, hosted.status)
+        hosted.calls += 1
+        return hosted.client
+
+    def __exit__(self, *_: object) -> None:
+        self._hosted.calls -= 1
+
+
+def _outcome_of(exc: BaseException) -> CallOutcome:
+    if isinstance(exc, ApprovalRequired | CallDenied):
+        return "denied"
+    if isinstance(exc, CallTimeout):
+        return "timeout"
+    return "error" if isinstance(exc, Exception) else "cancelled"

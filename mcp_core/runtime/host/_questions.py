@@ -1,0 +1,101 @@
+"""The questions of a host to its user, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from mcp_core.host._approvals import ApprovalState, RuleLifetime
+from mcp_core.host._definition_warnings import DefinitionWarning
+from mcp_core.host._launch import LaunchLine, ServerLaunch, describe_launch
+from mcp_core.host._pins import Definition, DefinitionKind, PinComparison
+from mcp_core.types import Tool
+
+__all__ = [
+    "CallAnswer",
+    "CallQuestion",
+    "CallVerdict",
+    "DefinitionsQuestion",
+    "ServerQuestion",
+]
+
+
+class ServerQuestion(Struct, frozen=True, kw_only=True):
+    """Whether a server of a project's file may be started or connected to.
+
+    Attributes:
+        server: the name of the server.
+        file: the absolute path of the file.
+        launch: what would be run or connected to.
+        state: "new", or "changed" if it was approved in another form.
+    """
+
+    server: str
+    file: str
+    launch: ServerLaunch
+    state: ApprovalState
+
+    def lines(self) -> Iterator[LaunchLine]:
+        """Yield the lines that the user has to see. They are safe for a terminal."""
+        return describe_launch(self.launch)
+
+
+class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
+    """Whether definitions that are new, or have changed since they were approved, may be used.
+
+    Attributes:
+        server: the name of the server.
+        comparison: what is new and what has changed.
+        warnings: what may deceive in them, by `Definition.key`; only those with a warning.
+    """
+
+    server: str
+    comparison: PinComparison
+    warnings: Mapping[tuple[DefinitionKind, str], Sequence[DefinitionWarning]]
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The definitions to approve, as they are now."""
+        return (*self.comparison.new, *(new for _, new in self.comparison.changed))
+
+
+class CallQuestion(Struct, frozen=True, kw_only=True):
+    """Whether a tool may be called.
+
+    Attributes:
+        server: the name of the server.
+        tool: the tool, as the server describes it.
+        arguments: the arguments of the call.
+        reason: why the user is asked.
+    """
+
+    server: str
+    tool: Tool
+    arguments: Mapping[str, Any]
+    reason: str
+
+
+class CallAnswer(Struct, frozen=True, kw_only=True):
+    """The answer to a `CallQuestion`, or of an `on_call` that says more than "allow" or "deny".
+
+    Attributes:
+        is_allowed: whether the call is made.
+        lifetime: whether the answer is for this call, for the session of the host, or for good.
+        pattern: the tools of the server that the answer is for, with `*` for any characters; ""
+            for this tool as it is defined now. It has no effect on this call.
+        arguments: the arguments of this call in place of the given ones, or None.
+        reason: who or what decides, for the error and the audit record.
+    """
+
+    is_allowed: bool
+    lifetime: RuleLifetime = "call"
+    pattern: str = ""
+    arguments: Mapping[str, Any] | None = None
+    reason: str = "user"
+
+
+# What `on_call` returns: allow the call, deny it, ask the user, make it with other arguments, or
+# leave the decision to the rules and the approvals (None).
+CallVerdict: TypeAlias = Literal["allow", "deny", "ask"] | Mapping[str, Any] | CallAnswer | None

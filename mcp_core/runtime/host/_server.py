@@ -1,0 +1,500 @@
+"""One server of a host while it runs: its attempts to connect, its lists, and its approval.
+
+1. `ServerSupervisor` decides what state the server is in; this class does what the state demands.
+   Each attempt to connect is a job. A new one starts when the one before has ended completely: its
+   process is gone.
+2. A lost connection is noticed by the subscription to changes of its lists, or by `wait_closed`.
+3. After a change of a list it is read again, at most once a second: a server may announce changes
+   without end.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from mcp_core._errors import (
+    AuthRequired,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    LocalProtocolError,
+    McpTrioError,
+    PeerError,
+    single,
+)
+from mcp_core._text import escape_text, shorten_text
+from mcp_core.auth import AuthorizationFailed
+from mcp_core.host._approvals import ApprovalRequired
+from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
+from mcp_core.host.catalog._server import CatalogList, ServerCatalog
+from mcp_core.runtime._client_callbacks import CallbackJob
+from mcp_core.runtime._job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from mcp_core.client._options import ClientConfigOptions
+    from mcp_core.host._launch import ServerLaunch
+    from mcp_core.host._pins import DefinitionKind
+    from mcp_core.runtime._client import AbstractClient
+
+    from ._consent import Consent
+    from ._options import HostLimits
+    from ._questions import DefinitionsQuestion
+    from ._runtime import HostRuntime
+    from ._source import ServerSource
+
+__all__ = ["HostOfServers", "HostedServer"]
+
+# Seconds without a change after which the first definitions are pinned. server-everything adds
+# tools half a second after it was connected to.
+_QUIET: Final = 1.0
+# Seconds after which they are pinned in any case: a server may announce changes without end.
+_MAX_QUIET: Final = 10.0
+_REFRESH_INTERVAL: Final = 1.0  # seconds between two readings of one list
+# Seconds before an ended subscription to changes is opened again.
+_LISTEN_AGAIN: Final = 5.0
+_MAX_REASON: Final = 500  # characters
+
+# Each list with its capability, the member of that, and how it is read.
+_LISTS: Final[Mapping[CatalogList, tuple[str, Callable[[AbstractClient], Any]]]] = {
+    "tools": ("tools", lambda client: client.list_tools),
+    "prompts": ("prompts", lambda client: client.list_prompts),
+    "resources": ("resources", lambda client: client.list_resources),
+    "resource templates": ("resources", lambda client: client.list_resource_templates),
+}
+
+
+class HostOfServers(Protocol):
+    """The host, as one of its servers sees it."""
+
+    runtime: HostRuntime
+    consent: Consent
+    limits: HostLimits
+
+    def client_options(self, source: ServerSource) -> ClientConfigOptions:
+        """Return the options of the client of a server."""
+
+    def connect_timeout(self, source: ServerSource) -> float:
+        """Return the seconds in which a server has to be connected."""
+
+    async def inputs_of(self, source: ServerSource) -> Mapping[str, str]:
+        """Return what the user has entered for a server, after asking for what is missing."""
+
+    def definitions_question(self, catalog: ServerCatalog) -> DefinitionsQuestion | None:
+        """Return what is to be asked about the definitions of a server, or None."""
+
+    def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
+        """Take note that a server is in another state."""
+
+    def catalog_changed(self, server: HostedServer, name: CatalogList | None) -> None:
+        """Take note that a list of a server, or with None its approval, has changed."""
+
+    def connection_ended(self, server: HostedServer) -> None:
+        """Take note that the process or connection of a server is gone."""
+
+    def request_start(self, server: HostedServer) -> None:
+        """Call `start_attempt` of a server as soon as there is room for one more."""
+
+    def attempt_settled(self, server: HostedServer) -> None:
+        """Take note that the attempt of a server does not need its room any more."""
+
+
+class _Attempt(Job):
+    """One attempt to connect, and the connection that comes of it."""
+
+    __slots__ = ("_server", "error", "number")
+
+    def __init__(self, server: HostedServer, number: int) -> None:
+        super().__init__()
+        self.number = number
+        self.error: BaseException | None = None
+        self._server = server
+
+    async def run(self) -> None:
+        await self._server.connect(self.number)
+
+    def done(self, result: None) -> None:
+        pass
+
+    def failed(self, exc: BaseException) -> None:
+        if not isinstance(exc, Exception):
+            raise exc  # such as KeyboardInterrupt
+        self.error = single(exc)
+
+    def dropped(self) -> None:
+        self._server.attempt_ended(self)
+
+
+class HostedServer:
+    """One server of a host.
+
+    Args:
+        host: the host.
+        source: how the server is approved and connected to.
+
+    Attributes:
+        source: as given.
+        catalog: what the server offers.
+        client: the open client, or None.
+        calls: the number of calls in flight.
+    """
+
+    def __init__(self, host: HostOfServers, source: ServerSource) -> None:
+        self.source = source
+        self.client: AbstractClient | None = None
+        self.calls = 0
+        self._host = host
+        self._runtime = host.runtime
+        self.catalog = ServerCatalog(
+            source.name,
+            pins=host.consent.find(source).pins,
+            needs_pins=source.needs_pins,
+            limits=host.limits.catalog,
+        )
+        self._supervisor = ServerSupervisor(
+            self._runtime.monotonic(), is_enabled=False, is_approved=not source.needs_approval
+        )
+        self._attempt: _Attempt | None = None
+        self._has_room = False  # counts towards `HostLimits.connecting`
+        self._retry: CallbackJob | None = None
+        self._quiet: CallbackJob | None = None
+        self._quiet_since = 0.0
+        self._asking: CallbackJob | None = None
+        self._refused: frozenset[str] = frozenset()  # digests that the user was asked about
+        self._read_at: dict[CatalogList, float] = {}
+        self._is_listed = False
+        self.is_removed = False
+
+    def __repr__(self) -> str:
+        return f"<HostedServer {self.source.name!r}, {self.status.state}>"
+
+    @property
+    def status(self) -> ServerStatus:
+        """The state of now."""
+        return self._supervisor.status
+
+    @property
+    def is_running(self) -> bool:
+        """True while its process or connection is not closed completely."""
+        return self._attempt is not None
+
+    @property
+    def is_usable(self) -> bool:
+        """True if it is ready and its lists are read, and pinned at first sight."""
+        return (
+            self.status.state == "ready" and self._is_listed and not self.catalog.awaits_first_pins
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """True if waiting changes nothing: it is usable, or not about to be."""
+        if self._asking is not None and self.status.state == "unapproved":
+            return False
+        return self.is_usable or self.status.state not in ("connecting", "ready")
+
+    # -- States ----------------------------------------------------------------------------------
+
+    def apply(self, event: ServerEvent, *, reason: str = "", attempt: int | None = None) -> bool:
+        """Apply an event, do what the new state demands, and return True if there is one."""
+        now = self._runtime.monotonic()
+        if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
+            now = max(now, self.status.retry_at)  # a clock may wake a task a little early
+        reason = escape_text(shorten_text(reason, _MAX_REASON))
+        status = self._supervisor.apply(event, now, reason=reason, attempt=attempt)
+        if status is None:
+            return False
+        self._stop_waits()
+        if status.state == "connecting":
+            self._is_listed = False
+            self._leave_room()
+            if self._attempt is None:
+                self._host.request_start(self)
+            else:
+                self._attempt.stop()
+        elif status.state != "ready":
+            self._leave_room()
+            if self._attempt is not None:
+                self._attempt.stop()
+        if status.retry_at is not None:
+            self._retry = self._later(status.retry_at - now, ServerEvent.RETRY_DUE)
+        if status.state == "unapproved":
+            self._ask(self._check_approval)
+        self._host.status_changed(self, status)
+        return True
+
+    def _later(self, seconds: float, event: ServerEvent) -> CallbackJob:
+        def on_end(_: object, error: BaseException | None) -> None:
+            if error is None:
+                self.apply(event)
+
+        return self._start(partial(self._runtime.sleep, seconds), on_end)
+
+    def _start(
+        self,
+        function: Callable[[], Awaitable[Any]],
+        on_end: Callable[[Any, BaseException | None], object],
+    ) -> CallbackJob:
+        job = CallbackJob(function, on_end)
+        self._runtime.start_job(job)
+        return job
+
+    def _stop_waits(self) -> None:
+        for job in self._retry, self._quiet, self._asking:
+            if job is not None:
+                job.abandon()
+        self._retry = self._quiet = self._asking = None
+
+    def remove(self) -> None:
+        """Stop everything. `is_running` is False when the process or connection is gone."""
+        self.is_removed = True
+        self.apply(ServerEvent.DISABLED)
+        self._stop_waits()
+
+    # -- Approval --------------------------------------------------------------------------------
+
+    def _ask(self, function: Callable[[], Awaitable[object]]) -> None:
+        """Run one of the questions, of which there is one at a time."""
+
+        def on_end(_: object, error: BaseException | None) -> None:
+            self._asking = None
+            if error is not None:
+                self._runtime.log_error(f"the approval of {self.source.name} failed", error)
+            self._host.catalog_changed(self, None)
+
+        if self._asking is not None:
+            self._asking.abandon()
+        self._asking = self._start(function, on_end)
+
+    async def _check_approval(self) -> None:
+        """Look up whether the launch is approved, or ask the user."""
+        try:
+            launch = await self._prepare()
+        except (McpTrioError, OSError) as exc:
+            self._asking = None  # this very job: `apply` must not cancel it
+            self.apply(ServerEvent.REJECTED, reason=str(exc))
+            return
+        consent = self._host.consent
+        if (
+            launch is None
+            or consent.launch_state(self.source, launch) == "approved"
+            or await consent.ask_about_server(self.source, launch)
+        ):
+            self._asking = None
+            self.apply(ServerEvent.APPROVED)
+
+    async def _prepare(self) -> ServerLaunch | None:
+        return await self._runtime.in_thread(self.source.prepare)
+
+    async def approve(self) -> None:
+        """Store that the launch is approved as it is now, and connect.
+
+        Raises:
+            McpTrioError, OSError: the server cannot be started as it is configured.
+        """
+        launch = await self._prepare()
+        if launch is not None:
+            await self._host.consent.approve_server(self.source, launch)
+        self.apply(ServerEvent.APPROVED)
+
+    def require_approved(self, kind: DefinitionKind, name: str) -> None:
+        """Check that a definition was approved as it is.
+
+        Raises:
+            ApprovalRequired: it was not, or the server does not offer it.
+        """
+        if self.catalog.state(kind, name) != "pinned":
+            reason = "its definition has changed or was not approved yet"
+            raise ApprovalRequired(self.source.name, name, reason)
+
+    async def approve_definitions(self, question: DefinitionsQuestion) -> None:
+        """Store that the definitions of a question are approved."""
+        pins = self.catalog.pin(question.definitions)
+        self._host.catalog_changed(self, None)
+        await self._host.consent.store_pins(self.source, pins)
+
+    # -- Attempts --------------------------------------------------------------------------------
+
+    def start_attempt(self) -> None:
+        """Begin to connect, if that is still wanted. The host calls this when there is room."""
+        if self.status.state == "connecting" and self._attempt is None:
+            self._has_room = True
+            self._attempt = _Attempt(self, self.status.attempt)
+            self._runtime.start_job(self._attempt)
+        else:
+            self._host.attempt_settled(self)
+
+    def _leave_room(self) -> None:
+        if self._has_room:
+            self._has_room = False
+            self._host.attempt_settled(self)
+
+    def attempt_ended(self, attempt: _Attempt) -> None:
+        """Take the end of an attempt: its process or connection is gone."""
+        self._attempt = None
+        self.client = None
+        self._leave_room()
+        if attempt.error is not None:
+            event, reason = _classify(attempt.error)
+        else:
+            event, reason = ServerEvent.DIED, "the connection has ended"
+        self.apply(event, reason=reason, attempt=attempt.number)
+        if self.status.state == "connecting" and self.status.attempt != attempt.number:
+            self._host.request_start(self)
+        self._host.connection_ended(self)
+
+    async def connect(self, attempt: int) -> None:
+        """Connect, and keep the lists up to date until the connection has ended.
+
+        Raises:
+            McpTrioError, OSError: the server could not be connected to, or was lost.
+        """
+        source, host = self.source, self._host
+        if source.needs_approval:
+            launch = await self._prepare()
+            if launch is not None and host.consent.launch_state(source, launch) != "approved":
+                self.apply(ServerEvent.APPROVAL_LOST, reason="what it runs has changed")
+                return
+        inputs = await host.inputs_of(source)
+        async with source.connect(host.client_options(source), inputs) as client:
+            self.client = client
+            if not self.apply(ServerEvent.CONNECTED, attempt=attempt):
+                return
+            self._leave_room()
+            try:
+                lost = await self._follow(client)
+            except ConnectionLost as exc:
+                lost = exc
+            self.client = None
+            # Before the process is ended, so that no call is made in the meantime.
+            self.apply(ServerEvent.DIED, reason=str(lost), attempt=attempt)
+
+    # -- Lists -----------------------------------------------------------------------------------
+
+    async def _follow(self, client: AbstractClient) -> ConnectionLost:
+        """Keep the lists up to date, and return why the connection has ended.
+
+        Raises:
+            ConnectionLost: it has ended during a request.
+        """
+        self.catalog.set_instructions(client.peer.instructions)
+        self._quiet_since = self._runtime.monotonic()
+        announced = _announced(client)
+        while announced:
+            try:
+                async with client.listen(
+                    tools="tools" in announced,
+                    prompts="prompts" in announced,
+                    resources="resources" in announced,
+                    timeout=self._host.connect_timeout(self.source),
+                ) as changes:
+                    await self._read_lists(client)
+                    self._lists_read(announced)
+                    async for change in changes:
+                        await self._read_again(client, change.list)
+            except (CallTimeout, LocalProtocolError, PeerError):
+                announced = ()  # it announces changes, and accepts no subscription to them
+            else:
+                await self._runtime.sleep(_LISTEN_AGAIN)
+        await self._read_lists(client)
+        self._lists_read(())
+        return await client.wait_closed()
+
+    async def _read_lists(self, client: AbstractClient) -> None:
+        for name in _LISTS:
+            await self._read(client, name)
+
+    async def _read_again(self, client: AbstractClient, changed: str | None) -> None:
+        """Read a list that has changed, and start the wait for a quiet time anew."""
+        for name, (capability, _) in _LISTS.items():
+            if capability == changed:
+                due = self._read_at.get(name, 0.0) + _REFRESH_INTERVAL
+                now = self._runtime.monotonic()
+                if due > now:
+                    await self._runtime.sleep(due - now)
+                await self._read(client, name)
+                self._host.catalog_changed(self, name)
+        self._lists_read((changed or "",))
+
+    async def _read(self, client: AbstractClient, name: CatalogList) -> None:
+        """Read a list. A problem with it is kept, and harms no other list."""
+        capability, find_call = _LISTS[name]
+        if getattr(client.peer.capabilities, capability, None) is None:
+            self.catalog.set_list(name, ())
+            return
+        self._read_at[name] = self._runtime.monotonic()
+        try:
+            items = await find_call(client)(timeout=self._host.connect_timeout(self.source))
+        except ConnectionLost:
+            raise
+        except McpTrioError as exc:
+            self.catalog.set_problem(name, str(exc))
+        else:
+            self.catalog.set_list(name, items)
+
+    def _lists_read(self, announced: tuple[str, ...]) -> None:
+        """Take note that the lists are complete for now: pin them, or ask about changes."""
+        self._is_listed = True
+        if self.catalog.awaits_first_pins:
+            waited = self._runtime.monotonic() - self._quiet_since
+            quiet = min(_QUIET, _MAX_QUIET - waited) if announced else 0.0
+            if self._quiet is not None:
+                self._quiet.abandon()
+            self._quiet = self._start(partial(self._pin_first, max(quiet, 0.0)), self._pinned)
+        else:
+            self._ask_about_definitions()
+        self._host.catalog_changed(self, None)
+
+    async def _pin_first(self, quiet: float) -> None:
+        if quiet:
+            await self._runtime.sleep(quiet)
+        pins = self.catalog.pin_first()
+        await self._host.consent.store_pins(self.source, pins)
+
+    def _pinned(self, _: object, error: BaseException | None) -> None:
+        self._quiet = None
+        if error is not None:
+            self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
+        self._host.catalog_changed(self, None)
+
+    def _ask_about_definitions(self) -> None:
+        """Ask about definitions that are not approved, unless the user has seen all of them."""
+        question = self._host.definitions_question(self.catalog)
+        if question is None:
+            return
+        digests = frozenset(each.digest for each in question.definitions)
+        if digests <= self._refused:
+            return
+
+        async def ask() -> None:
+            approved = await self._host.consent.ask_about_definitions(question)
+            self._refused |= digests
+            if approved:
+                await self.approve_definitions(question)
+
+        self._ask(ask)
+
+
+def _announced(client: AbstractClient) -> tuple[str, ...]:
+    """Return the lists of which the server announces changes."""
+    return tuple(
+        capability
+        for capability in ("tools", "prompts", "resources")
+        if getattr(getattr(client.peer.capabilities, capability, None), "list_changed", None)
+    )
+
+
+def _classify(error: BaseException) -> tuple[ServerEvent, str]:
+    """Return what an error of an attempt means, and the reason for people.
+
+    A program that does not exist, a configuration that cannot be used and a refused login would be
+    the same at the next attempt.
+    """
+    cause = error.__cause__ if isinstance(error, ConnectFailed) else error
+    if isinstance(cause, AuthRequired):
+        return ServerEvent.LOGIN_REQUIRED, str(error)
+    refused = isinstance(cause, AuthorizationFailed | FileNotFoundError | PermissionError)
+    if refused or not isinstance(error, ConnectFailed | ConnectionLost | OSError):
+        return ServerEvent.REJECTED, str(error)
+    return ServerEvent.DIED, str(error)

@@ -1,0 +1,255 @@
+"""The servers of a host while it is open: their lists, changes, and turns to connect."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from mcp_core._limits import CLIENT_LIMITS
+from mcp_core._text import escape_text, shorten_text
+from mcp_core.client._options import ClientConfigOptions
+from mcp_core.host._errors import UnknownName
+from mcp_core.host._names import merged_name
+from mcp_core.host._supervision import ServerEvent
+from mcp_core.host.catalog._merged import HostCatalog
+
+from ._changes import HostChange, HostChangeKind, HostChanges
+from ._consent import Consent, answer_of
+from ._runtime import HostRuntime, Signal
+from ._server import HostedServer
+
+if TYPE_CHECKING:
+    from mcp_core.host._supervision import ServerStatus
+    from mcp_core.host.catalog._server import CatalogList, ServerCatalog
+
+    from ._options import HostLimits, HostOptions
+    from ._questions import DefinitionsQuestion
+    from ._source import ServerSource
+
+__all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
+
+HOST_TIMEOUT: Final = 60.0  # seconds; the default of the timeouts of a host
+_MAX_NAMES: Final = 5  # servers that a text names
+_MAX_NAME: Final = 200  # characters of a name in an error
+
+
+class HostedServers:
+    """The servers of one open host. It is the `HostOfServers` of each.
+
+    Args:
+        options: the options of the host.
+        limits: its limits.
+        runtime: its runtime.
+
+    Attributes:
+        servers: by name.
+        catalog: the merged lists.
+        changed: notified after each change of a server.
+    """
+
+    def __init__(self, options: HostOptions, limits: HostLimits, runtime: HostRuntime) -> None:
+        self.limits = limits
+        self.runtime = runtime
+        self.consent = Consent(options, runtime.in_thread, runtime.wall_time)
+        self.servers: dict[str, HostedServer] = {}
+        self.catalog = HostCatalog(options.get("names") or merged_name)
+        self.changed = Signal(runtime.new_event)
+        self._options = options
+        self._listeners: list[HostChanges] = []
+        self._waiting: deque[HostedServer] = deque()
+        self._connecting = 0
+        self._inputs: dict[tuple[str, str], str] = {}
+        self._inputs_asked: set[tuple[str, str]] = set()
+
+    # -- The host --------------------------------------------------------------------------------
+
+    def find(self, name: str) -> HostedServer:
+        """Return a server.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        server = self.servers.get(name)
+        if server is None:
+            raise self.unknown("server", name, self.servers)
+        return server
+
+    def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
+        """Build the error about a name, with a similar one, or the servers that are not ready."""
+        text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
+        similar = get_close_matches(name[:_MAX_NAME], known, 1)
+        missing = [each for each, server in self.servers.items() if not server.is_usable]
+        if similar:
+            return UnknownName(f"{text}; did you mean {escape_text(similar[0])}?")
+        if missing and kind != "server":
+            return UnknownName(f"{text}; servers that are not ready: {name_some(missing)}")
+        return UnknownName(text)
+
+    def add(self, source: ServerSource) -> None:
+        """Add a server, and begin to connect to it."""
+        server = HostedServer(self, source)
+        self.servers[source.name] = server
+        self.catalog.update(server.catalog, is_available=False)
+        if not source.is_disabled:
+            server.apply(ServerEvent.ENABLED)
+
+    async def remove(self, name: str) -> None:
+        """Remove a server, and wait until its process or connection is gone.
+
+        Raises:
+            UnknownName: there is no such server.
+        """
+        server = self.find(name)
+        server.remove()
+        while server.is_running:
+            await self.changed.wait(self.runtime.wait, None)
+        if self.servers.get(name) is server:
+            del self.servers[name]
+            self.catalog.discard(name)
+            self.consent.forget_session(name)
+            self._report(HostChange(name, "removed", server.status))
+
+    def listen(self) -> HostChanges:
+        """Return the stream of changes from now on."""
+        changes = HostChanges(self.runtime, self._listeners.remove)
+        self._listeners.append(changes)
+        return changes
+
+    def close(self) -> None:
+        """Stop all servers, and end the streams of changes."""
+        for server in self.servers.values():
+            server.remove()
+        for listener in self._listeners:
+            listener.end()
+
+    async def wait_settled(self, seconds: float | None) -> bool:
+        """Wait until no server is about to become usable, and return False after the time."""
+        end = None if seconds is None else self.runtime.monotonic() + seconds
+        while not all(server.is_settled for server in self.servers.values()):
+            left = None if end is None else end - self.runtime.monotonic()
+            if left is not None and left <= 0:
+                return False
+            await self.changed.wait(self.runtime.wait, left)
+        return True
+
+    # -- Each server (`HostOfServers`) -----------------------------------------------------------
+
+    def client_options(self, source: ServerSource) -> ClientConfigOptions:
+        """Return the options of the client of a server, with its name in each callback."""
+        options = self._options
+        found: ClientConfigOptions = {
+            "initialize_timeout": self.connect_timeout(source),
+            "keep_alive": options.get("keep_alive"),
+            "log_level": options.get("log_level"),
+            "elicitation": options.get("elicitation"),
+            "sampling": options.get("sampling"),
+            "info": options.get("info"),
+            "max_listing": min(self.limits.listing, CLIENT_LIMITS.listing),
+        }
+        on_elicit, on_sample = options.get("on_elicit"), options.get("on_sample")
+        on_log, on_roots = options.get("on_log"), options.get("on_roots")
+        if on_elicit is not None:
+            found["on_elicit"] = partial(on_elicit, source.name)
+        if on_sample is not None:
+            found["on_sample"] = partial(on_sample, source.name)
+        if on_log is not None:
+            found["on_log"] = partial(on_log, source.name)
+        if on_roots is not None:
+            found["on_roots"] = partial(on_roots, source.name) if callable(on_roots) else on_roots
+        return found
+
+    def connect_timeout(self, source: ServerSource) -> float:
+        """Return the seconds in which a server has to be connected."""
+        return source.connect_timeout or self._options.get("connect_timeout", HOST_TIMEOUT)
+
+    async def inputs_of(self, source: ServerSource) -> Mapping[str, str]:
+        """Return what the user has entered for a server, after asking for what is missing."""
+        ask = self._options.get("on_input")
+        found: dict[str, str] = {}
+        for id, each in source.inputs().items():
+            key = source.file, id
+            while key in self._inputs_asked:  # for another server of the file
+                await self.changed.wait(self.runtime.wait, None)
+            if key not in self._inputs and ask is not None:
+                self._inputs_asked.add(key)
+                try:
+                    value = await answer_of(ask(each))
+                finally:
+                    self._inputs_asked.discard(key)
+                    self.changed.notify()
+                if value is not None:
+                    self._inputs[key] = value
+            if key in self._inputs:
+                found[id] = self._inputs[key]
+        return found
+
+    def definitions_question(self, catalog: ServerCatalog) -> DefinitionsQuestion | None:
+        """Return what is to be asked about the definitions of a server, or None."""
+        return self.consent.question_about(catalog, self.catalog.tool_names())
+
+    def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
+        """Take note that a server is in another state."""
+        self.catalog.set_available(server.source.name, server.is_usable)
+        self._report(HostChange(server.source.name, "status", status))
+
+    def catalog_changed(self, server: HostedServer, name: CatalogList | None) -> None:
+        """Take note that a list of a server, or with None its approval, has changed."""
+        if server.is_removed:
+            return
+        self.catalog.update(server.catalog, is_available=server.is_usable)
+        kind: HostChangeKind = "approval" if name is None else name
+        self._report(HostChange(server.source.name, kind, server.status))
+
+    def connection_ended(self, server: HostedServer) -> None:
+        """Take note that the process or connection of a server is gone."""
+        self.changed.notify()
+
+    def request_start(self, server: HostedServer) -> None:
+        """Let a server begin to connect when there is room for one more."""
+        self._waiting.append(server)
+        self._start_waiting()
+
+    def attempt_settled(self, server: HostedServer) -> None:
+        """Give the room of a server to the next one."""
+        self._connecting -= 1
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._waiting and self._connecting < self.limits.connecting:
+            self._connecting += 1
+            self._waiting.popleft().start_attempt()
+
+    def _report(self, change: HostChange) -> None:
+        for listener in self._listeners:
+            listener.add(change)
+        self.changed.notify()
+
+
+def by_name(sources: Iterable[ServerSource], limit: int) -> dict[str, ServerSource]:
+    """Return sources by their names.
+
+    Raises:
+        ValueError: two have one name, a name is empty, or there are more than `limit`.
+    """
+    found: dict[str, ServerSource] = {}
+    for source in sources:
+        if not source.name:
+            raise ValueError("a server needs a name")
+        if source.name in found:
+            raise ValueError(f"two servers have the name {escape_text(source.name)!r}")
+        found[source.name] = source
+        if len(found) > limit:
+            raise ValueError(
+                f"there are more than {limit} servers; HostLimits(servers=...) allows more"
+            )
+    return found
+
+
+def name_some(names: list[str]) -> str:
+    """Return the names of some servers, and the number of the others."""
+    shown = ", ".join(escape_text(name) for name in names[:_MAX_NAMES])
+    more = len(names) - _MAX_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,75 @@
+"""One server of a host, as a driver describes it: how it is approved and connected to."""
+
+from __future__ import annotations
+
+import abc
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mcp_core.host._launch import ServerLaunch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.client._options import ClientConfigOptions
+    from mcp_core.host.config._servers import ConfigInput
+    from mcp_core.runtime._client import AbstractClient
+
+__all__ = ["ClientConnection", "ServerSource"]
+
+# What connects on entering, and closes and ends the server on leaving.
+ClientConnection: TypeAlias = "AbstractAsyncContextManager[AbstractClient]"
+
+
+class ServerSource(abc.ABC):
+    """A server of a host, before it is connected to.
+
+    Attributes:
+        name: its name in the host.
+        file: the absolute path of the configuration file, "" for a server of the program.
+        is_disabled: True if its configuration says that it is not to be used.
+        needs_approval: True if the user has to approve its launch: it is of a project's file.
+        needs_pins: False if it runs in this process, as a part of the program.
+        is_trusted: True if its annotations count: it is of the program or of the user's own files.
+        connect_timeout: the seconds of its configuration to connect in, or None.
+        call_timeout: the seconds of its configuration for a call, or None.
+    """
+
+    name: str
+    file: str = ""
+    is_disabled = False
+    needs_approval = False
+    needs_pins = True
+    is_trusted = True
+    connect_timeout: float | None = None
+    call_timeout: float | None = None
+
+    def prepare(self) -> ServerLaunch | None:
+        """Find what would be run or connected to, or return None if no approval is needed.
+
+        It may block: it is called in a worker thread.
+
+        Raises:
+            McpTrioError, OSError: it cannot be started as it is configured.
+        """
+        return None
+
+    def inputs(self) -> Mapping[str, ConfigInput]:
+        """Return the inputs that `connect` needs, by id."""
+        return {}
+
+    @abc.abstractmethod
+    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+        """Return the context manager that connects.
+
+        Args:
+            options: the options of the client.
+            inputs: what the user has entered, by the id of the input.
+
+        Raises:
+            McpTrioError, OSError: it cannot be started as it is configured.
+        """
+
+    @abc.abstractmethod
+    def same_as(self, other: Any) -> bool:
+        """Return True if `other` is a source of the same server, configured in the same way."""

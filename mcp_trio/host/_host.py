@@ -1,0 +1,155 @@
+"""The trio host: it adds tasks, threads and clocks to the core's `AbstractHost`."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+
+import trio
+
+from mcp_core.runtime import check_keywords, shows_keywords
+from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio._runtime import check_trio, start_job
+
+from ._sources import SourceOptions, make_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from mcp_core.runtime import EventLike, Job
+    from mcp_core.runtime.host import ServerSource
+    from mcp_trio.auth._authorization import LoginConfig
+
+    from ._sources import HostStderr, Target
+
+__all__ = ["Host"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger("mcp_trio")
+
+
+class _TrioHostRuntime(HostRuntime):
+    """The runtime of one host. `nursery` has its tasks."""
+
+    new_event = staticmethod(trio.Event)
+    monotonic = staticmethod(trio.current_time)
+    wall_time = staticmethod(time.time)
+    sleep = staticmethod(trio.sleep)
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+
+    async def wait(self, event: EventLike, seconds: float | None) -> None:
+        with trio.move_on_after(math.inf if seconds is None else seconds):
+            await event.wait()
+
+    def start_job(self, job: Job) -> None:
+        start_job(job, self._nursery, lambda: None)
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return await trio.to_thread.run_sync(function)
+
+    def log_error(self, problem: str, error: BaseException) -> None:
+        _log.error("%s", problem, exc_info=error)
+
+    def log_warning(self, text: str) -> None:
+        _log.warning("%s", text)
+
+
+class Host(AbstractHost):
+    """Many servers behind one object, for the time of an `async with` block::
+
+        async with Host({"git": ["uvx", "mcp-server-git"], "notes": notes_server}) as host:
+            for tool in host.tools():
+                print(tool.name, tool.description)
+            result = await host.call("mcp__git__git_status", {"repo_path": "."})
+
+    The block begins when each server is ready or has failed, or after `wait` seconds. One that
+    fails, or is slow, harms no other: `status()` has the reasons, and it is started again.
+
+    Args:
+        config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
+            process.
+        auth: how to get access tokens for servers at `http://` and `https://`, as of
+            `connect_http`. By default those that were stored by an earlier login, such as
+            `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
+        stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
+            the server and the line.
+        options: see `HostOptions`.
+
+    *Resource handling*: at the end of the block all servers are closed side by side, as `connect`
+    closes each. No process is left.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group.
+
+    Raises:
+        RuntimeError: it is entered a second time, or outside a run of trio.
+        McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
+        TypeError: an option is unknown, or a target has another type.
+        ValueError: there are too many servers.
+    """
+
+    @shows_keywords(HostOptions)
+    def __init__(
+        self,
+        config: Mapping[str, Target],
+        *,
+        auth: LoginConfig | bool | None = None,
+        stderr: HostStderr = "forward",
+        **options: Unpack[HostOptions],
+    ) -> None:
+        check_keywords(options, HostOptions, "Host()")
+        self._shared = SourceOptions(auth, stderr)
+        super().__init__(self._read(config), options)
+        self._resources = AsyncExitStack()
+        self._was_entered = False
+
+    def _read(self, config: Mapping[str, Target]) -> list[ServerSource]:
+        return [make_source(name, target, self._shared) for name, target in config.items()]
+
+    async def __aenter__(self) -> Self:
+        check_trio()
+        if self._was_entered:
+            raise RuntimeError("a host is for one block: make another one")
+        self._was_entered = True
+        async with AsyncExitStack() as opening:
+            nursery = await opening.enter_async_context(open_quiet_nursery())
+            opening.callback(self._close)
+            await self._open(_TrioHostRuntime(nursery))
+            self._resources = opening.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._resources.__aexit__(exc_type, exc, traceback)
+
+    def add(self, name: str, target: Target) -> None:
+        """Add a server, and begin to connect to it.
+
+        Args:
+            name: its name in this host.
+            target: as in the mapping that the host is made of.
+
+        Raises:
+            TypeError: the target has another type.
+            ValueError: there is a server of that name, or too many.
+        """
+        self.add_source(make_source(name, target, self._shared))
+
+    async def reload(self, config: Mapping[str, Target]) -> None:
+        """Replace the servers by those of `config`. Those that are as before stay connected.
+
+        Raises:
+            TypeError: a target has another type.
+            ValueError: there are too many servers. Then nothing is changed.
+        """
+        await self.replace_sources(self._read(config))

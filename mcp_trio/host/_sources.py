@@ -1,0 +1,87 @@
+"""The servers of a host: those that the program names, and those of configuration files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from mcp_core.registry import Server
+from mcp_core.runtime.host import ServerSource
+from mcp_trio._connect import connect, connect_http, connect_stdio
+
+if TYPE_CHECKING:
+    import os
+
+    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime.host import ClientConnection
+    from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.streams._child import Stderr
+
+__all__ = ["HostStderr", "SourceOptions", "Target", "make_source"]
+
+# A server as a program names it: as for `connect`.
+Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
+
+# The destination of the stderr of started servers. A function gets the name of the server, and a
+# line.
+HostStderr: TypeAlias = Literal["forward", "discard"] | Callable[[str, str], object]
+
+
+class SourceOptions(NamedTuple):
+    """The options that the sources of one host share: `auth` and `stderr` of `Host`."""
+
+    auth: LoginConfig | bool | None
+    stderr: HostStderr
+
+    def stderr_of(self, server: str) -> Stderr:
+        """Return the option `stderr` of `connect_stdio` for a server."""
+        return partial(self.stderr, server) if callable(self.stderr) else self.stderr
+
+    def auth_of(self, headers: Mapping[str, str]) -> LoginConfig | bool:
+        """Return the option `auth` of `connect_http` for a server with these headers."""
+        if any(name.lower() == "authorization" for name in headers):
+            return False
+        if self.auth is not None:
+            return self.auth
+        from mcp_trio.auth._authorization import LoginConfig
+
+        return LoginConfig(browse=None)
+
+
+def make_source(name: str, target: Target, shared: SourceOptions) -> ServerSource:
+    """Return the source of a server that the program names.
+
+    Raises:
+        TypeError: the target is of another type.
+    """
+    if isinstance(target, str) and "://" not in target:
+        raise TypeError(f"{name}: give a command as a list of words, not as {target!r}")
+    return _ProgramServer(name, target, shared)
+
+
+class _ProgramServer(ServerSource):
+    """A server that the program names: a URL, a command, or a `Server` of this process."""
+
+    def __init__(self, name: str, target: Target, shared: SourceOptions) -> None:
+        self.name = name
+        self.needs_pins = not isinstance(target, Server)
+        self._target = target
+        self._shared = shared
+
+    def __repr__(self) -> str:
+        return f"<server {self.name!r} of the program>"
+
+    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+        target = self._target
+        if isinstance(target, Server):
+            return connect(target, **options)
+        if not isinstance(target, str):
+            stderr = self._shared.stderr_of(self.name)
+            return connect_stdio(target, stderr=stderr, **options)
+        if target.lower().startswith(("http://", "https://")):
+            return connect_http(target, auth=self._shared.auth_of({}), **options)
+        return connect(target, **options)
+
+    def same_as(self, other: Any) -> bool:
+        return isinstance(other, _ProgramServer) and other._target == self._target
