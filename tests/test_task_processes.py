@@ -25,11 +25,11 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "kills",
     [
-        10,
+        # A timeout of the function itself would replace those of the parameters.
+        pytest.param(10, marks=pytest.mark.timeout(120)),
         pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(1500)]),
     ],
 )
-@pytest.mark.timeout(120)
 def test_tasks_survive_servers_that_are_killed(path: str, driver: str, kills: int) -> None:
     loop = KillLoop(path, seed=kills, driver=driver)
     trio.run(loop.run, kills)
