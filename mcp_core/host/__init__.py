@@ -73,6 +73,7 @@ from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
 from ._supervision import ServerSupervisor as ServerSupervisor
 from ._toml_edit import require_tomlkit as require_tomlkit
+from .config._env_file import parse_env_file as parse_env_file
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
 from .config._policy import find_denial as find_denial
@@ -181,6 +182,7 @@ __all__ = [
     "fit_name",
     "merge_servers",
     "merged_name",
+    "parse_env_file",
     "plain_name",
     "plan_registration",
     "read_config",
