@@ -44,6 +44,7 @@ from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
 from ._launch import describe_launch as describe_launch
 from ._launch import digest_launch as digest_launch
+from ._launch import make_launch as make_launch
 from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
 from ._names import NameCollision as NameCollision
 from ._names import NameScheme as NameScheme
@@ -180,6 +181,7 @@ __all__ = [
     "find_variables",
     "find_warnings",
     "fit_name",
+    "make_launch",
     "merge_servers",
     "merged_name",
     "parse_env_file",
