@@ -48,6 +48,7 @@ from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
 from ._launch import describe_launch as describe_launch
 from ._launch import digest_launch as digest_launch
+from ._launch import make_launch as make_launch
 from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
 from ._names import NameCollision as NameCollision
 from ._names import NameScheme as NameScheme
@@ -85,6 +86,7 @@ from .catalog._merged import HostTool as HostTool
 from .catalog._server import CatalogLimits as CatalogLimits
 from .catalog._server import CatalogList as CatalogList
 from .catalog._server import ServerCatalog as ServerCatalog
+from .config._env_file import parse_env_file as parse_env_file
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
 from .config._policy import find_denial as find_denial
@@ -203,8 +205,10 @@ __all__ = [
     "find_variables",
     "find_warnings",
     "fit_name",
+    "make_launch",
     "merge_servers",
     "merged_name",
+    "parse_env_file",
     "plain_name",
     "plan_registration",
     "read_config",

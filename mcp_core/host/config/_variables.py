@@ -31,6 +31,7 @@ __all__ = [
     "VariableUse",
     "expand_server",
     "find_variables",
+    "has_variables",
 ]
 
 # What a variable stands for: one of the environment, an answer of the user, or a fact such as the
@@ -146,6 +147,11 @@ def find_variables(
         inputs: the inputs of its file, which say what is secret.
     """
     return tuple(_find_uses(server, inputs or {}))
+
+
+def has_variables(server: ServerConfig, text: str) -> bool:
+    """Return True if a `text` of a server has variables, in the way that its file writes them."""
+    return _pattern(server.variables).search(text) is not None
 
 
 def _find_uses(server: ServerConfig, inputs: Mapping[str, ConfigInput]) -> Iterator[VariableUse]:
