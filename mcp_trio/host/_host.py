@@ -104,8 +104,9 @@ class Host(AbstractHost):
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
+        super().__init__(options)
         self._shared = SourceOptions(auth, stderr)
-        super().__init__(self._read(config), options)
+        self._config = config
         self._resources = AsyncExitStack()
         self._was_entered = False
 
@@ -120,7 +121,7 @@ class Host(AbstractHost):
         async with AsyncExitStack() as opening:
             nursery = await opening.enter_async_context(open_quiet_nursery())
             opening.callback(self._close)
-            await self._open(_TrioHostRuntime(nursery))
+            await self._open(_TrioHostRuntime(nursery), self._read(self._config))
             self._resources = opening.pop_all()
         return self
 

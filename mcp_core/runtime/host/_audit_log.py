@@ -23,6 +23,7 @@ class CallInProgress:
 
     Attributes:
         definition: the digest of the tool's definition, or "".
+        secrets: texts that the record must not have.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class CallInProgress:
         self.began = now
         self.definition = ""
         self.approved_by = ""
+        self.secrets: frozenset[str] = frozenset()
 
     def allow(self, arguments: Mapping[str, Any], approved_by: str) -> None:
         """Take note of the arguments that are sent, and of who or what has allowed the call."""
@@ -87,9 +89,9 @@ class CallRecorder:
             duration=self._runtime.monotonic() - call.began,
             approved_by=approved_by,
             definition=call.definition,
-            arguments=redact_arguments(arguments) if self._is_redacted else UNSET,
+            arguments=redact_arguments(arguments, call.secrets) if self._is_redacted else UNSET,
             arguments_digest="" if self._is_redacted else self._digest(arguments),
-            error="" if error is None else redact_arguments(str(error)),
+            error="" if error is None else redact_arguments(str(error), call.secrets),
         )
 
     def _digest(self, arguments: Mapping[str, Any]) -> str:

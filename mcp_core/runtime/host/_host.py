@@ -58,35 +58,33 @@ class AbstractHost:
     - `TooManyCalls`: the server has `HostLimits.calls` calls in flight.
 
     Args:
-        sources: the servers.
         options: see `HostOptions`.
-
-    Raises:
-        ValueError: two servers have one name, a name is empty, or there are more servers than
-            `HostLimits.servers`.
     """
 
-    def __init__(self, sources: Iterable[ServerSource], options: HostOptions) -> None:
+    def __init__(self, options: HostOptions) -> None:
         self._options = options
         self._limits = options.get("limits") or HostLimits()
-        self._sources = by_name(sources, self._limits.servers)
+        self._sources: dict[str, ServerSource] = {}
         self._hosted: HostedServers | None = None
         self._recorder: CallRecorder
 
     def __repr__(self) -> str:
         if self._hosted is None:
-            return f"<{type(self).__name__}, {len(self._sources)} servers, not open>"
+            return f"<{type(self).__name__}, not open>"
         states = [status.state for status in self.status().values()]
         return f"<{type(self).__name__}, {states.count('ready')} of {len(states)} servers ready>"
 
     # -- What a driver calls ---------------------------------------------------------------------
 
-    async def _open(self, runtime: HostRuntime) -> None:
+    async def _open(self, runtime: HostRuntime, sources: Iterable[ServerSource]) -> None:
         """Connect to all servers, and wait as the option `wait` says.
 
         Raises:
             McpTrioError, OSError: the stored approvals cannot be read.
+            ValueError: two servers have one name, a name is empty, or there are more servers than
+                `HostLimits.servers`.
         """
+        self._sources = by_name(sources, self._limits.servers)
         hosted = HostedServers(self._options, self._limits, runtime)
         self._recorder = CallRecorder(self._options, runtime)
         await hosted.consent.load()
@@ -152,7 +150,8 @@ class AbstractHost:
         """Replace the servers by `sources`. Those that are configured as before stay connected.
 
         Raises:
-            ValueError: as when the host was made. Then nothing is changed.
+            ValueError: two servers have one name, a name is empty, or there are more servers than
+                `HostLimits.servers`. Then nothing is changed.
         """
         wanted = by_name(sources, self._limits.servers)
         for name, source in list(self._sources.items()):
@@ -327,6 +326,7 @@ class AbstractHost:
                 hosted.source, hosted.catalog, name, dict(arguments or {})
             )
             record.allow(allowed.arguments, allowed.approved_by)
+            record.secrets = hosted.source.secrets
             with _CallSlot(hosted, self._limits.calls) as client:
                 result = await client.call_tool(
                     name, allowed.arguments, **self._call_options(hosted, options)

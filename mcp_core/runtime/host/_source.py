@@ -33,6 +33,7 @@ class ServerSource(abc.ABC):
         is_trusted: True if its annotations count: it is of the program or of the user's own files.
         connect_timeout: the seconds of its configuration to connect in, or None.
         call_timeout: the seconds of its configuration for a call, or None.
+        secrets: texts of its configuration that must not be recorded. Known once it is connected.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ServerSource(abc.ABC):
     is_trusted = True
     connect_timeout: float | None = None
     call_timeout: float | None = None
+    secrets: frozenset[str] = frozenset()
 
     def prepare(self) -> ServerLaunch | None:
         """Find what would be run or connected to, or return None if no approval is needed.
