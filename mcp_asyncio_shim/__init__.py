@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from mcp_core.adapters import SqliteTaskStore
     from mcp_core.runtime.tasks import MemoryTaskStore
 
+    from ._host import Host
+
 __all__ = [
     "AsgiApp",
     "Client",
+    "Host",
     "MemoryTaskStore",
     "SqliteTaskStore",
     "asgi",
@@ -32,7 +35,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Stores are imported on first use: a server starts faster without them.
+    # Hosts and stores are imported on first use: a server starts faster without them.
+    if name == "Host":
+        from ._host import Host
+
+        return Host
     if name == "SqliteTaskStore":
         from mcp_core.adapters import SqliteTaskStore
 

@@ -133,18 +133,18 @@ class Host(AbstractHost):
     ) -> bool | None:
         return await self._resources.__aexit__(exc_type, exc, traceback)
 
-    def add(self, name: str, target: Target) -> None:
+    def add(self, server: str, target: Target) -> None:
         """Add a server, and begin to connect to it.
 
         Args:
-            name: its name in this host.
+            server: its name in this host.
             target: as in the mapping that the host is made of.
 
         Raises:
             TypeError: the target has another type.
             ValueError: there is a server of that name, or too many.
         """
-        self.add_source(make_source(name, target, self._shared))
+        self.add_source(make_source(server, target, self._shared))
 
     async def reload(self, config: Mapping[str, Target]) -> None:
         """Replace the servers by those of `config`. Those that are as before stay connected.

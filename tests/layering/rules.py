@@ -182,7 +182,7 @@ LONG_FILES: Final = {"mcp_core/connection/_connection.py": 953}
 FOLDER_SIZE: Final = 15  # files
 # One in each driver, with the same meaning. Every other class name exists once.
 DRIVERS: Final = ("mcp_trio", "mcp_asyncio_shim")
-CLASS_NAMES: Final = frozenset({"AsgiApp", "Client", "Link", "_Call"})
+CLASS_NAMES: Final = frozenset({"AsgiApp", "Client", "Host", "Link", "_Call"})
 NAMED_BY_THE_SPECIFICATION: Final = ("mcp_core/types/*",)
 
 

@@ -1,0 +1,163 @@
+"""The asyncio host: it adds tasks, threads and clocks to the core's `AbstractHost`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+
+from mcp_core.registry import Server
+from mcp_core.runtime import check_keywords, shows_keywords
+from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime, ServerSource
+
+from ._connect import connect
+from ._driver import run_job
+from ._runtime import check_asyncio, logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.runtime import ClientConfigOptions, EventLike, Job
+    from mcp_core.runtime.host import ClientConnection
+
+    from ._connect import Target
+
+__all__ = ["Host"]
+
+T = TypeVar("T")
+
+
+class _AsyncioHostRuntime(HostRuntime):
+    """The runtime of one host. `aclose` cancels its tasks and waits for their end."""
+
+    new_event = staticmethod(asyncio.Event)
+    wall_time = staticmethod(time.time)
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: EventLike, seconds: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+
+    def start_job(self, job: Job) -> None:
+        def on_end(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            job.dropped()
+
+        task = self._loop.create_task(run_job(job))
+        job.stop = task.cancel
+        self._tasks.add(task)
+        task.add_done_callback(on_end)
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return await asyncio.to_thread(function)
+
+    def log_error(self, problem: str, error: BaseException) -> None:
+        logger.error("%s", problem, exc_info=error)
+
+    def log_warning(self, text: str) -> None:
+        logger.warning("%s", text)
+
+    async def aclose(self) -> None:
+        """Cancel each task once, also those that the cancelled ones start, and wait for all."""
+        while self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+
+class _TargetSource(ServerSource):
+    """A server that the program names: a URL, a command, or a `Server` of this process."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        if isinstance(target, str) and "://" not in target:
+            raise TypeError(f"{name}: give a command as a list of words, not as {target!r}")
+        self.name = name
+        self.needs_pins = not isinstance(target, Server)
+        self._target = target
+
+    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+        return connect(self._target, **options)
+
+    def same_as(self, other: Any) -> bool:
+        return isinstance(other, _TargetSource) and other._target == self._target
+
+
+class Host(AbstractHost):
+    """Many servers behind one object, for the time of an `async with` block.
+
+    The block begins when each server is ready or has failed, or after `wait` seconds. One that
+    fails, or is slow, harms no other. Configuration files and logins belong to `mcp_trio`.
+
+    Args:
+        servers: the servers by name, each a URL, a command as a list of words, or a `Server` of
+            this process; or `ServerSource`s of your own.
+        options: see `HostOptions`.
+
+    *Resource handling*: at the end of the block all servers are closed side by side, as `connect`
+    closes each. No process is left.
+    *Error handling*: exceptions of the block propagate unchanged.
+
+    Raises:
+        RuntimeError: it is entered a second time, or outside an event loop of asyncio.
+        McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
+        TypeError: an option is unknown, or a target has another type.
+        ValueError: two servers have one name, or there are too many.
+    """
+
+    @shows_keywords(HostOptions)
+    def __init__(
+        self,
+        servers: Mapping[str, Target] | Sequence[ServerSource],
+        **options: Unpack[HostOptions],
+    ) -> None:
+        check_keywords(options, HostOptions, "Host()")
+        super().__init__(options)
+        self._given = (
+            [_TargetSource(name, target) for name, target in servers.items()]
+            if isinstance(servers, Mapping)
+            else list(servers)
+        )
+        self._runtime: _AsyncioHostRuntime | None = None
+
+    async def __aenter__(self) -> Self:
+        check_asyncio()
+        if self._runtime is not None:
+            raise RuntimeError("a host is for one block: make another one")
+        self._runtime = _AsyncioHostRuntime()
+        try:
+            await self._open(self._runtime, self._given)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._runtime is not None
+        self._close()
+        await self._runtime.aclose()
+
+    def add(self, server: str, target: Target) -> None:
+        """Add a server, and begin to connect to it.
+
+        Args:
+            server: its name in this host.
+            target: as in the mapping that the host is made of.
+
+        Raises:
+            TypeError: the target has another type.
+            ValueError: there is a server of that name, or too many.
+        """
+        self.add_source(_TargetSource(server, target))
