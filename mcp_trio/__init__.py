@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.auth._keyring import KeyringStorage
     from mcp_trio.auth._storage import FileStorage, MemoryStorage, TokenStorage
+    from mcp_trio.host._host import Host
     from mcp_trio.http_server._asgi import AsgiApp, asgi
     from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
 
@@ -130,6 +131,7 @@ __all__ = [
     "Form",
     "FormSchema",
     "Grace",
+    "Host",
     "HttpAddress",
     "Image",
     "InputRequiredResult",
@@ -188,13 +190,14 @@ __all__ = [
     "types",
 ]
 
-# HTTP, authorization and stores are imported on first use: a stdio server starts faster without.
+# HTTP, authorization, hosts and stores are imported on first use: a stdio server starts faster.
 _ON_FIRST_USE = {
     "ApiKeys": "mcp_core.auth",
     "AsgiApp": ".http_server._asgi",
     "AuthorizationFailed": "mcp_core.auth",
     "ClientProfile": "mcp_core.auth",
     "FileStorage": ".auth._storage",
+    "Host": ".host._host",
     "HttpAddress": ".http_server._serve",
     "JwtVerifier": "mcp_core.auth",
     "KeyringStorage": ".auth._keyring",

@@ -1,6 +1,6 @@
 """The file with the approvals of the user: read, and changed under a lock, by any number of hosts.
 
-1. It is trusted only if nobody else could have written it: owner and modes of the file and of all
+1. It is trusted only if no other user could have written it: owner and modes of the file and of all
    directories above it are checked at each use. Windows has no such checks.
 2. A change is a new file under the old name, so a reader or a crash never sees half a file.
 3. A file that cannot be used is an error, not an empty one: rules that deny calls are in it.

@@ -65,15 +65,13 @@ class AuditFile:
         return f"<AuditFile {str(self.path)!r}, {self.failures} failures>"
 
     def write(self, record: AuditRecord) -> None:
-        """Append a record as one line. This blocks for one write, and raises nothing.
+        """Append `record` as one line. This blocks for one write, and raises nothing.
 
         Any thread may call it. A line of more than 64 KiB loses its arguments, and long texts are
         cut. A record that cannot be written is dropped and counted in `failures`.
         """
         with self._lock:
             try:
-                if self._is_closed:
-                    raise ValueError("the file was closed")
                 self._append(_encode(record))
             except Exception as exc:  # noqa: BLE001  the call must not fail
                 self.failures += 1
@@ -109,6 +107,8 @@ class AuditFile:
         self._descriptor = descriptor
 
     def _append(self, line: bytes) -> None:
+        if self._is_closed:
+            raise ValueError("the file was closed")
         if self._descriptor is None or not self._is_current(self._descriptor):
             self._close_descriptor()
             self._open()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, Unpack
 
 import trio
 
@@ -15,21 +16,28 @@ from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio, start_job
 
+from ._config_files import ConfigFiles, find_config_files, single_config_file
+from ._configured import configured_sources
 from ._sources import SourceOptions, make_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import os
+    from collections.abc import Callable
     from types import TracebackType
 
+    from mcp_core.host import MergedServers
     from mcp_core.runtime import EventLike, Job
     from mcp_core.runtime.host import ServerSource
     from mcp_trio.auth._authorization import LoginConfig
 
     from ._sources import HostStderr, Target
 
-__all__ = ["Host"]
+__all__ = ["Host", "HostConfig"]
 
 T = TypeVar("T")
+
+# The servers by name, a file, the places of files, or None for those of the current directory.
+HostConfig: TypeAlias = "Mapping[str, Target] | str | os.PathLike[str] | ConfigFiles | None"
 
 _log = logging.getLogger("mcp_trio")
 
@@ -75,7 +83,9 @@ class Host(AbstractHost):
 
     Args:
         config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
-            process.
+            process; or the path of a configuration file, which is read as the file of a project; or
+            `ConfigFiles`. By default `find_config_files` of the current directory: `.mcp.json` of
+            the project, and the files of the user and the administrator.
         auth: how to get access tokens for servers at `http://` and `https://`, as of
             `connect_http`. By default those that were stored by an earlier login, such as
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
@@ -90,14 +100,16 @@ class Host(AbstractHost):
     Raises:
         RuntimeError: it is entered a second time, or outside a run of trio.
         McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
+        InvalidConfig: when it is entered: a file of the administrator cannot be used. Problems of
+            other files are in `configuration`, and their other servers are used.
         TypeError: an option is unknown, or a target has another type.
-        ValueError: there are too many servers.
+        ValueError: when it is entered: there are too many servers.
     """
 
     @shows_keywords(HostOptions)
     def __init__(
         self,
-        config: Mapping[str, Target],
+        config: HostConfig = None,
         *,
         auth: LoginConfig | bool | None = None,
         stderr: HostStderr = "forward",
@@ -107,11 +119,22 @@ class Host(AbstractHost):
         super().__init__(options)
         self._shared = SourceOptions(auth, stderr)
         self._config = config
+        # The servers of configuration files as they were read, or None if there are no files.
+        self.configuration: MergedServers | None = None
         self._resources = AsyncExitStack()
         self._was_entered = False
 
-    def _read(self, config: Mapping[str, Target]) -> list[ServerSource]:
-        return [make_source(name, target, self._shared) for name, target in config.items()]
+    async def _read(self, config: HostConfig) -> list[ServerSource]:
+        if isinstance(config, Mapping):
+            return [make_source(name, target, self._shared) for name, target in config.items()]
+        if config is None:
+            files = await trio.to_thread.run_sync(find_config_files, ".")
+        elif isinstance(config, ConfigFiles):
+            files = config
+        else:
+            files = single_config_file(config)
+        self.configuration = await trio.to_thread.run_sync(files.read)
+        return configured_sources(files, self.configuration, self._shared)
 
     async def __aenter__(self) -> Self:
         check_trio()
@@ -121,7 +144,8 @@ class Host(AbstractHost):
         async with AsyncExitStack() as opening:
             nursery = await opening.enter_async_context(open_quiet_nursery())
             opening.callback(self._close)
-            await self._open(_TrioHostRuntime(nursery), self._read(self._config))
+            sources = await self._read(self._config)
+            await self._open(_TrioHostRuntime(nursery), sources)
             self._resources = opening.pop_all()
         return self
 
@@ -146,11 +170,19 @@ class Host(AbstractHost):
         """
         self.add_source(make_source(server, target, self._shared))
 
-    async def reload(self, config: Mapping[str, Target]) -> None:
-        """Replace the servers by those of `config`. Those that are as before stay connected.
+    async def reload(self, config: HostConfig = None) -> None:
+        """Read the configuration again, and connect to what is new. The rest stays connected.
+
+        Args:
+            config: as for the host; by default what the host was made of.
 
         Raises:
+            InvalidConfig: a file of the administrator cannot be used.
             TypeError: a target has another type.
             ValueError: there are too many servers. Then nothing is changed.
         """
-        await self.replace_sources(self._read(config))
+        if config is None:
+            config = self._config
+        sources = await self._read(config)
+        self._config = config
+        await self.replace_sources(sources)

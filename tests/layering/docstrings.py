@@ -51,6 +51,7 @@ PACKAGES: Final = (
     "mcp_core.adapters",
     "mcp_core.host",
     "mcp_trio",
+    "mcp_trio.host",
     "mcp_trio.testing",
     "mcp_asyncio_shim",
 )

@@ -56,7 +56,7 @@ def test_directory_with_sticky_bit_is_safe_on_the_way_only(file: Path) -> None:
 
 
 @pytest.mark.parametrize("is_private", [True, False])
-def test_directory_of_a_group_is_safe_if_nobody_else_is_in_it(
+def test_directory_of_a_group_is_safe_if_it_has_no_other_member(
     file: Path, monkeypatch: pytest.MonkeyPatch, is_private: bool
 ) -> None:
     monkeypatch.setattr(_owners, "_is_private_group", lambda group_id: is_private)

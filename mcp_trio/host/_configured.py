@@ -1,0 +1,123 @@
+"""The servers of configuration files, as a host connects to them."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from mcp_core.runtime.host import ServerSource
+from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
+
+from ._prepared_launch import prepare_launch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from mcp_core.host import ConfigInput, MergedServers, ServerConfig, ServerLaunch
+    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime.host import ClientConnection
+
+    from ._config_files import ConfigFiles
+    from ._prepared_launch import ExpandedLaunch, PreparedLaunch
+    from ._sources import SourceOptions
+
+__all__ = ["ConfiguredServer", "configured_sources"]
+
+# The scopes of files that the user, or the administrator, has written.
+_TRUSTED = ("managed", "user")
+
+
+def configured_sources(
+    files: ConfigFiles, servers: MergedServers, shared: SourceOptions
+) -> list[ServerSource]:
+    """Return the sources of the servers that count."""
+    return [ConfiguredServer(files, servers, name, shared) for name in servers.servers]
+
+
+class ConfiguredServer(ServerSource):
+    """A server of a configuration file.
+
+    Args:
+        files: the places of the files.
+        servers: the servers that count in these files.
+        name: the name of the server.
+        shared: the options that all sources of the host share.
+    """
+
+    def __init__(
+        self, files: ConfigFiles, servers: MergedServers, name: str, shared: SourceOptions
+    ) -> None:
+        scoped = servers.servers[name]
+        self.name = name
+        self.file = scoped.server.place.file
+        self.is_disabled = scoped.server.disabled
+        self.is_trusted = scoped.scope in _TRUSTED
+        self.needs_approval = not self.is_trusted
+        self.connect_timeout = scoped.server.connect_timeout
+        self.call_timeout = scoped.server.call_timeout
+        self._scoped = scoped
+        self._files = files
+        self._servers = servers
+        self._shared = shared
+        self._prepared: PreparedLaunch | None = None
+
+    def __repr__(self) -> str:
+        return f"<server {self.name!r} of {self._scoped.server.place}>"
+
+    def prepare(self) -> ServerLaunch:
+        self._prepared = prepare_launch(self._files, self._servers, self.name)
+        return self._prepared.launch
+
+    def inputs(self) -> Mapping[str, ConfigInput]:
+        return self._scoped.inputs
+
+    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+        return self._connected(options, inputs)
+
+    @asynccontextmanager
+    async def _connected(
+        self, options: ClientConfigOptions, inputs: Mapping[str, str]
+    ) -> AsyncIterator[Any]:
+        launch = await trio.to_thread.run_sync(self._expand, inputs)
+        self.secrets = launch.secrets
+        async with self._connection(launch, options) as client:
+            yield client
+
+    def _expand(self, inputs: Mapping[str, str]) -> ExpandedLaunch:
+        # What was approved is what runs: it is not prepared again after that.
+        if self._prepared is None or not self.needs_approval:
+            self.prepare()
+        assert self._prepared is not None
+        return self._prepared.expand(inputs)
+
+    def _connection(self, launch: ExpandedLaunch, options: ClientConfigOptions) -> ClientConnection:
+        if launch.url is None:
+            return connect_stdio(
+                launch.argv,
+                env=launch.env,
+                cwd=launch.cwd,
+                stderr=self._shared.stderr_of(self.name),
+                **options,
+            )
+        if launch.transport == "ws":
+            return connect_websocket(launch.url, headers=launch.headers, **options)
+        auth = self._shared.auth_of(launch.headers)
+        return connect_http(launch.url, headers=launch.headers, auth=auth, **options)
+
+    def same_as(self, other: Any) -> bool:
+        if not isinstance(other, ConfiguredServer):
+            return False
+        mine, its = self._scoped, other._scoped
+        return (mine.scope, mine.inputs.keys(), _without_place(mine.server)) == (
+            its.scope,
+            its.inputs.keys(),
+            _without_place(its.server),
+        )
+
+
+def _without_place(server: ServerConfig) -> ServerConfig:
+    """Return a server that is equal if only its place in the file differs."""
+    return replace(server, place=replace(server.place, line=1, column=1))
