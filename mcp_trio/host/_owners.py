@@ -98,10 +98,10 @@ def _check(
 def _check_owner(entry: Path, state: os.stat_result, owners: Collection[int]) -> UnsafePath | None:
     if state.st_uid in owners:
         return None
-    return UnsafePath(
-        f"{entry} belongs to another user (its id is {state.st_uid})",
-        "use a directory whose parents belong to this user or to root",
-    )
+    cure = "use a directory whose parents belong to this user or to root"
+    if os.geteuid() not in owners:
+        cure = f"run `chown root {shlex.quote(str(entry))}`"
+    return UnsafePath(f"{entry} belongs to another user (its id is {state.st_uid})", cure)
 
 
 def _is_private_group(group_id: int) -> bool:
