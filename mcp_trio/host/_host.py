@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar, Unpack
 
 import trio
 
@@ -22,10 +22,10 @@ from ._sources import SourceOptions, make_source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from mcp_core.host import MergedServers
+    from mcp_core.host import ConfigProblem, MergedServers
     from mcp_core.runtime import EventLike, Job
     from mcp_core.runtime.host import ServerSource
     from mcp_trio.auth._authorization import LoginConfig
@@ -40,6 +40,7 @@ T = TypeVar("T")
 HostConfig: TypeAlias = "Mapping[str, Target] | str | os.PathLike[str] | ConfigFiles | None"
 
 _log = logging.getLogger("mcp_trio")
+_MAX_LOGGED: Final = 10  # problems of configuration files
 
 
 class _TrioHostRuntime(HostRuntime):
@@ -101,8 +102,8 @@ class Host(AbstractHost):
         RuntimeError: it is entered a second time, or outside a run of trio.
         McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
         InvalidConfig: when it is entered: a file of the administrator cannot be used. Problems of
-            other files are in `configuration`, and their other servers are used.
-        TypeError: an option is unknown, or a target has another type.
+            other files are logged and in `configuration`, and their other servers are used.
+        TypeError: an option is unknown; when it is entered: a target has another type.
         ValueError: when it is entered: there are too many servers.
     """
 
@@ -134,6 +135,7 @@ class Host(AbstractHost):
         else:
             files = single_config_file(config)
         self.configuration = await trio.to_thread.run_sync(files.read)
+        _log_problems(self.configuration.problems)
         return configured_sources(files, self.configuration, self._shared)
 
     async def __aenter__(self) -> Self:
@@ -186,3 +188,11 @@ class Host(AbstractHost):
         sources = await self._read(config)
         self._config = config
         await self.replace_sources(sources)
+
+
+def _log_problems(problems: Sequence[ConfigProblem]) -> None:
+    """Log the first problems of configuration files, such as that there is no file of that name."""
+    for problem in problems[:_MAX_LOGGED]:
+        _log.warning("%s", problem)
+    if len(problems) > _MAX_LOGGED:
+        _log.warning("%d more problems of configuration files", len(problems) - _MAX_LOGGED)
