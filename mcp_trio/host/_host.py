@@ -16,6 +16,7 @@ from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio, start_job
 
+from ._approval_file import ApprovalFile
 from ._config_files import ConfigFiles, find_config_files, single_config_file
 from ._configured import configured_sources
 from ._sources import SourceOptions, make_source
@@ -91,7 +92,8 @@ class Host(AbstractHost):
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
-        options: see `HostOptions`.
+        options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
+            configuration files, so that approvals of `mcp-trio servers approve` count.
 
     *Resource handling*: at the end of the block all servers are closed side by side, as `connect`
     closes each. No process is left.
@@ -116,6 +118,8 @@ class Host(AbstractHost):
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
+        if not isinstance(config, Mapping):
+            options.setdefault("approvals", ApprovalFile())
         super().__init__(options)
         self._shared = SourceOptions(auth, stderr)
         self._config = config
@@ -171,13 +175,16 @@ class Host(AbstractHost):
         self.add_source(make_source(server, target, self._shared))
 
     async def reload(self, config: HostConfig = None) -> None:
-        """Read the configuration again, and connect to what is new. The rest stays connected.
+        """Read configuration and approvals again, and connect to what is new or approved now.
+
+        Servers that are configured as before stay connected.
 
         Args:
             config: as for the host; by default what the host was made of.
 
         Raises:
             InvalidConfig: a file of the administrator cannot be used.
+            InvalidApprovals: the stored approvals cannot be used.
             TypeError: a target has another type.
             ValueError: there are too many servers. Then nothing is changed.
         """

@@ -147,16 +147,24 @@ class AbstractHost:
         self._sources.pop(server, None)
 
     async def replace_sources(self, sources: Iterable[ServerSource]) -> None:
-        """Replace the servers by `sources`. Those that are configured as before stay connected.
+        """Replace the servers by `sources`, and read the stored approvals again.
+
+        Servers that are configured as before stay connected, and those that were not approved or
+        could not be started are tried again.
 
         Raises:
+            McpTrioError, OSError: the stored approvals cannot be read. Then nothing is changed.
             ValueError: two servers have one name, a name is empty, or there are more servers than
                 `HostLimits.servers`. Then nothing is changed.
         """
         wanted = by_name(sources, self._limits.servers)
+        servers = self._servers
+        await servers.consent.load()
         for name, source in list(self._sources.items()):
             if name not in wanted or not source.same_as(wanted[name]):
                 await self.remove(name)
+            else:
+                servers.find(name).look_again()
         for name, source in wanted.items():
             if name not in self._sources:
                 self.add_source(source)
@@ -386,10 +394,14 @@ class AbstractHost:
         """Wait for a server that is connecting, or whose lists are read for the first time.
 
         Raises:
+            ApprovalRequired: the server itself was not approved.
             ServerUnavailable: it is not about to become usable.
         """
         servers = self._servers
         while not hosted.is_usable:
+            if hosted.status.state == "unapproved" and hosted.is_settled:
+                reason = "its command or address was not approved, or has changed"
+                raise ApprovalRequired(hosted.source.name, None, reason)
             if hosted.is_settled:
                 raise ServerUnavailable(hosted.source.name, hosted.status)
             await servers.changed.wait(servers.runtime.wait, None)

@@ -246,6 +246,14 @@ class HostedServer:
                 job.abandon()
         self._retry = self._quiet = self._asking = None
 
+    def look_again(self) -> None:
+        """Try again if an approval or a program was missing, which may be there now."""
+        status = self.status
+        if status.state == "unapproved" and self._asking is None:
+            self._ask(self._check_approval)
+        elif status.state == "failed" and status.retry_at is None:
+            self.apply(ServerEvent.RESTARTED)
+
     def remove(self) -> None:
         """Stop everything. `is_running` is False when the process or connection is gone."""
         self.is_removed = True
