@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core.host.catalog._server import ServerCatalog
+    from mcp_core.runtime.host import HostOptions
     from mcp_core.types import Tool
 
 FILE = "/project/.mcp.json"
@@ -45,8 +46,8 @@ class World:
         self.source = FakeSource("a", file=FILE, is_trusted=is_trusted)
         self.catalog = catalog_of("a", *(tools or (READ, FIND)), needs_pins=needs_pins)
         self.store = options.setdefault("approvals", MemoryApprovals())
-        self.options: Any = options  # a test may change them
-        self.consent = Consent(self.options, self._in_thread, lambda: 7.0)
+        self.options = options  # a test may change them
+        self.consent = Consent(cast("HostOptions", options), self._in_thread, wall_time=lambda: 7.0)
 
     async def _in_thread(self, function: Callable[[], Approvals]) -> Approvals:
         await trio.lowlevel.checkpoint()
@@ -57,12 +58,11 @@ class World:
 
     async def denied(self, name: str = "find") -> tuple[str, str]:
         """Return the name of the error of a call that may not be made, and its reason."""
-        try:
+        with pytest.raises((CallDenied, ApprovalRequired)) as caught:
             await self.call(name)
-        except (CallDenied, ApprovalRequired) as exc:
-            assert (exc.server, exc.tool) == ("a", name)
-            return type(exc).__name__, exc.reason
-        pytest.fail("the call may be made")
+        error = cast("CallDenied | ApprovalRequired", caught.value)
+        assert (error.server, error.tool) == ("a", name)
+        return type(error).__name__, error.reason
 
     async def add_rule(self, tool: str, **members: Any) -> None:
         await self.consent.add_rule(self.source, ToolRule(tool=tool, **members))
