@@ -325,7 +325,7 @@ class AbstractHost:
             options: see `CallOptions`.
         """
         hosted = self._servers.find(server)
-        record = self._recorder.begin(server, name, arguments)
+        record = self._recorder.begin(hosted.source, name, arguments)
         try:
             await self._wait_usable(hosted)
             definition = hosted.catalog.definition("tool", name)
@@ -334,7 +334,6 @@ class AbstractHost:
                 hosted.source, hosted.catalog, name, dict(arguments or {})
             )
             record.allow(allowed.arguments, allowed.approved_by)
-            record.secrets = hosted.source.secrets
             with _CallSlot(hosted, self._limits.calls) as client:
                 result = await client.call_tool(
                     name, allowed.arguments, **self._call_options(hosted, options)
