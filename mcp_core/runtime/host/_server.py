@@ -198,6 +198,8 @@ class HostedServer:
 
     def apply(self, event: ServerEvent, *, reason: str = "", attempt: int | None = None) -> bool:
         """Apply an event, do what the new state demands, and return True if there is one."""
+        if self.is_removed and event is not ServerEvent.DISABLED:
+            return False  # such as `host.enable` while `host.remove` waits for the process
         now = self._runtime.monotonic()
         if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
             now = max(now, self.status.retry_at)  # a clock may wake a task a little early
