@@ -98,7 +98,8 @@ class HostOptions(TypedDict, total=False):
             Without it such a call raises `ApprovalRequired`. What it raises propagates to the
             caller.
         on_input: gets a `ConfigInput` and returns the text that the user enters, or None. It is
-            called once for each input. Without it a server that needs an input fails.
+            called once for each input of a file, and after None again at the next attempt to
+            connect. Without it a server that needs an input fails.
         approve: "all" to make the calls of tools that would be asked about; default "ask". Servers
             and definitions are asked about still, and so are calls for which `on_call` returns
             "ask".

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._limits import CLIENT_LIMITS
@@ -34,6 +35,8 @@ __all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
 HOST_TIMEOUT: Final = 60.0  # seconds; the default of the timeouts of a host
 _MAX_NAMES: Final = 5  # servers that a text names
 _MAX_NAME: Final = 200  # characters of a name in an error
+# Names that are compared with an unknown one, which takes 60 µs each and holds up all tasks.
+_MAX_COMPARED: Final = 500
 
 
 class HostedServers:
@@ -63,6 +66,7 @@ class HostedServers:
         self._connecting = 0
         self._inputs: dict[tuple[str, str], str] = {}
         self._inputs_asked: set[tuple[str, str]] = set()
+        self._inputs_declined: set[tuple[str, str]] = set()
 
     # -- The host --------------------------------------------------------------------------------
 
@@ -80,7 +84,7 @@ class HostedServers:
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
         """Build the error about a name, with a similar one, or the servers that are not ready."""
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
-        similar = get_close_matches(name[:_MAX_NAME], known, 1)
+        similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1)
         missing = [each for each, server in self.servers.items() if not server.is_usable]
         if similar:
             return UnknownName(f"{text}; did you mean {escape_text(similar[0])}?")
@@ -171,17 +175,22 @@ class HostedServers:
         found: dict[str, str] = {}
         for id, each in source.inputs().items():
             key = source.file, id
+            has_waited = key in self._inputs_asked
             while key in self._inputs_asked:  # for another server of the file
                 await self.changed.wait(self.runtime.wait, None)
-            if key not in self._inputs and ask is not None:
+            is_declined = has_waited and key in self._inputs_declined
+            if key not in self._inputs and ask is not None and not is_declined:
                 self._inputs_asked.add(key)
+                self._inputs_declined.discard(key)
                 try:
                     value = await answer_of(ask(each))
+                    if value is None:
+                        self._inputs_declined.add(key)
+                    else:
+                        self._inputs[key] = value
                 finally:
                     self._inputs_asked.discard(key)
                     self.changed.notify()
-                if value is not None:
-                    self._inputs[key] = value
             if key in self._inputs:
                 found[id] = self._inputs[key]
         return found
