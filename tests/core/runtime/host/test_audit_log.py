@@ -25,6 +25,8 @@ from mcp_trio import PeerError
 from tests.core.runtime.host.world import WALL_TIME, FakeSource, opened
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from mcp_core.runtime.host import AbstractHost
 
 GIVEN = {"path": "a", "api_key": "abcdefgh"}
