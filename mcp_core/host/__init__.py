@@ -27,19 +27,11 @@ from ._audit import encode_audit_record as encode_audit_record
 from ._audit import redact_arguments as redact_arguments
 from ._canonical_json import canonical_json as canonical_json
 from ._canonical_json import digest_json as digest_json
-from ._clients import CLIENT_FORMATS as CLIENT_FORMATS
-from ._clients import ClientFormat as ClientFormat
-from ._clients import ConfigScope as ConfigScope
-from ._clients import ServerEntry as ServerEntry
-from ._clients import config_path as config_path
-from ._clients import entry_members as entry_members
-from ._clients import find_replaced as find_replaced
 from ._definition_warnings import DefinitionWarning as DefinitionWarning
 from ._definition_warnings import ToolNames as ToolNames
 from ._definition_warnings import WarningKind as WarningKind
 from ._definition_warnings import find_warnings as find_warnings
 from ._errors import ConfigFileError as ConfigFileError
-from ._json_edit import JsonSyntax as JsonSyntax
 from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
 from ._launch import describe_launch as describe_launch
@@ -64,15 +56,11 @@ from ._pins import define as define
 from ._pins import describe_definition as describe_definition
 from ._pins import describe_definition_change as describe_definition_change
 from ._pins import replace_pins as replace_pins
-from ._registration import Registration as Registration
-from ._registration import describe_registration as describe_registration
-from ._registration import plan_registration as plan_registration
 from ._supervision import SERVER_TRANSITIONS as SERVER_TRANSITIONS
 from ._supervision import ServerEvent as ServerEvent
 from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
 from ._supervision import ServerSupervisor as ServerSupervisor
-from ._toml_edit import require_tomlkit as require_tomlkit
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
 from .config._policy import find_denial as find_denial
@@ -98,6 +86,18 @@ from .config._variables import VariableKind as VariableKind
 from .config._variables import VariableUse as VariableUse
 from .config._variables import expand_server as expand_server
 from .config._variables import find_variables as find_variables
+from .edit._clients import CLIENT_FORMATS as CLIENT_FORMATS
+from .edit._clients import ClientFormat as ClientFormat
+from .edit._clients import ConfigScope as ConfigScope
+from .edit._clients import ServerEntry as ServerEntry
+from .edit._clients import config_path as config_path
+from .edit._clients import entry_members as entry_members
+from .edit._clients import find_replaced as find_replaced
+from .edit._json_edit import JsonSyntax as JsonSyntax
+from .edit._registration import Registration as Registration
+from .edit._registration import describe_registration as describe_registration
+from .edit._registration import plan_registration as plan_registration
+from .edit._toml_edit import require_tomlkit as require_tomlkit
 
 __all__ = [
     "CLIENT_FORMATS",

@@ -17,8 +17,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from mcp_core.host._clients import CLIENT_FORMATS, ClientFormat
-from mcp_core.host._json_edit import JsonSyntax
+from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat
+from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
 from ._problems import ConfigProblem, name_text

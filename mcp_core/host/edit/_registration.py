@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mcp_core.host._errors import ConfigFileError
+
 from ._clients import ClientFormat, ServerEntry, entry_members
-from ._errors import ConfigFileError
 from ._json_edit import read_json, set_member
 from ._toml_edit import read_toml, set_toml_members
 

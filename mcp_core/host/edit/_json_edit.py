@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ._errors import ConfigFileError
+from mcp_core.host._errors import ConfigFileError
 
 __all__ = [
     "JsonMember",

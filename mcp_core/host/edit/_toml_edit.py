@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ._errors import ConfigFileError
+from mcp_core.host._errors import ConfigFileError
 
 __all__ = ["read_toml", "require_tomlkit", "set_toml_members"]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.host import ConfigFileError, require_tomlkit
-from mcp_core.host._toml_edit import read_toml, set_toml_members
+from mcp_core.host.edit._toml_edit import read_toml, set_toml_members
 
 PATH = ("mcp_servers", "us")
 ENTRY = {"command": "/p", "args": ["a"], "env": {"A": "1"}}
