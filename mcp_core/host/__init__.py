@@ -78,7 +78,6 @@ from .config._scopes import merge_servers as merge_servers
 from .config._servers import ConfigFile as ConfigFile
 from .config._servers import ConfigInput as ConfigInput
 from .config._servers import ServerConfig as ServerConfig
-from .config._servers import ServerTransport as ServerTransport
 from .config._servers import VariableSyntax as VariableSyntax
 from .config._variables import ConfigVariables as ConfigVariables
 from .config._variables import ExpandedServer as ExpandedServer
@@ -86,16 +85,22 @@ from .config._variables import VariableKind as VariableKind
 from .config._variables import VariableUse as VariableUse
 from .config._variables import expand_server as expand_server
 from .config._variables import find_variables as find_variables
+from .edit._changes import MemberChange as MemberChange
+from .edit._changes import describe_change as describe_change
 from .edit._clients import CLIENT_FORMATS as CLIENT_FORMATS
 from .edit._clients import ClientFormat as ClientFormat
 from .edit._clients import ConfigScope as ConfigScope
 from .edit._clients import ServerEntry as ServerEntry
+from .edit._clients import ServerTransport as ServerTransport
 from .edit._clients import config_path as config_path
 from .edit._clients import entry_members as entry_members
 from .edit._clients import find_replaced as find_replaced
+from .edit._entries import find_entry_line as find_entry_line
+from .edit._entries import plan_disabling as plan_disabling
+from .edit._entries import plan_enabling as plan_enabling
+from .edit._entries import plan_entry as plan_entry
+from .edit._entries import plan_removal as plan_removal
 from .edit._json_edit import JsonSyntax as JsonSyntax
-from .edit._registration import Registration as Registration
-from .edit._registration import describe_registration as describe_registration
 from .edit._registration import plan_registration as plan_registration
 from .edit._toml_edit import require_tomlkit as require_tomlkit
 
@@ -125,6 +130,7 @@ __all__ = [
     "InvalidConfig",
     "JsonSyntax",
     "LaunchLine",
+    "MemberChange",
     "MergedServers",
     "NameCollision",
     "NameScheme",
@@ -134,7 +140,6 @@ __all__ = [
     "PinState",
     "PolicyEntry",
     "QualifiedName",
-    "Registration",
     "ResourceTable",
     "RuleLifetime",
     "ScopedServer",
@@ -162,10 +167,10 @@ __all__ = [
     "decide_call",
     "decode_approvals",
     "define",
+    "describe_change",
     "describe_definition",
     "describe_definition_change",
     "describe_launch",
-    "describe_registration",
     "digest_arguments",
     "digest_json",
     "digest_launch",
@@ -175,6 +180,7 @@ __all__ = [
     "expand_server",
     "find_config_format",
     "find_denial",
+    "find_entry_line",
     "find_replaced",
     "find_variables",
     "find_warnings",
@@ -182,7 +188,11 @@ __all__ = [
     "merge_servers",
     "merged_name",
     "plain_name",
+    "plan_disabling",
+    "plan_enabling",
+    "plan_entry",
     "plan_registration",
+    "plan_removal",
     "read_config",
     "read_policy",
     "read_resource_label",

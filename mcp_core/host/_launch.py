@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from mcp_core._text import escape_text
 
 from ._canonical_json import digest_json
-from .config._servers import ServerTransport
+from .edit._clients import ServerTransport
 
 __all__ = ["LaunchLine", "ServerLaunch", "describe_launch", "digest_launch"]
 

@@ -29,7 +29,7 @@ from mcp_core.host import (
     ConfigFileError,
     ServerEntry,
     config_path,
-    describe_registration,
+    describe_change,
     find_replaced,
     plan_registration,
     require_tomlkit,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from mcp_core.host import ClientFormat, ConfigScope, Registration
+    from mcp_core.host import ClientFormat, ConfigScope, MemberChange
     from mcp_trio._client import Client
     from mcp_trio.host._files import FileSnapshot
 
@@ -311,8 +311,8 @@ class _Installation:
                     f"mcp-trio: {self.server.name} is registered already, in ", str(self.path)
                 )
                 return 0
-            if list(describe_registration(change)) != shown:
-                shown = list(describe_registration(change))
+            if list(describe_change(change)) != shown:
+                shown = list(describe_change(change))
                 self._show(change, stderr)
                 if not yes and not self._ask(stderr):
                     stderr.write_line("mcp-trio: nothing was changed")
@@ -336,7 +336,7 @@ class _Installation:
             SERVER_ERROR,
         )
 
-    def _plan(self) -> tuple[FileSnapshot, Registration]:
+    def _plan(self) -> tuple[FileSnapshot, MemberChange]:
         try:
             snapshot = read_snapshot(self.path)
         except OSError as exc:
@@ -356,7 +356,7 @@ class _Installation:
             raise CliError(f"{exc}", SERVER_ERROR) from exc
         return snapshot, change
 
-    def _command(self, change: Registration, server: ServerEntry | None = None) -> list[str] | None:
+    def _command(self, change: MemberChange, server: ServerEntry | None = None) -> list[str] | None:
         """Return the client's own command line that makes the change; None if there is none.
 
         It is used for new entries only: Claude Code refuses to replace one, and others drop the
@@ -375,13 +375,13 @@ class _Installation:
         arguments = client.add_command(server or self.server, self.scope)
         return None if arguments is None else [program, *arguments]
 
-    def _show(self, change: Registration, screen: Screen) -> None:
+    def _show(self, change: MemberChange, screen: Screen) -> None:
         title = f"{self.client.title}, for {_SCOPES[self.scope]}: "
         screen.write_line((title, "bold"), str(self.path))
         if not change.is_needed:
             screen.write_line(f"{self.server.name} is registered already")
             return
-        for mark, line in describe_registration(change):
+        for mark, line in describe_change(change):
             screen.write_line((f"{mark} {line}", _STYLES[mark]))
         if change.old is not None:
             screen.write_line(f"An entry {self.server.name} is there already, and is changed.")
@@ -404,7 +404,7 @@ class _Installation:
         question = partial(ask_permission, ("Make this change?",))
         return trio.run(terminal.run_dialogue, question).action == "accept"
 
-    def _write(self, snapshot: FileSnapshot, change: Registration) -> Path | None:
+    def _write(self, snapshot: FileSnapshot, change: MemberChange) -> Path | None:
         """Make the change, and return the path of the copy of the old file, if there was one.
 
         Raises:
