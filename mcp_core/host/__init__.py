@@ -24,6 +24,7 @@ from ._audit import AuditRecord as AuditRecord
 from ._audit import CallOutcome as CallOutcome
 from ._audit import digest_arguments as digest_arguments
 from ._audit import encode_audit_record as encode_audit_record
+from ._audit import is_secret_name as is_secret_name
 from ._audit import redact_arguments as redact_arguments
 from ._canonical_json import canonical_json as canonical_json
 from ._canonical_json import digest_json as digest_json
@@ -61,6 +62,9 @@ from ._supervision import ServerEvent as ServerEvent
 from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
 from ._supervision import ServerSupervisor as ServerSupervisor
+from .config._import import ImportedServer as ImportedServer
+from .config._import import LiteralSecret as LiteralSecret
+from .config._import import import_servers as import_servers
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
 from .config._policy import find_denial as find_denial
@@ -69,6 +73,7 @@ from .config._problems import ConfigPlace as ConfigPlace
 from .config._problems import ConfigProblem as ConfigProblem
 from .config._problems import InvalidConfig as InvalidConfig
 from .config._read import find_config_format as find_config_format
+from .config._read import format_to_edit as format_to_edit
 from .config._read import read_config as read_config
 from .config._scopes import MergedServers as MergedServers
 from .config._scopes import OmittedServer as OmittedServer
@@ -126,10 +131,12 @@ __all__ = [
     "DefinitionKind",
     "DefinitionWarning",
     "ExpandedServer",
+    "ImportedServer",
     "InvalidApprovals",
     "InvalidConfig",
     "JsonSyntax",
     "LaunchLine",
+    "LiteralSecret",
     "MemberChange",
     "MergedServers",
     "NameCollision",
@@ -185,6 +192,9 @@ __all__ = [
     "find_variables",
     "find_warnings",
     "fit_name",
+    "format_to_edit",
+    "import_servers",
+    "is_secret_name",
     "merge_servers",
     "merged_name",
     "plain_name",

@@ -25,7 +25,7 @@ from ._problems import ConfigProblem, name_text
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree
 
-__all__ = ["find_config_format", "read_config"]
+__all__ = ["find_config_format", "format_to_edit", "read_config"]
 
 _TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
     "stdio": "stdio",
@@ -131,6 +131,20 @@ def read_config(
         is_vscode = isinstance(value, dict) and "servers" in value and "mcpServers" not in value
         known = "vscode" if is_vscode else "claude-code"
     return _FileReader(tree, CLIENT_FORMATS[known]).read(file)
+
+
+def format_to_edit(config: ConfigFile) -> ClientFormat:
+    """Return the format in which the text of a file that was read can be changed.
+
+    Its syntax is the one that `read_config` accepts in a file of that path.
+
+    Args:
+        config: the file, as `read_config` returned it.
+    """
+    client = CLIENT_FORMATS[config.format]
+    if find_config_format(config.file) is None and client.syntax is not None:
+        return replace(client, syntax=_ANY_SYNTAX)
+    return client
 
 
 class _FileReader:
