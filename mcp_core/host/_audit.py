@@ -133,7 +133,11 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
 
 
 def is_secret_name(name: str) -> bool:
-    """True if a member, a variable or a header of this name has a secret as its value."""
+    """True if the value of a member, a variable or a header with this name is a secret.
+
+    Args:
+        name: the name, in any case and with any separators.
+    """
     return _SECRET_NAME.search(name) is not None
 
 

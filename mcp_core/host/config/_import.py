@@ -68,7 +68,11 @@ class ImportedServer:
     notes: tuple[str, ...] = ()
 
     def replace_secrets(self, secrets: Sequence[LiteralSecret]) -> ImportedServer:
-        """Return the server with references to variables in place of these secrets."""
+        """Return the server with references to variables in place of secrets.
+
+        Args:
+            secrets: some of its `secrets`.
+        """
         members = {**self.members}
         for secret in secrets:
             members[secret.member] = {**members[secret.member], secret.name: secret.reference}
