@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from mcp_core.host import ClientFormat, MemberChange, ServerEntry
     from mcp_trio.host._files import FileSnapshot
 
+    from ._forms import PromptParts
     from ._screen import Screen
 
 __all__ = [
     "ConfigUpdate",
     "UpdateOutcome",
+    "ask_user",
+    "config_error",
     "decode_config",
     "read_config_file",
     "show_changes",
@@ -44,9 +47,10 @@ _STYLES: Final = {"+": "green", "-": "red", " ": ""}
 
 
 class UpdateOutcome(NamedTuple):
-    """The end of a `ConfigUpdate`; `copy` is the path of the file as it was before, if there was one.
+    """The end of a `ConfigUpdate`.
 
     The kind is "unchanged" if the file needed no change, and "declined" if the user did not agree.
+    `copy` is the path of the file as it was before, if there was one.
     """
 
     kind: Literal["written", "unchanged", "declined"]
@@ -133,7 +137,7 @@ class ConfigUpdate(abc.ABC):
             if lines != shown:
                 shown = lines
                 self.show(changes, stderr)
-                if not yes and not _ask(stderr):
+                if not yes and ask_user(("Make this change?",), stderr) != "accept":
                     return UpdateOutcome("declined")
             try:
                 return UpdateOutcome("written", self.write(snapshot, changes))
@@ -214,7 +218,12 @@ def _apply(changes: Sequence[MemberChange], text: str) -> str:
     return text
 
 
-def _ask(stderr: Screen) -> bool:
+def ask_user(question: PromptParts, stderr: Screen) -> Literal["accept", "decline", "cancel"]:
+    """Ask the user a question at the terminal, to be answered by yes or no.
+
+    Raises:
+        CliError: there is no terminal.
+    """
     terminal = open_terminal(stderr)
     if terminal is None:
         raise CliError(
@@ -222,8 +231,7 @@ def _ask(stderr: Screen) -> bool:
             " change, or --dry-run to see it only",
             NO_CONNECTION,
         )
-    question = partial(ask_permission, ("Make this change?",))
-    return trio.run(terminal.run_dialogue, question).action == "accept"
+    return trio.run(terminal.run_dialogue, partial(ask_permission, question)).action
 
 
 def _file_error(path: Path, exc: OSError, problem: str) -> CliError:
