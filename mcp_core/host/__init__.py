@@ -37,6 +37,7 @@ from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
 from ._launch import describe_launch as describe_launch
 from ._launch import digest_launch as digest_launch
+from ._launch import make_launch as make_launch
 from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
 from ._names import NameCollision as NameCollision
 from ._names import NameScheme as NameScheme
@@ -62,6 +63,7 @@ from ._supervision import ServerEvent as ServerEvent
 from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
 from ._supervision import ServerSupervisor as ServerSupervisor
+from .config._env_file import parse_env_file as parse_env_file
 from .config._import import ImportedServer as ImportedServer
 from .config._import import LiteralSecret as LiteralSecret
 from .config._import import import_servers as import_servers
@@ -195,8 +197,10 @@ __all__ = [
     "format_to_edit",
     "import_servers",
     "is_secret_name",
+    "make_launch",
     "merge_servers",
     "merged_name",
+    "parse_env_file",
     "plain_name",
     "plan_disabling",
     "plan_enabling",

@@ -2,13 +2,21 @@
 
 1. Everything is as the file has it, with `${NAME}` in place of values. Secrets behind names are not
    shown, digested or stored.
-2. What a program file contains, and what an address leads to, is not covered.
+2. What has to be known before the start is the exception: the program, its directory and the file
+   with its variables are absolute paths, with the values of variables in them. So another program
+   that is found later, because `PATH` or a variable has changed, is asked about again. The text
+   with the variables is shown, too.
+3. What a program file contains, and what an address leads to, is not covered.
+
+Sources of the members in `ServerLaunch.other`: as in `config/_read.py`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date, time
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,19 +24,41 @@ from msgspec import Struct, field
 
 from mcp_core._text import escape_text
 
-from ._canonical_json import digest_json
+from ._canonical_json import digest_json, is_double
+from .config._servers import ServerConfig
+from .config._variables import has_variables
 from .edit._clients import ServerTransport
 
-__all__ = ["LaunchLine", "ServerLaunch", "describe_launch", "digest_launch"]
+__all__ = ["LaunchLine", "ServerLaunch", "describe_launch", "digest_launch", "make_launch"]
 
 # The way a digest is made. It changes when more is covered, so that users are asked again.
-_DIGEST_VERSION: Final = 1
+_DIGEST_VERSION: Final = 2
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 # ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:NAME} and $NAME. Defaults may hold references too,
 # so the end is not looked for.
 _REFERENCE: Final = re.compile(r"\$(?:\{\s*(?:env:)?((?:input:)?[A-Za-z_][\w.-]*)|([A-Za-z_]\w*))")
 # Variables that make a program load code from elsewhere.
 _MARKED: Final = re.compile(r"PATH|NODE_OPTIONS|(?:LD_|DYLD_|PYTHON).*", re.DOTALL)
+# Members that change neither what is run nor what is sent: descriptions, what clients do with the
+# tools, and timeouts of other programs. Everything else counts, also a member that is not known:
+# a later version may act on it. So `headersHelper` of Claude Code (a command that makes headers),
+# `auth` and `oauth` (where a login goes, and for which rights), `sandbox` and `dev` of VS Code,
+# `authProviderType` of Gemini CLI (sends a token of Google) and `experimental_environment` of Codex
+# (where the program runs) count.
+_WITHOUT_EFFECT: Final = frozenset(
+    """
+    name title description version icon icons gallery
+    tools enabled_tools disabled_tools includeTools excludeTools
+    alwaysAllow autoApprove trust default_tools_approval_mode supports_parallel_tool_calls
+    alwaysLoad required timeout startup_timeout_sec startup_timeout_ms tool_timeout_sec
+    """.split()
+)
+# The labels of the texts in `ServerLaunch.templates`.
+_TEMPLATE_LABELS: Final[Mapping[str, str]] = {
+    "command": "command from",
+    "directory": "directory from",
+    "env_file": "variables from",
+}
 
 
 class ServerLaunch(Struct, frozen=True, kw_only=True):
@@ -43,6 +73,8 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
         env_file: the absolute path of a file with more variables, "" if there is none.
         url: the address, "" for a program.
         headers: the HTTP header fields.
+        templates: the texts that `command`, `directory` and `env_file` come from, if they have
+            variables or begin with `~`; by the names of these fields.
         other: more of the entry that changes what is run or sent, such as a command that makes
             headers.
 
@@ -58,6 +90,7 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
     env_file: str = ""
     url: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    templates: dict[str, str] = field(default_factory=dict)
     other: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,6 +112,74 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
 
 def _names(template: str) -> list[tuple[str, str]]:
     return _REFERENCE.findall(template)
+
+
+def make_launch(
+    server: ServerConfig, *, program: str = "", directory: str = "", env_file: str = ""
+) -> ServerLaunch:
+    """Return the launch of a configured server.
+
+    Variables that a server gets by name, and headers that are made from variables, have `${NAME}`
+    as their value. Members that do not apply to the transport are left out.
+
+    Args:
+        server: the server, unexpanded.
+        program: for a stdio server the absolute path of its program, as it was found; "" for
+            others.
+        directory: for a stdio server the absolute path of its working directory; "" for others.
+        env_file: the absolute path of the file with its variables, "" if it has none.
+
+    Raises:
+        ValueError: `program` is missing or not absolute for a stdio server.
+    """
+    other = {
+        name: _json_value(value)
+        for name, value in server.extra.items()
+        if name not in _WITHOUT_EFFECT
+    }
+    if server.transport != "stdio":
+        headers = dict(server.headers)
+        for header, variable in server.header_variables.items():
+            headers[header] = f"${{{variable}}}"
+        if server.bearer_variable is not None:
+            headers["Authorization"] = f"Bearer ${{{server.bearer_variable}}}"
+        return ServerLaunch(
+            transport=server.transport, url=server.url or "", headers=headers, other=other
+        )
+    texts = {"command": server.command, "directory": server.cwd, "env_file": server.env_file}
+    return ServerLaunch(
+        transport="stdio",
+        command=program,
+        args=server.args,
+        directory=directory,
+        env={**{name: f"${{{name}}}" for name in server.forwarded}, **server.env},
+        env_file=env_file,
+        templates={
+            name: text
+            for name, text in texts.items()
+            if text is not None and (text.startswith("~") or has_variables(server, text))
+        },
+        other=other,
+    )
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value of a file as canonical JSON can have it: TOML has dates and large numbers."""
+    if isinstance(value, dict):
+        return {_json_value(name): _json_value(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    if isinstance(value, str):
+        # Half of a surrogate pair has no UTF-8.
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if is_double(value) else hex(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    assert isinstance(value, date | time)
+    return value.isoformat()
 
 
 def digest_launch(launch: ServerLaunch) -> str:
@@ -106,20 +207,28 @@ def describe_launch(launch: ServerLaunch) -> Iterator[LaunchLine]:
     """Yield the lines that a user has to see before a `launch` is approved."""
     if launch.command:
         yield LaunchLine("command", escape_text(launch.command))
+        yield from _template("command", launch)
         for argument in launch.args:
             yield LaunchLine("argument", _quote(argument))
         yield LaunchLine("directory", escape_text(launch.directory))
+        yield from _template("directory", launch)
     if launch.url:
         yield LaunchLine("address", escape_text(launch.url))
     yield from _pairs("variable", launch.env)
     if launch.env_file:
         mark = "its variables are not shown, and may change later"
         yield LaunchLine("variables of", escape_text(launch.env_file), mark)
+        yield from _template("env_file", launch)
     yield from _pairs("header", launch.headers)
     for name in launch.sent_variables:
         yield LaunchLine("sends", escape_text(name), "its value leaves this machine")
     for name, value in launch.other.items():
         yield LaunchLine(escape_text(name), _quote(value))
+
+
+def _template(name: str, launch: ServerLaunch) -> Iterator[LaunchLine]:
+    if name in launch.templates:
+        yield LaunchLine(_TEMPLATE_LABELS[name], _quote(launch.templates[name]))
 
 
 def _pairs(label: str, values: Mapping[str, str]) -> Iterator[LaunchLine]:

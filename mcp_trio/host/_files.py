@@ -20,9 +20,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["FileChanged", "FileSnapshot", "keep_copy", "read_snapshot", "replace_file"]
+__all__ = [
+    "FileChanged",
+    "FileSnapshot",
+    "home_directory",
+    "keep_copy",
+    "read_regular_file",
+    "read_snapshot",
+    "removed_on_error",
+    "replace_file",
+    "sync_directory",
+    "user_directory",
+    "write_beside",
+]
 
 # Bytes. Claude Code keeps the history of its projects in such a file; after years it has a few MiB.
 _MAX_SIZE: Final = 64 * 1024 * 1024
@@ -52,6 +64,36 @@ class FileSnapshot:
         return self.target.with_name(self.target.name + _COPY_SUFFIX)
 
 
+def home_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the home directory of the user.
+
+    Args:
+        environ: the environment. Without a path there the system is asked.
+
+    Raises:
+        RuntimeError: the user has no home directory.
+    """
+    home = Path(environ.get("USERPROFILE" if os.name == "nt" else "HOME", ""))
+    return home if home.is_absolute() else Path.home()
+
+
+def user_directory(variable: str, *default: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the directory of this program below that of an XDG variable.
+
+    Args:
+        variable: the name of the variable, such as `XDG_CACHE_HOME`.
+        default: the directory without that variable, below the home directory.
+        environ: the environment.
+
+    Raises:
+        RuntimeError: the user has no home directory.
+    """
+    base = Path(environ.get(variable, ""))
+    if not base.is_absolute():  # XDG: a relative path is invalid and must be ignored
+        base = home_directory(environ).joinpath(*default)
+    return base / "mcp-trio"
+
+
 def read_snapshot(path: Path) -> FileSnapshot:
     """Read a file, which need not exist.
 
@@ -63,14 +105,41 @@ def read_snapshot(path: Path) -> FileSnapshot:
     except RuntimeError as exc:  # Python 3.11 and 3.12: a loop of symbolic links
         raise OSError(None, "its symbolic links form a loop", str(path)) from exc
     try:
-        state = target.stat()
+        data, state = read_regular_file(target, max_size=_MAX_SIZE)
     except FileNotFoundError:
         return FileSnapshot(path, target, None, None)
-    if not stat.S_ISREG(state.st_mode):  # a FIFO would block
-        raise OSError(None, "is no regular file", str(path))
-    if state.st_size > _MAX_SIZE:
-        raise OSError(None, f"is larger than {_MAX_SIZE >> 20} MiB", str(path))
-    return FileSnapshot(path, target, target.read_bytes(), state)
+    return FileSnapshot(path, target, data, state)
+
+
+def read_regular_file(
+    path: Path, *, max_size: int, follow_links: bool = True
+) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file, and its state.
+
+    Args:
+        path: the file.
+        max_size: the largest size, in bytes.
+        follow_links: False to refuse a symbolic link in place of the file.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is too large.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+    flags |= getattr(os, "O_NONBLOCK", 0)  # a FIFO would block
+    if not follow_links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags)
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(None, "is no regular file", str(path))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(max_size + 1)  # it may grow after any look at its size
+    finally:
+        os.close(descriptor)
+    if len(data) > max_size:
+        raise OSError(None, f"is larger than {max_size >> 20} MiB", str(path))
+    return data, state
 
 
 def keep_copy(snapshot: FileSnapshot) -> Path | None:
@@ -83,8 +152,8 @@ def keep_copy(snapshot: FileSnapshot) -> Path | None:
     """
     if snapshot.data is None or snapshot.state is None:
         return None
-    temporary = _write_beside(snapshot.copy, snapshot.data)
-    with _removed_on_error(temporary):
+    temporary = write_beside(snapshot.copy, snapshot.data)
+    with removed_on_error(temporary):
         # The owner's own program may need it; without the right to do so it stays ours.
         with suppress(PermissionError):
             _give_to_owner(temporary, snapshot.state)
@@ -109,8 +178,8 @@ def replace_file(snapshot: FileSnapshot, data: bytes, *, private: bool) -> Path 
         _check_replaceable(snapshot.path, target, state)
     else:
         target.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-    temporary = _write_beside(target, data)
-    with _removed_on_error(temporary):
+    temporary = write_beside(target, data)
+    with removed_on_error(temporary):
         if state is not None:
             _give_to_owner(temporary, state)
             temporary.chmod(stat.S_IMODE(state.st_mode))
@@ -124,12 +193,12 @@ def replace_file(snapshot: FileSnapshot, data: bytes, *, private: bool) -> Path 
             temporary.replace(target)
         else:
             _move_if_absent(temporary, target)
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
     return copy
 
 
 @contextmanager
-def _removed_on_error(path: Path) -> Iterator[None]:
+def removed_on_error(path: Path) -> Iterator[None]:
     """Remove a temporary file if the block raises."""
     try:
         yield
@@ -146,11 +215,11 @@ def _check_replaceable(path: Path, target: Path, state: os.stat_result) -> None:
         raise PermissionError(None, "is write-protected", str(path))
 
 
-def _write_beside(target: Path, data: bytes) -> Path:
-    """Write a temporary file with mode 0600 into the directory of `target`."""
+def write_beside(target: Path, data: bytes) -> Path:
+    """Write a temporary file with mode 0600 into the directory of `target`, and return its path."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     temporary = Path(name)
-    with _removed_on_error(temporary), os.fdopen(descriptor, "wb") as file:
+    with removed_on_error(temporary), os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
@@ -183,7 +252,7 @@ def _umask() -> int:
     return mask
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Let the rename reach the disk."""
     if os.name != "posix":
         return

@@ -15,7 +15,7 @@ from mcp_core.host.edit._toml_places import find_toml_places
 
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, member_text
 
-__all__ = ["MAX_CONFIG_SIZE", "ConfigTree", "MemberPath", "parse_tree"]
+__all__ = ["MAX_CONFIG_SIZE", "ConfigTree", "MemberPath", "decode_file", "parse_tree"]
 
 # Bytes. Files of people have some KiB; `~/.claude.json`, which has more than servers, has a few MiB
 # after years. Measured: a MiB of servers takes about a second to read, one of numbers five.
@@ -128,7 +128,7 @@ def parse_tree(
     if len(data) > max_size:
         problem = f"the file is larger than {max_size / (1 << 20):g} MiB"
         raise InvalidConfig([ConfigProblem(ConfigPlace(file, 1, 1), problem)])
-    text = data if isinstance(data, str) else _decode(data, file)
+    text = data if isinstance(data, str) else decode_file(data, file)
     try:
         if syntax is None:
             return _TomlTree(text, file, read_toml(text))
@@ -138,7 +138,12 @@ def parse_tree(
         raise InvalidConfig([ConfigProblem(place, exc.problem)]) from None
 
 
-def _decode(data: bytes, file: str) -> str:
+def decode_file(data: bytes, file: str) -> str:
+    """Return the text of a file in UTF-8.
+
+    Raises:
+        InvalidConfig: it is not UTF-8. The place is that of the first wrong byte.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError as exc:

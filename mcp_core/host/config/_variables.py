@@ -32,6 +32,7 @@ __all__ = [
     "VariableUse",
     "expand_server",
     "find_variables",
+    "has_variables",
     "parse_variable",
     "variable_pattern",
 ]
@@ -151,6 +152,11 @@ def find_variables(
         inputs: the inputs of its file, which say what is secret.
     """
     return tuple(_find_uses(server, inputs or {}))
+
+
+def has_variables(server: ServerConfig, text: str) -> bool:
+    """Return True if a `text` of a server has variables, in the way that its file writes them."""
+    return variable_pattern(server.variables).search(text) is not None
 
 
 def _find_uses(server: ServerConfig, inputs: Mapping[str, ConfigInput]) -> Iterator[VariableUse]:

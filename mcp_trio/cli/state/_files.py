@@ -6,25 +6,12 @@ import os
 import secrets
 import stat
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["read_file", "user_directory", "write_file"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-def user_directory(variable: str, *default: str) -> Path:
-    """Return the directory of the command below that of an XDG variable.
-
-    Args:
-        variable: the name of the variable, such as `XDG_CACHE_HOME`.
-        default: the directory without that variable, below the home directory.
-
-    Raises:
-        RuntimeError: the user has no home directory.
-    """
-    base = Path(os.environ.get(variable, ""))
-    if not base.is_absolute():  # XDG: a relative path is invalid and must be ignored
-        base = Path.home().joinpath(*default)
-    return base / "mcp-trio"
+__all__ = ["read_file", "write_file"]
 
 
 def read_file(path: Path, size: int) -> bytes | None:

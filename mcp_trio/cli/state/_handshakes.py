@@ -16,8 +16,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from mcp_core.runtime import HandshakeCache
+from mcp_trio.host._files import user_directory
 
-from ._files import read_file, user_directory, write_file
+from ._files import read_file, write_file
 from ._server_key import key_of_server
 
 if TYPE_CHECKING:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mcp_core.host import ServerLaunch, describe_launch, digest_launch
+from mcp_core.host import (
+    ServerConfig,
+    ServerLaunch,
+    describe_launch,
+    digest_launch,
+    make_launch,
+    read_config,
+)
 
 PROGRAM = ServerLaunch(
     transport="stdio",
@@ -40,6 +47,7 @@ REMOTE = ServerLaunch(
         {"headers": {"a": "b"}},
         {"url": "https://x"},
         {"other": {"sandbox": False}},
+        {"templates": {"command": "${HOME}/npx"}},
         {"transport": "ws", "url": "https://x"},
     ],
 )
@@ -59,7 +67,7 @@ def test_digest_ignores_the_order_of_variables() -> None:
 def test_digest_stays_the_same_over_releases() -> None:
     # A user would be asked again about each server if it changed.
     assert digest_launch(ServerLaunch(transport="stdio", command="/bin/a")) == (
-        "sha256:a6f850397e9e44aaad42caf51fb169cd402e4b4bb723c2c5b571d5f017d473f2"
+        "sha256:db800feb3cac8773649c08293c37146e46710207a9032ee336e92888d6b8611e"
     )
 
 
@@ -136,3 +144,122 @@ def test_description_is_safe_for_a_terminal(first: str, second: str, third: str)
     )
     for line in describe_launch(launch):
         assert not set("\x1b\n\r\u202e\u200b") & set("".join(line))
+
+
+def server_of(text: str, file: str = ".mcp.json") -> ServerConfig:
+    config = read_config(text, file=file)
+    assert config.problems == ()
+    (server,) = config.servers.values()
+    return server
+
+
+def test_launch_of_a_program_has_everything_unexpanded() -> None:
+    server = server_of(
+        """{"servers": {"a": {"command": "${userHome}/bin/run", "args": ["--key=${input:key}"],
+        "cwd": "${workspaceFolder}/x", "env": {"TOKEN": "${env:TOKEN}"}, "envFile": "~/.env",
+        "url2": "unknown", "dev": {"watch": "*"}}}, "inputs": [{"id": "key"}]}""",
+        ".vscode/mcp.json",
+    )
+    launch = make_launch(
+        server, program="/home/me/bin/run", directory="/project/x", env_file="/home/me/.env"
+    )
+    assert launch == ServerLaunch(
+        transport="stdio",
+        command="/home/me/bin/run",
+        args=("--key=${input:key}",),
+        directory="/project/x",
+        env={"TOKEN": "${env:TOKEN}"},
+        env_file="/home/me/.env",
+        templates={
+            "command": "${userHome}/bin/run",
+            "directory": "${workspaceFolder}/x",
+            "env_file": "~/.env",
+        },
+        other={"url2": "unknown", "dev": {"watch": "*"}},
+    )
+    lines = [tuple(line)[:2] for line in describe_launch(launch)]
+    assert ("command from", '"${userHome}/bin/run"') in lines
+    assert ("directory from", '"${workspaceFolder}/x"') in lines
+    assert ("variables from", '"~/.env"') in lines
+
+
+def test_launch_of_a_plain_command_has_no_templates() -> None:
+    server = server_of('{"mcpServers": {"a": {"command": "npx", "cwd": "x", "args": ["$5"]}}}')
+    launch = make_launch(server, program="/usr/bin/npx", directory="/project/x")
+    assert (launch.templates, launch.args) == ({}, ("$5",))
+
+
+def test_launch_has_forwarded_variables_by_name() -> None:
+    server = server_of(
+        '[mcp_servers.a]\ncommand = "x"\nenv_vars = ["ONE", "TWO"]\nenv = {TWO = "2"}', "x.toml"
+    )
+    launch = make_launch(server, program="/x", directory="/")
+    assert launch.env == {"ONE": "${ONE}", "TWO": "2"}
+
+
+def test_launch_of_an_address_has_headers_from_variables() -> None:
+    server = server_of(
+        """
+        [mcp_servers.a]
+        url = "https://x.example/mcp"
+        http_headers = {"X-Plain" = "1"}
+        env_http_headers = {"X-Key" = "KEY"}
+        bearer_token_env_var = "TOKEN"
+        startup_timeout_sec = 5
+        enabled_tools = ["a"]
+        scopes = ["read"]
+        oauth_resource = 2026-11-01
+        """,
+        "config.toml",
+    )
+    launch = make_launch(server)
+    assert launch == ServerLaunch(
+        transport="http",
+        url="https://x.example/mcp",
+        headers={"X-Plain": "1", "X-Key": "${KEY}", "Authorization": "Bearer ${TOKEN}"},
+        other={"scopes": ["read"], "oauth_resource": "2026-11-01"},
+    )
+    assert launch.sent_variables == ("KEY", "TOKEN")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"headersHelper": "./make-headers"',
+        '"oauth": {"clientId": "x"}',
+        '"auth": {"CLIENT_ID": "x"}',
+        '"authProviderType": "google_credentials"',
+        '"sandbox": {}',
+        '"not known yet": 1',
+    ],
+)
+def test_member_that_may_change_what_is_sent_changes_the_digest(members: str) -> None:
+    plain = server_of('{"mcpServers": {"a": {"type": "http", "url": "https://x"}}}')
+    more = server_of(
+        f'{{"mcpServers": {{"a": {{"type": "http", "url": "https://x", {members}}}}}}}'
+    )
+    assert digest_launch(make_launch(plain)) != digest_launch(make_launch(more))
+
+
+def test_member_that_describes_leaves_the_digest() -> None:
+    plain = server_of('{"mcpServers": {"a": {"command": "x"}}}')
+    more = server_of(
+        """{"mcpServers": {"a": {"command": "x", "description": "d", "trust": true,
+        "autoApprove": ["*"], "timeout": 5000, "headers": {"A": "not for a program"}}}}"""
+    )
+    digests = {digest_launch(make_launch(each, program="/x")) for each in (plain, more)}
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    "value", ["1e999", "9" * 400, '"\\ud800"', '{"\\udfff": [null, true, 0.5]}']
+)
+def test_member_that_canonical_json_cannot_have_is_digested(value: str) -> None:
+    server = server_of(f'{{"mcpServers": {{"a": {{"url": "https://x", "more": {value}}}}}}}')
+    assert digest_launch(make_launch(server)).startswith("sha256:")
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "07:32:00", "1979-05-27T07:32:00Z"])
+def test_member_that_only_toml_has_is_digested(value: str) -> None:
+    server = server_of(f'[mcp_servers.a]\nurl = "https://x"\nmore = {value}', "x.toml")
+    assert digest_launch(make_launch(server)).startswith("sha256:")

@@ -150,6 +150,7 @@ def test_noted_tasks_of_user_without_home_are_none(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.delenv("HOME")
     monkeypatch.setattr(Path, "home", home)
     assert tasks_of(URL).load() == []
     with pytest.raises(RuntimeError):

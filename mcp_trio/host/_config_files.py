@@ -1,0 +1,221 @@
+"""Find and read the configuration files of a host: managed, local, project and user.
+
+1. The project's file is the `.mcp.json` here or in the nearest directory above that has one, up to
+   the root of the repository, which is the directory with `.git`. Outside of a repository only this
+   directory counts: directories further up, such as /tmp, may belong to others.
+2. A file that cannot be read is a problem of its own: the servers of other files count. Only a
+   managed file that cannot be read, or that users could have written, stops everything: without it
+   servers would count that it means to exclude.
+3. Reading blocks: call `read` in a worker thread. A program that does not replace its file at once
+   may be in the middle of writing it; then half a file is read, which is a problem too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.host import (
+    ConfigFile,
+    ConfigPlace,
+    ConfigProblem,
+    ConfigVariables,
+    InvalidConfig,
+    find_config_format,
+    merge_servers,
+    read_config,
+    read_policy,
+)
+
+from ._files import home_directory, read_snapshot, user_directory
+from ._owners import find_unsafe_path
+
+if TYPE_CHECKING:
+    from mcp_core.host import MergedServers, ServerPolicy, ServerScope
+
+__all__ = ["ConfigFiles", "find_config_files", "single_config_file"]
+
+# Only administrators may write to these directories. On POSIX that is checked. A path of the
+# environment would be the user's choice.
+_MANAGED_FILE: Final = Path(
+    "C:/Program Files/mcp-trio/managed-mcp.json"
+    if os.name == "nt"
+    else "/etc/mcp-trio/managed-mcp.json"
+)
+_ADMINISTRATORS: Final = frozenset({0})  # user ids
+_LOCAL_NAME: Final = ".mcp.local.json"
+_PROJECT_NAME: Final = ".mcp.json"
+_USER_NAME: Final = "mcp.json"
+# Directories in which other programs keep the file of a project.
+_PROGRAM_DIRECTORIES: Final = frozenset({".codex", ".cursor", ".gemini", ".vscode"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFiles:
+    """The places of the configuration files of a host. There need not be files.
+
+    Args:
+        files: the scope and absolute path of each file, in order of precedence.
+        directory: the absolute path of the project: the workspace folder, and the directory of
+            programs of project and local files.
+        environ: the environment, for the values of variables.
+        required: whether a file that is missing is a problem; those of managed scope never are.
+    """
+
+    files: tuple[tuple[ServerScope, Path], ...]
+    directory: Path
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    required: bool = False
+
+    @property
+    def home(self) -> Path | None:
+        """The home directory of the user, or None if it is not known."""
+        try:
+            return home_directory(self.environ)
+        except RuntimeError:
+            return None
+
+    def read(self) -> MergedServers:
+        """Read the files that exist, and return the servers that count.
+
+        Problems of a file that cannot be read have no server. The other files count.
+
+        Raises:
+            InvalidConfig: a managed file cannot be read, has a problem that is not one of a single
+                server, or could have been written by others than administrators.
+        """
+        found: list[tuple[ServerScope, ConfigFile]] = []
+        policy: ServerPolicy | None = None
+        for scope, path in self.files:
+            is_managed = scope == "managed"
+            try:
+                data = self._read_file(path, is_managed=is_managed)
+                if data is None:
+                    continue
+                if is_managed:
+                    policy = read_policy(data, file=str(path))
+                config = read_config(data, file=str(path))
+            except InvalidConfig as exc:
+                if is_managed:
+                    raise
+                config = ConfigFile(
+                    file=str(path),
+                    format=find_config_format(str(path)) or "claude-code",
+                    problems=exc.problems,
+                )
+            found.append((scope, config))
+        return merge_servers(found, policy)
+
+    def variables(self, inputs: Mapping[str, str] | None = None) -> ConfigVariables:
+        """Return the values of variables in these files.
+
+        Args:
+            inputs: the answers of the user, by the id of the input.
+        """
+        home = self.home
+        return ConfigVariables(
+            environ=self.environ,
+            inputs=inputs or {},
+            workspace_folder=str(self.directory),
+            home=None if home is None else str(home),
+            path_separator=os.sep,
+        )
+
+    def _read_file(self, path: Path, *, is_managed: bool) -> bytes | None:
+        """Return the content of a file, or None if there is none.
+
+        Raises:
+            InvalidConfig: it cannot be read, or is not to be trusted.
+        """
+        data: bytes | None
+        try:
+            data = read_snapshot(path).data
+            unsafe = None
+            if is_managed and data is not None:
+                unsafe = find_unsafe_path(path, owners=_ADMINISTRATORS)
+        except NotADirectoryError:  # above it
+            data = unsafe = None
+        except OSError as exc:
+            raise _file_error(path, f"the file cannot be read ({exc.strerror or exc})") from exc
+        if unsafe is not None:
+            problem = f"the file is refused: {unsafe.cause}; {unsafe.cure}"
+            raise _file_error(path, problem)
+        if data is None and self.required and not is_managed:
+            raise _file_error(path, "there is no such file")
+        if is_managed and data is not None and not data.strip():
+            # It may be that an administrator is just writing it.
+            raise _file_error(path, "the file is empty: write {} or remove it")
+        return data
+
+
+def _file_error(path: Path, problem: str) -> InvalidConfig:
+    return InvalidConfig([ConfigProblem(ConfigPlace(str(path), 1, 1), problem)])
+
+
+def find_config_files(
+    directory: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+) -> ConfigFiles:
+    """Return the places of the configuration files for a directory in which a host works.
+
+    These are /etc/mcp-trio/managed-mcp.json (on Windows below C:/Program Files), .mcp.local.json
+    and .mcp.json of the project, and `mcp-trio/mcp.json` in the user's configuration directory
+    (`XDG_CONFIG_HOME`, or `~/.config`). Without a home directory there is no file of the user.
+
+    Args:
+        directory: the directory.
+        environ: the environment.
+    """
+    project = _find_project(_real_path(directory))
+    files: list[tuple[ServerScope, Path]] = [
+        ("managed", _MANAGED_FILE),
+        ("local", project / _LOCAL_NAME),
+        ("project", project / _PROJECT_NAME),
+    ]
+    try:
+        user = user_directory("XDG_CONFIG_HOME", ".config", environ=environ)
+    except RuntimeError:
+        pass
+    else:
+        files.append(("user", user / _USER_NAME))
+    return ConfigFiles(files=tuple(files), directory=project, environ=environ)
+
+
+def single_config_file(
+    path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
+) -> ConfigFiles:
+    """Return the place of one file, which is treated as the file of a project.
+
+    The managed file counts as well: it would restrict nothing if an option could leave it out. The
+    project is the directory of the file, or the one above for a file such as `.vscode/mcp.json`.
+
+    Args:
+        path: the file. That it is missing is a problem when it is read.
+        environ: the environment.
+    """
+    given = Path(path)
+    directory = _real_path(given.parent)
+    file = directory / given.name
+    if directory.name in _PROGRAM_DIRECTORIES:
+        directory = directory.parent
+    return ConfigFiles(
+        files=(("managed", _MANAGED_FILE), ("project", file)),
+        directory=directory,
+        environ=environ,
+        required=True,
+    )
+
+
+def _real_path(path: str | os.PathLike[str]) -> Path:
+    """Return an absolute path without links, so that approvals find a file by one path only."""
+    return Path(os.path.realpath(path))  # unlike `Path.resolve`, no error for a loop of links
+
+
+def _find_project(directory: Path) -> Path:
+    """Return the directory with the project's file, or else the root of the repository."""
+    above = [directory, *directory.parents]
+    root = next((each for each in above if os.path.lexists(each / ".git")), directory)
+    inside = above[: above.index(root) + 1]
+    return next((each for each in inside if os.path.lexists(each / _PROJECT_NAME)), root)
