@@ -94,6 +94,7 @@ from .config._variables import expand_server as expand_server
 from .config._variables import find_variables as find_variables
 from .edit._changes import MemberChange as MemberChange
 from .edit._changes import describe_change as describe_change
+from .edit._changes import hide_values as hide_values
 from .edit._clients import CLIENT_FORMATS as CLIENT_FORMATS
 from .edit._clients import ClientFormat as ClientFormat
 from .edit._clients import ConfigScope as ConfigScope
@@ -195,6 +196,7 @@ __all__ = [
     "find_warnings",
     "fit_name",
     "format_to_edit",
+    "hide_values",
     "import_servers",
     "is_secret_name",
     "make_launch",

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.host import find_entry_line, plan_disabling, plan_enabling, plan_removal
-from mcp_trio.cli._errors import NO_CONNECTION
+from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._screen import Screen
 
 from ._places import ServersUpdate, find_server, shown_name
@@ -73,7 +73,7 @@ def set_enabled(name: str, enabled: bool, *, config: Path | None, scope: str | N
 
     def plan(client: ClientFormat, text: str) -> Sequence[MemberChange]:
         if find_entry_line(client, name, text) is None:
-            return []  # another program has just removed it
+            raise CliError(f"{place.path} has just lost it; nothing was changed", SERVER_ERROR)
         return (plan_enabling if enabled else plan_disabling)(client, name, text)
 
     # It is one member, and the opposite command undoes it: nothing is asked.
