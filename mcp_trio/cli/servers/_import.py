@@ -1,4 +1,4 @@
-"""`mcp-trio servers import`: copy servers from the file of another client into one of ours.
+"""`mcp-trio servers import`: copy servers from the file of another client into a file of mcp-trio.
 
 1. Values that look like secrets are asked about. Without an answer, as with `--yes`, they become
    references to variables, and that is said: a copy of a secret is one more place to lose it.
