@@ -199,3 +199,25 @@ def test_import_from_file_without_servers_changes_nothing(host: HostFiles) -> No
     result = host("import", "--from", "cursor", "--yes")
     assert "there is no server to import" in result.stderr
     assert not host.user_file.exists()
+
+
+def test_import_of_very_many_servers_needs_names(host: HostFiles) -> None:
+    write_cursor(host, **{f"s{n}": {"command": "x"} for n in range(101)})
+    result = host("import", "--from", "cursor", "--yes", status=2)
+    assert "has 101 servers: name those to import, at most 100" in result.stderr
+    host("import", "--from", "cursor", "--yes", "s1", "s100")
+    assert list(host.read(host.user_file)) == ["s1", "s100"]
+
+
+def test_import_without_secrets_copies_values(host: HostFiles) -> None:
+    write_cursor(host, a={"url": "https://h/?token=x", "headers": {"X-Y": "1"}})
+    result = host("import", "--from", "cursor", "--yes")
+    assert host.read(host.user_file)["a"]["headers"] == {"X-Y": "1"}
+    assert "a: its address seems to have a secret, which is copied" in result.stderr
+
+
+def test_import_broken_servers_are_named_when_others_are_copied(host: HostFiles) -> None:
+    write_cursor(host, a={"command": 5}, b={"command": "b"})
+    result = host("import", "--from", "cursor", "--yes")
+    assert list(host.read(host.user_file)) == ["b"]
+    assert "mcp-trio: left out: " in result.stderr
