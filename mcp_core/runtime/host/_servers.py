@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -62,7 +61,7 @@ class HostedServers:
         self.changed = Signal(runtime.new_event)
         self._options = options
         self._listeners: list[HostChanges] = []
-        self._waiting: deque[HostedServer] = deque()
+        self._waiting: dict[HostedServer, None] = {}  # until there is room to connect
         self._connecting = 0
         self._inputs: dict[tuple[str, str], str] = {}
         self._inputs_asked: set[tuple[str, str]] = set()
@@ -118,9 +117,13 @@ class HostedServers:
 
     def listen(self) -> HostChanges:
         """Return the stream of changes from now on."""
-        changes = HostChanges(self.runtime, self._listeners.remove)
+        changes = HostChanges(self.runtime, self._stop_listening)
         self._listeners.append(changes)
         return changes
+
+    def _stop_listening(self, changes: HostChanges) -> None:
+        if changes in self._listeners:
+            self._listeners.remove(changes)
 
     def close(self) -> None:
         """Stop all servers, and end the streams of changes."""
@@ -218,7 +221,7 @@ class HostedServers:
 
     def request_start(self, server: HostedServer) -> None:
         """Let a server begin to connect when there is room for one more."""
-        self._waiting.append(server)
+        self._waiting[server] = None
         self._start_waiting()
 
     def attempt_settled(self, server: HostedServer) -> None:
@@ -228,8 +231,10 @@ class HostedServers:
 
     def _start_waiting(self) -> None:
         while self._waiting and self._connecting < self.limits.connecting:
-            self._connecting += 1
-            self._waiting.popleft().start_attempt()
+            server = next(iter(self._waiting))
+            del self._waiting[server]
+            if server.start_attempt():
+                self._connecting += 1
 
     def _report(self, change: HostChange) -> None:
         for listener in self._listeners:
