@@ -16,6 +16,7 @@ from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio, start_job
 
+from ._approval_file import ApprovalFile
 from ._config_files import ConfigFiles, find_config_files, single_config_file
 from ._configured import configured_sources
 from ._sources import SourceOptions, make_source
@@ -36,8 +37,11 @@ __all__ = ["Host", "HostConfig"]
 
 T = TypeVar("T")
 
-# The servers by name, a file, the places of files, or None for those of the current directory.
-HostConfig: TypeAlias = "Mapping[str, Target] | str | os.PathLike[str] | ConfigFiles | None"
+# The servers by name or as sources, a file, the places of files, or None for those of the current
+# directory.
+HostConfig: TypeAlias = (
+    "Mapping[str, Target] | list[ServerSource] | str | os.PathLike[str] | ConfigFiles | None"
+)
 
 _log = logging.getLogger("mcp_trio")
 _MAX_LOGGED: Final = 10  # problems of configuration files
@@ -85,14 +89,16 @@ class Host(AbstractHost):
     Args:
         config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
             process; or the path of a configuration file, which is read as the file of a project; or
-            `ConfigFiles`. By default `find_config_files` of the current directory: `.mcp.json` of
-            the project, and the files of the user and the administrator.
+            `ConfigFiles`; or a list of `ServerSource`s of your own. By default `find_config_files`
+            of the current directory: `.mcp.json` of the project, and the files of the user and the
+            administrator.
         auth: how to get access tokens for servers at `http://` and `https://`, as of
             `connect_http`. By default those that were stored by an earlier login, such as
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
-        options: see `HostOptions`.
+        options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
+            configuration files, so that approvals of `mcp-trio servers approve` count.
 
     *Resource handling*: at the end of the block all servers are closed side by side, as `connect`
     closes each. No process is left.
@@ -117,22 +123,32 @@ class Host(AbstractHost):
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
-        super().__init__(options)
         self._shared = SourceOptions(auth, stderr)
+        if self._given(config) is None:
+            options.setdefault("approvals", ApprovalFile())
+        super().__init__(options)
         self._config = config
         # The servers of configuration files as they were read, or None if there are no files.
         self.configuration: MergedServers | None = None
         self._resources = AsyncExitStack()
         self._was_entered = False
 
-    async def _read(self, config: HostConfig) -> list[ServerSource]:
+    def _given(self, config: HostConfig) -> list[ServerSource] | None:
+        """Return the servers that the program names, or None if they are in files."""
         if isinstance(config, Mapping):
             return [make_source(name, target, self._shared) for name, target in config.items()]
+        return config if isinstance(config, list) else None
+
+    async def _read(self, config: HostConfig) -> list[ServerSource]:
+        given = self._given(config)
+        if given is not None:
+            return given
         if config is None:
             files = await trio.to_thread.run_sync(find_config_files, ".")
         elif isinstance(config, ConfigFiles):
             files = config
         else:
+            assert not isinstance(config, Mapping | list)
             files = single_config_file(config)
         self.configuration = await trio.to_thread.run_sync(files.read)
         _log_problems(self.configuration.problems)
@@ -173,13 +189,16 @@ class Host(AbstractHost):
         self.add_source(make_source(server, target, self._shared))
 
     async def reload(self, config: HostConfig = None) -> None:
-        """Read the configuration again, and connect to what is new. The rest stays connected.
+        """Read configuration and approvals again, and connect to what is new or approved now.
+
+        Servers that are configured as before stay connected.
 
         Args:
             config: as for the host; by default what the host was made of.
 
         Raises:
             InvalidConfig: a file of the administrator cannot be used.
+            InvalidApprovals: the stored approvals cannot be used.
             TypeError: a target has another type.
             ValueError: there are too many servers. Then nothing is changed.
         """

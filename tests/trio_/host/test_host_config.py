@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mcp_trio
+from mcp_trio.host import MemoryApprovals
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 async def warnings_of(file: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
     """Open a host with a file, and return what is logged."""
-    async with mcp_trio.Host(file) as host:
+    async with mcp_trio.Host(file, approvals=MemoryApprovals()) as host:
         assert host.status() == {}
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
     return [record.getMessage() for record in caplog.records]
