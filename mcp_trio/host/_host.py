@@ -109,7 +109,7 @@ class Host(AbstractHost):
         McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
         InvalidConfig: when it is entered: a file of the administrator cannot be used. Problems of
             other files are logged and in `configuration`, and their other servers are used.
-        TypeError: an option is unknown; when it is entered: a target has another type.
+        TypeError: an option is unknown, or a target has another type.
         ValueError: when it is entered: there are too many servers.
     """
 
