@@ -94,9 +94,8 @@ class AbstractHost:
         self._hosted = hosted
         for source in self._sources.values():
             hosted.add(source)
-        await hosted.wait_settled(self._options.get("wait", HOST_TIMEOUT))
-        late = [name for name, server in hosted.servers.items() if not server.is_settled]
-        if late:
+        if not await hosted.wait_settled(self._options.get("wait", HOST_TIMEOUT)):
+            late = [name for name, server in hosted.servers.items() if not server.is_usable]
             runtime.log_warning(f"servers that are not ready yet: {name_some(late)}")
 
     def _close(self) -> None:
@@ -124,7 +123,7 @@ class AbstractHost:
         return self._servers.listen()
 
     async def wait_settled(self, seconds: float | None = None) -> bool:
-        """Wait until no server is about to become usable.
+        """Wait until each server has become usable, or has failed.
 
         Return True if that is so, False after `seconds`; None for no limit.
         """

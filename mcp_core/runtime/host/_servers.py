@@ -14,6 +14,7 @@ from mcp_core.host._errors import UnknownName
 from mcp_core.host._names import merged_name
 from mcp_core.host._supervision import ServerEvent
 from mcp_core.host.catalog._merged import HostCatalog
+from mcp_core.revisions._config import PROBE_TIMEOUT
 
 from ._changes import HostChange, HostChangeKind, HostChanges
 from ._consent import Consent, answer_of
@@ -129,9 +130,13 @@ class HostedServers:
             listener.end()
 
     async def wait_settled(self, seconds: float | None) -> bool:
-        """Wait until no server is about to become usable, and return False after the time."""
+        """Wait until each server was settled once, and return False after the time.
+
+        Not until all are at the same time: one that fails may be connecting again.
+        """
         end = None if seconds is None else self.runtime.monotonic() + seconds
-        while not all(server.is_settled for server in self.servers.values()):
+        waiting = list(self.servers.values())
+        while waiting := [server for server in waiting if not server.is_settled]:
             left = None if end is None else end - self.runtime.monotonic()
             if left is not None and left <= 0:
                 return False
@@ -143,8 +148,12 @@ class HostedServers:
     def client_options(self, source: ServerSource) -> ClientConfigOptions:
         """Return the options of the client of a server, with its name in each callback."""
         options = self._options
+        seconds = self.connect_timeout(source)
+        # A server that answers neither has used up the time of both.
+        probe_timeout = min(PROBE_TIMEOUT, seconds / 2)
         found: ClientConfigOptions = {
-            "initialize_timeout": self.connect_timeout(source),
+            "probe_timeout": probe_timeout,
+            "initialize_timeout": seconds - probe_timeout,
             "keep_alive": options.get("keep_alive"),
             "log_level": options.get("log_level"),
             "elicitation": options.get("elicitation"),
