@@ -179,6 +179,8 @@ class AbstractHost:
     def restart(self, server: str) -> None:
         """End `server` and start it anew, or connect again. Its calls in flight fail.
 
+        One that is disabled or not approved stays so.
+
         Raises:
             UnknownName: there is no such server.
         """

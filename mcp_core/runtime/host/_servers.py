@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._limits import CLIENT_LIMITS
@@ -34,6 +35,8 @@ __all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
 HOST_TIMEOUT: Final = 60.0  # seconds; the default of the timeouts of a host
 _MAX_NAMES: Final = 5  # servers that a text names
 _MAX_NAME: Final = 200  # characters of a name in an error
+# Names among which a similar one is searched. Each takes about 50 microseconds.
+_MAX_COMPARED: Final = 1_000
 
 
 class HostedServers:
@@ -80,7 +83,7 @@ class HostedServers:
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
         """Build the error about a name, with a similar one, or the servers that are not ready."""
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
-        similar = get_close_matches(name[:_MAX_NAME], known, 1)
+        similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1)
         missing = [each for each, server in self.servers.items() if not server.is_usable]
         if similar:
             return UnknownName(f"{text}; did you mean {escape_text(similar[0])}?")

@@ -225,6 +225,16 @@ async def test_call_reaches_the_server_with_its_arguments(autojump_clock: trio.a
             await host.call_tool("c", "look")
 
 
+async def test_unknown_name_is_compared_with_a_limited_number_of_names(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    """A model that makes up names must not stop the program for half a second each time."""
+    names = (f"name {number}" for number in range(10_000))
+    async with Host({}) as host:
+        host._servers.unknown("tool", "nane 1", names)
+    assert len(list(names)) == 9_000
+
+
 async def test_call_that_was_not_approved_raises(autojump_clock: trio.abc.Clock) -> None:
     async with Host({"a": make_server("a")}) as host:
         with pytest.raises(ApprovalRequired, match="write of a is not approved"):
