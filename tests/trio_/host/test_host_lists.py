@@ -475,6 +475,33 @@ async def test_server_that_dies_while_its_call_is_approved_is_called_after_the_r
         assert host.status()["played"].attempt == 2
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_server_that_ends_while_its_call_is_approved_is_waited_for(
+    is_changed: bool, autojump_clock: trio.abc.Clock
+) -> None:
+    server = PlayedServer(tool("write", annotations={}))
+    source = PlayedSource(server=server)
+
+    async def ask(_: object) -> CallAnswer:
+        source.connecting_takes = 5.0
+        if is_changed:
+            server.lists["tools"] = [tool("write", "Another one.", annotations={})]
+        await server.die()
+        await trio.sleep(1)
+        return CallAnswer(is_allowed=True)
+
+    async with Host({}, on_approve_call=ask) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        if is_changed:
+            with pytest.raises(ApprovalRequired, match="its definition has changed"):
+                await host.call("mcp__played__write")
+        else:
+            assert (await host.call("mcp__played__write")).content
+        assert server.received["tools/call"] == (0 if is_changed else 1)
+        assert host.status()["played"].attempt == 2
+
+
 async def test_call_in_flight_raises_when_the_server_dies(autojump_clock: trio.abc.Clock) -> None:
     server = PlayedServer(tool("look"))
 

@@ -347,6 +347,30 @@ async def test_remove_while_it_is_removed_waits_too(autojump_clock: trio.abc.Clo
         assert host.status() == {}
 
 
+async def test_name_that_is_used_anew_belongs_to_the_new_server(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    old, new = PlayedSource(), PlayedSource()
+    old.closing_takes = 3.0
+    async with Host({}) as host, trio.open_nursery() as nursery:
+        host.add_source(old)
+        await host.wait_settled()
+
+        async def replace() -> None:
+            await host.remove("played")
+            host.add_source(new)
+
+        nursery.start_soon(replace)
+        nursery.start_soon(host.remove, "played")
+        nursery.start_soon(host.remove, "played")
+        await trio.sleep(10)
+        assert host.status()["played"].state == "ready"
+        with pytest.raises(ValueError, match="two servers have the name"):
+            host.add_source(PlayedSource())
+        await host.replace_sources([])
+        assert host.status() == {}
+
+
 async def test_replaced_sources_keep_those_that_are_the_same(
     autojump_clock: trio.abc.Clock,
 ) -> None:
@@ -432,6 +456,20 @@ async def test_wait_settled_returns_false_after_its_time(autojump_clock: trio.ab
         assert await host.wait_settled(10)
 
 
+async def test_servers_that_fail_by_turns_are_waited_for_once(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    sources = [PlayedSource(name, failures=[REFUSED] * 1_000) for name in ("a", "b")]
+    sources[0].connecting_takes = 5.0
+    sources[1].connecting_takes = 40.0
+    async with Host({}) as host:
+        for each in sources:
+            host.add_source(each)
+        before = trio.current_time()
+        assert await host.wait_settled(None)
+        assert trio.current_time() - before == pytest.approx(80)  # two attempts of the slow one
+
+
 async def test_connecting_servers_are_limited(autojump_clock: trio.abc.Clock) -> None:
     sources = [PlayedSource(f"s{number}") for number in range(4)]
     for each in sources:
@@ -506,6 +544,40 @@ async def test_server_that_ends_is_noticed_at_once(
         await source.server.die()
         await trio.testing.wait_all_tasks_blocked()
         assert host.status()["played"].attempt == 2
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_server_that_ends_between_two_readings_is_noticed_at_once(
+    version: str, autojump_clock: trio.abc.Clock
+) -> None:
+    server = PlayedServer(tool("look"), version=version)
+    async with Host({}) as host:
+        host.add_source(PlayedSource(server=server))
+        await host.wait_settled()
+        await server.announce()
+        await trio.sleep(0.1)
+        await server.announce()
+        await trio.sleep(0.1)  # a second after the last reading it is read again
+        await server.die()
+        await trio.testing.wait_all_tasks_blocked()
+        assert host.status()["played"].attempt == 2
+
+
+async def test_server_that_ended_is_not_ready_while_its_process_ends(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource()
+    source.closing_takes = 3.0
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        await source.server.die()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(source.closed) == 0
+        assert host.status()["played"].state == "connecting"
+        assert host.tools() == ()
+        await host.wait_settled()
+        assert source.delays == [0]
 
 
 async def test_server_that_ends_its_subscription_before_it_exits_is_noticed_at_once(
