@@ -22,10 +22,13 @@ from tests.trio_.host.played import PlayedServer, PlayedSource, tool
 from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core.runtime.host import DefinitionsQuestion
 
     Message = dict[str, Any]
 
+FILE = "/home/me/mcp.json"
 both_eras = pytest.mark.parametrize("version", ERAS)
 
 
@@ -128,21 +131,58 @@ async def test_first_pins_come_although_changes_never_end(
         nursery.cancel_scope.cancel()
 
 
-async def test_first_pins_are_stored_although_the_server_dies(
-    autojump_clock: trio.abc.Clock,
+@pytest.fixture
+def slow_store(monkeypatch: pytest.MonkeyPatch) -> MemoryApprovals:
+    """Return a store of approvals that takes a second for everything."""
+
+    async def run(_: object, function: Callable[[], Any]) -> Any:
+        await trio.sleep(1)
+        return function()
+
+    monkeypatch.setattr("mcp_trio.host._host._TrioHostRuntime.in_thread", run)
+    return MemoryApprovals()
+
+
+def stored_pins(approvals: MemoryApprovals) -> list[str]:
+    found = approvals.load().find(FILE, "played")
+    return [] if found is None else [each.name for each in found.pins or ()]
+
+
+async def test_pins_are_stored_although_the_server_dies(
+    slow_store: MemoryApprovals, autojump_clock: trio.abc.Clock
 ) -> None:
     """The pins must be compared with at the next start of the program."""
+    server, user = PlayedServer(tool("look")), User()
+    source = PlayedSource(server=server)
+    source.file = FILE
+    async with Host({}, approvals=slow_store, on_approve_definitions=user.ask) as host:
+        host.add_source(source)
+        await trio.sleep(1.5)
+        assert stored_pins(slow_store) == []
+        await server.die()
+        await trio.sleep(5)
+        assert stored_pins(slow_store) == ["look"]
+        await server.change(tool("look"), tool("new"))
+        await trio.sleep(2)
+        user.answer(yes=True)
+        await trio.sleep(0.5)
+        assert names(host) == ["look", "new"]
+        await server.die()
+        await trio.sleep(5)
+        assert stored_pins(slow_store) == ["look", "new"]
+
+
+async def test_stored_pins_are_compared_with_at_the_next_start(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     stored = MemoryApprovals()
     server = PlayedServer(tool("look"))
     source = PlayedSource(server=server)
-    source.file = "/home/me/mcp.json"
+    source.file = FILE
     async with Host({}, approvals=stored) as host:
         host.add_source(source)
         await host.wait_settled()
-        await server.die()
-    found = stored.load().find("/home/me/mcp.json", "played")
-    assert found is not None
-    assert [each.name for each in found.pins or ()] == ["look"]
+    assert stored_pins(stored) == ["look"]
     server.lists["tools"] = [tool("look", "Changed meanwhile.")]
     async with Host({}, approvals=stored) as again:
         again.add_source(source)
@@ -432,6 +472,33 @@ async def test_server_that_dies_while_its_call_is_approved_is_called_after_the_r
     async with Host({}, on_approve_call=ask) as host:
         await settled(host, server)
         assert (await host.call("mcp__played__write")).content
+        assert host.status()["played"].attempt == 2
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_server_that_ends_while_its_call_is_approved_is_waited_for(
+    is_changed: bool, autojump_clock: trio.abc.Clock
+) -> None:
+    server = PlayedServer(tool("write", annotations={}))
+    source = PlayedSource(server=server)
+
+    async def ask(_: object) -> CallAnswer:
+        source.connecting_takes = 5.0
+        if is_changed:
+            server.lists["tools"] = [tool("write", "Another one.", annotations={})]
+        await server.die()
+        await trio.sleep(1)
+        return CallAnswer(is_allowed=True)
+
+    async with Host({}, on_approve_call=ask) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        if is_changed:
+            with pytest.raises(ApprovalRequired, match="its definition has changed"):
+                await host.call("mcp__played__write")
+        else:
+            assert (await host.call("mcp__played__write")).content
+        assert server.received["tools/call"] == (0 if is_changed else 1)
         assert host.status()["played"].attempt == 2
 
 
