@@ -24,16 +24,10 @@ from ._audit import AuditRecord as AuditRecord
 from ._audit import CallOutcome as CallOutcome
 from ._audit import digest_arguments as digest_arguments
 from ._audit import encode_audit_record as encode_audit_record
+from ._audit import is_secret_name as is_secret_name
 from ._audit import redact_arguments as redact_arguments
 from ._canonical_json import canonical_json as canonical_json
 from ._canonical_json import digest_json as digest_json
-from ._clients import CLIENT_FORMATS as CLIENT_FORMATS
-from ._clients import ClientFormat as ClientFormat
-from ._clients import ConfigScope as ConfigScope
-from ._clients import ServerEntry as ServerEntry
-from ._clients import config_path as config_path
-from ._clients import entry_members as entry_members
-from ._clients import find_replaced as find_replaced
 from ._definition_warnings import DefinitionWarning as DefinitionWarning
 from ._definition_warnings import ToolNames as ToolNames
 from ._definition_warnings import WarningKind as WarningKind
@@ -43,7 +37,6 @@ from ._errors import ConfigFileError as ConfigFileError
 from ._errors import ServerUnavailable as ServerUnavailable
 from ._errors import TooManyCalls as TooManyCalls
 from ._errors import UnknownName as UnknownName
-from ._json_edit import JsonSyntax as JsonSyntax
 from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
 from ._launch import describe_launch as describe_launch
@@ -69,15 +62,11 @@ from ._pins import define as define
 from ._pins import describe_definition as describe_definition
 from ._pins import describe_definition_change as describe_definition_change
 from ._pins import replace_pins as replace_pins
-from ._registration import Registration as Registration
-from ._registration import describe_registration as describe_registration
-from ._registration import plan_registration as plan_registration
 from ._supervision import SERVER_TRANSITIONS as SERVER_TRANSITIONS
 from ._supervision import ServerEvent as ServerEvent
 from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
 from ._supervision import ServerSupervisor as ServerSupervisor
-from ._toml_edit import require_tomlkit as require_tomlkit
 from .catalog._merged import HostCatalog as HostCatalog
 from .catalog._merged import HostPrompt as HostPrompt
 from .catalog._merged import HostResource as HostResource
@@ -87,6 +76,9 @@ from .catalog._server import CatalogLimits as CatalogLimits
 from .catalog._server import CatalogList as CatalogList
 from .catalog._server import ServerCatalog as ServerCatalog
 from .config._env_file import parse_env_file as parse_env_file
+from .config._import import ImportedServer as ImportedServer
+from .config._import import LiteralSecret as LiteralSecret
+from .config._import import import_servers as import_servers
 from .config._policy import PolicyEntry as PolicyEntry
 from .config._policy import ServerPolicy as ServerPolicy
 from .config._policy import find_denial as find_denial
@@ -95,6 +87,7 @@ from .config._problems import ConfigPlace as ConfigPlace
 from .config._problems import ConfigProblem as ConfigProblem
 from .config._problems import InvalidConfig as InvalidConfig
 from .config._read import find_config_format as find_config_format
+from .config._read import format_to_edit as format_to_edit
 from .config._read import read_config as read_config
 from .config._scopes import MergedServers as MergedServers
 from .config._scopes import OmittedServer as OmittedServer
@@ -104,7 +97,6 @@ from .config._scopes import merge_servers as merge_servers
 from .config._servers import ConfigFile as ConfigFile
 from .config._servers import ConfigInput as ConfigInput
 from .config._servers import ServerConfig as ServerConfig
-from .config._servers import ServerTransport as ServerTransport
 from .config._servers import VariableSyntax as VariableSyntax
 from .config._variables import ConfigVariables as ConfigVariables
 from .config._variables import ExpandedServer as ExpandedServer
@@ -112,6 +104,25 @@ from .config._variables import VariableKind as VariableKind
 from .config._variables import VariableUse as VariableUse
 from .config._variables import expand_server as expand_server
 from .config._variables import find_variables as find_variables
+from .edit._changes import MemberChange as MemberChange
+from .edit._changes import describe_change as describe_change
+from .edit._changes import hide_values as hide_values
+from .edit._clients import CLIENT_FORMATS as CLIENT_FORMATS
+from .edit._clients import ClientFormat as ClientFormat
+from .edit._clients import ConfigScope as ConfigScope
+from .edit._clients import ServerEntry as ServerEntry
+from .edit._clients import ServerTransport as ServerTransport
+from .edit._clients import config_path as config_path
+from .edit._clients import entry_members as entry_members
+from .edit._clients import find_replaced as find_replaced
+from .edit._entries import find_entry_line as find_entry_line
+from .edit._entries import plan_disabling as plan_disabling
+from .edit._entries import plan_enabling as plan_enabling
+from .edit._entries import plan_entry as plan_entry
+from .edit._entries import plan_removal as plan_removal
+from .edit._json_edit import JsonSyntax as JsonSyntax
+from .edit._registration import plan_registration as plan_registration
+from .edit._toml_edit import require_tomlkit as require_tomlkit
 
 __all__ = [
     "CLIENT_FORMATS",
@@ -143,10 +154,13 @@ __all__ = [
     "HostResource",
     "HostResourceTemplate",
     "HostTool",
+    "ImportedServer",
     "InvalidApprovals",
     "InvalidConfig",
     "JsonSyntax",
     "LaunchLine",
+    "LiteralSecret",
+    "MemberChange",
     "MergedServers",
     "NameCollision",
     "NameScheme",
@@ -156,7 +170,6 @@ __all__ = [
     "PinState",
     "PolicyEntry",
     "QualifiedName",
-    "Registration",
     "ResourceTable",
     "RuleLifetime",
     "ScopedServer",
@@ -188,10 +201,10 @@ __all__ = [
     "decide_call",
     "decode_approvals",
     "define",
+    "describe_change",
     "describe_definition",
     "describe_definition_change",
     "describe_launch",
-    "describe_registration",
     "digest_arguments",
     "digest_json",
     "digest_launch",
@@ -201,16 +214,25 @@ __all__ = [
     "expand_server",
     "find_config_format",
     "find_denial",
+    "find_entry_line",
     "find_replaced",
     "find_variables",
     "find_warnings",
     "fit_name",
+    "format_to_edit",
+    "hide_values",
+    "import_servers",
+    "is_secret_name",
     "make_launch",
     "merge_servers",
     "merged_name",
     "parse_env_file",
     "plain_name",
+    "plan_disabling",
+    "plan_enabling",
+    "plan_entry",
     "plan_registration",
+    "plan_removal",
     "read_config",
     "read_policy",
     "read_resource_label",

@@ -26,6 +26,8 @@ __all__ = [
     "CallOutcome",
     "digest_arguments",
     "encode_audit_record",
+    "has_secret_form",
+    "is_secret_name",
     "redact_arguments",
 ]
 
@@ -130,6 +132,20 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
     return _Redaction(pattern).value(arguments, 0)
 
 
+def is_secret_name(name: str) -> bool:
+    """True if the value of a member, a variable or a header with this name is a secret.
+
+    Args:
+        name: the name, in any case and with any separators.
+    """
+    return _SECRET_NAME.search(name) is not None
+
+
+def has_secret_form(text: str) -> bool:
+    """True if a part of `text` has the form of a known kind of token or key."""
+    return _SECRET_FORM.search(text) is not None
+
+
 class _Redaction:
     """One run over the arguments of a call, with the number of values that may still be kept."""
 
@@ -164,7 +180,7 @@ class _Redaction:
                 found["…"] = f"({len(members) - count} more)"
                 break
             # An empty value says that there was no secret, which is worth knowing.
-            is_secret = _SECRET_NAME.search(name) is not None and value not in (None, "", [], {})
+            is_secret = is_secret_name(name) and value not in (None, "", [], {})
             shown = self.text(name)
             found[shown] = REDACTED if is_secret else self.value(value, depth + 1)
         return found

@@ -25,8 +25,9 @@ from msgspec import Struct, field
 from mcp_core._text import escape_text
 
 from ._canonical_json import digest_json, is_double
-from .config._servers import ServerConfig, ServerTransport
+from .config._servers import ServerConfig
 from .config._variables import has_variables
+from .edit._clients import ServerTransport
 
 __all__ = ["LaunchLine", "ServerLaunch", "describe_launch", "digest_launch", "make_launch"]
 

@@ -26,6 +26,7 @@ __all__ = [
     "add_session_options",
     "environment_variable",
     "existing_path",
+    "header",
     "listen_address",
 ]
 
@@ -163,17 +164,23 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _header(text: str) -> tuple[str, str]:
+    name, value = header(text)
+    return name.lower(), value
+
+
+def header(text: str) -> tuple[str, str]:
+    """Parse `NAME: VALUE`, a header of HTTP requests."""
     name, colon, value = text.partition(":")
-    header = name.strip().lower(), value.strip()
+    name, value = name.strip(), value.strip()
     from mcp_core.http import HttpClientOptions
 
     try:
         if not colon:
             raise ValueError("there is no colon in it")
-        HttpClientOptions(headers=dict([header]))
+        HttpClientOptions(headers={name.lower(): value})
     except ValueError as exc:
         raise argparse.ArgumentTypeError(f"not a header: {exc}") from None
-    return header
+    return name, value
 
 
 def environment_variable(text: str) -> tuple[str, str | None]:

@@ -75,6 +75,7 @@ _SUMMARIES: Final = {
     "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
     "completion": "print a script that completes command lines in a shell",
+    "servers": "add, show and change servers in configuration files",
     "install": "register a Python file with a program such as Claude Code or VS Code",
 }
 
@@ -465,6 +466,12 @@ def _install(words: Sequence[str]) -> Command:
     return command.parse(parser, words)
 
 
+def _servers(words: Sequence[str]) -> Command:
+    from mcp_trio.cli.servers._parser import parse
+
+    return parse(words, _parser)
+
+
 def _client_secret(found: argparse.Namespace) -> Secret | None:
     variable = found.client_secret_env
     if variable is None:
@@ -507,6 +514,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "tasks": _tasks,
     "login": _login,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
+    "servers": _servers,
     "install": _install,
 }
 

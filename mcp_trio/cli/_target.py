@@ -33,6 +33,7 @@ __all__ = [
     "is_url",
     "parse_server_command",
     "require_url",
+    "require_utf_8",
     "shown_server",
 ]
 
@@ -68,7 +69,7 @@ def parse_server_command(
     found, unknown = parser.parse_known_intermixed_args(own)
     given = [getattr(found, position) for position in found.positions]
     for word in (*given, *found.words, *getattr(found, "answer", ())):
-        _require_utf_8(word)
+        require_utf_8(word)
     server: str | tuple[str, ...] = tuple(command)
     file = ""
     if "--" not in words and found.words and is_url(found.words[-1]):
@@ -127,7 +128,12 @@ def _run_command(target: str, found: argparse.Namespace) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "mcp_trio", "run", file)
 
 
-def _require_utf_8(word: str) -> None:
+def require_utf_8(word: str) -> None:
+    """Check that a word is UTF-8.
+
+    Raises:
+        CliError: it is not.
+    """
     try:
         word.encode()
     except UnicodeEncodeError:

@@ -74,7 +74,7 @@ ON_FIRST_USE: Final = {
     "referencing": "mcp_core/schema/_json_schema.py",
     "shtab": "mcp_trio/cli/serve/_completion.py",
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
-    "tomlkit": "mcp_core/host/_toml_edit.py",
+    "tomlkit": "mcp_core/host/edit/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
     # Type checkers know it without its being installed.
     "typing_extensions": "mcp_core/registry/_context.py",
@@ -111,6 +111,11 @@ SAME_LAYER: Final = frozenset({("types", "_errors")})  # `ToolError` is raised b
 PARTS: Final = {
     "mcp_core.http": {"wire": {"wire"}, "server": {"server", "wire"}, "client": {"client", "wire"}},
     "mcp_core.auth": {"": {""}, "server": {"server", ""}, "client": {"client", ""}},
+    "mcp_core.host": {
+        "": {"", "config", "edit"},
+        "config": {"", "config", "edit"},
+        "edit": {"", "edit"},
+    },
 }
 
 # Modules that fulfil a protocol for these files, which therefore do not import them, not even for
@@ -314,7 +319,7 @@ def layers_point_downwards(file: SourceFile) -> Complaints:
 
 
 def parts_stay_apart(file: SourceFile) -> Complaints:
-    """Inside http and auth, client and server import what they share, and never each other."""
+    """Inside http, auth and host, parts import what they share, and never each other."""
     for folder, allowed in PARTS.items():
         if not file.module.startswith(folder + "."):
             continue

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from mcp_core.host._json_edit import JsonSyntax
+from mcp_core.host.edit._json_edit import JsonSyntax
 from mcp_core.urls import DEFAULT_PORTS, Url
 
 from ._members import MemberReader

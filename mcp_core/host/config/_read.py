@@ -17,15 +17,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from mcp_core.host._clients import CLIENT_FORMATS, ClientFormat
-from mcp_core.host._json_edit import JsonSyntax
+from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTransport
+from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
 from ._problems import ConfigProblem, name_text
-from ._servers import ConfigFile, ConfigInput, ServerConfig, ServerTransport, VariableSyntax
+from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree
 
-__all__ = ["find_config_format", "read_config"]
+__all__ = ["find_config_format", "format_to_edit", "read_config"]
 
 _TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
     "stdio": "stdio",
@@ -47,7 +47,6 @@ class _Dialect(NamedTuple):
 
     variables: VariableSyntax
     urls: Mapping[str, ServerTransport] = {"url": "http"}
-    headers: str = "headers"
     env_file: str | None = None
     connect_timeouts: Mapping[str, float] = {}
     call_timeouts: Mapping[str, float] = {}
@@ -62,7 +61,6 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
     "vscode": _Dialect("braces", env_file="envFile"),
     "codex": _Dialect(
         "none",
-        headers="http_headers",
         connect_timeouts={"startup_timeout_sec": 1.0, "startup_timeout_ms": 1000.0},
         call_timeouts={"tool_timeout_sec": 1.0},
     ),
@@ -133,6 +131,20 @@ def read_config(
         is_vscode = isinstance(value, dict) and "servers" in value and "mcpServers" not in value
         known = "vscode" if is_vscode else "claude-code"
     return _FileReader(tree, CLIENT_FORMATS[known]).read(file)
+
+
+def format_to_edit(config: ConfigFile) -> ClientFormat:
+    """Return the format in which the text of a file that was read can be changed.
+
+    Its syntax is the one that `read_config` accepts in a file of that path.
+
+    Args:
+        config: the file, as `read_config` returned it.
+    """
+    client = CLIENT_FORMATS[config.format]
+    if find_config_format(config.file) is None and client.syntax is not None:
+        return replace(client, syntax=_ANY_SYNTAX)
+    return client
 
 
 class _FileReader:
@@ -285,7 +297,7 @@ class _FileReader:
         return wanted or urls[members[0]]
 
     def _read_headers(self, reader: MemberReader) -> Mapping[str, str]:
-        member = self._dialect.headers
+        member = self._client.headers
         headers = reader.text_map(member)
         seen: set[str] = set()
         for name in headers:

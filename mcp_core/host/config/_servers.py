@@ -10,19 +10,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from mcp_core.host.edit._clients import ServerTransport
+
 from ._problems import ConfigPlace, ConfigProblem
 
 __all__ = [
     "ConfigFile",
     "ConfigInput",
     "ServerConfig",
-    "ServerTransport",
     "VariableSyntax",
     "no_members",
 ]
-
-# How messages travel: "http" is Streamable HTTP, "sse" is HTTP+SSE, "ws" is WebSocket.
-ServerTransport: TypeAlias = Literal["stdio", "http", "sse", "ws"]
 
 # How a format writes variables: not at all, as ${NAME}, or also as $NAME.
 VariableSyntax: TypeAlias = Literal["none", "braces", "braces or dollar"]

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mcp_core.host._errors import ConfigFileError
-from mcp_core.host._json_edit import JsonNode, JsonSyntax, parse_json
-from mcp_core.host._toml_edit import read_toml
+from mcp_core.host.edit._json_edit import JsonNode, JsonSyntax, parse_json
+from mcp_core.host.edit._toml_edit import read_toml
+from mcp_core.host.edit._toml_places import find_toml_places
 
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, member_text
-from ._toml_places import find_toml_places
 
 __all__ = ["MAX_CONFIG_SIZE", "ConfigTree", "MemberPath", "decode_file", "parse_tree"]
 

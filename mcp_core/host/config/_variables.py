@@ -28,10 +28,13 @@ __all__ = [
     "ConfigVariables",
     "ExpandedServer",
     "VariableKind",
+    "VariableReference",
     "VariableUse",
     "expand_server",
     "find_variables",
     "has_variables",
+    "parse_variable",
+    "variable_pattern",
 ]
 
 # What a variable stands for: one of the environment, an answer of the user, or a fact such as the
@@ -131,7 +134,9 @@ class ExpandedServer:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-class _Reference(NamedTuple):
+class VariableReference(NamedTuple):
+    """A variable in a text: what it stands for, its name, and the default that the text has."""
+
     kind: VariableKind
     name: str
     default: str | None = None
@@ -151,15 +156,15 @@ def find_variables(
 
 def has_variables(server: ServerConfig, text: str) -> bool:
     """Return True if a `text` of a server has variables, in the way that its file writes them."""
-    return _pattern(server.variables).search(text) is not None
+    return variable_pattern(server.variables).search(text) is not None
 
 
 def _find_uses(server: ServerConfig, inputs: Mapping[str, ConfigInput]) -> Iterator[VariableUse]:
     is_remote = server.transport != "stdio"
     for path, text in _texts(server):
-        for match in _pattern(server.variables).finditer(text):
-            reference = _parse(match)
-            if isinstance(reference, _Reference):
+        for match in variable_pattern(server.variables).finditer(text):
+            reference = parse_variable(match)
+            if isinstance(reference, VariableReference):
                 known = inputs.get(reference.name) if reference.kind == "input" else None
                 yield VariableUse(
                     kind=reference.kind,
@@ -195,30 +200,31 @@ def _named_variables(server: ServerConfig) -> Iterator[tuple[tuple[str, ...], st
             yield ("bearer_variable",), server.bearer_variable
 
 
-def _pattern(syntax: VariableSyntax) -> re.Pattern[str]:
+def variable_pattern(syntax: VariableSyntax) -> re.Pattern[str]:
+    """Return the pattern of what is replaced in a text. `parse_variable` reads its matches."""
     if syntax == "none":
         return _NOTHING
     return _BRACES if syntax == "braces" else _BRACES_OR_DOLLAR
 
 
-def _parse(match: re.Match[str]) -> _Reference | str:
+def parse_variable(match: re.Match[str]) -> VariableReference | str:
     """Return what a match refers to, or why it refers to nothing."""
     groups = match.groupdict()
     if groups.get("dollar"):
-        return _Reference("environment", groups["dollar"])
+        return VariableReference("environment", groups["dollar"])
     body = groups["braces"]
     if "${" in body:
         return "a variable inside another one is not expanded: write the default as plain text"
     for prefix, kind in _PREFIXES.items():
         if body.startswith(prefix) and len(body) > len(prefix):
-            return _Reference(kind, body.removeprefix(prefix))
+            return VariableReference(kind, body.removeprefix(prefix))
     if body in _PREDEFINED:
-        return _Reference("predefined", body)
+        return VariableReference("predefined", body)
     found = _ENVIRONMENT.fullmatch(body)
     if found is None:
         shown = escape_text(shorten_text(body, _MAX_NAME))
         return f"${{{shown}}} is not a variable of this format"
-    return _Reference("environment", found["name"], found["default"])
+    return VariableReference("environment", found["name"], found["default"])
 
 
 def expand_server(
@@ -265,7 +271,7 @@ class _Expansion:
         texts = {path: self._expand(path, text) for path, text in _texts(server)}
         headers = {str(path[1]): text for path, text in texts.items() if path[0] == "headers"}
         for path, name in _named_variables(server):
-            value = self._look_up(path, _Reference("environment", name))
+            value = self._look_up(path, VariableReference("environment", name))
             if path[0] == "bearer_variable":
                 self._secrets.add(value)
                 headers["Authorization"] = f"Bearer {value}"
@@ -295,15 +301,15 @@ class _Expansion:
 
     def _expand(self, path: tuple[str | int, ...], text: str) -> str:
         def value_of(match: re.Match[str]) -> str:
-            reference = _parse(match)
+            reference = parse_variable(match)
             if isinstance(reference, str):
                 self._add(path, reference)
                 return ""
             return self._look_up(path, reference)
 
-        return _pattern(self._server.variables).sub(value_of, text)
+        return variable_pattern(self._server.variables).sub(value_of, text)
 
-    def _look_up(self, path: tuple[str | int, ...], reference: _Reference) -> str:
+    def _look_up(self, path: tuple[str | int, ...], reference: VariableReference) -> str:
         kind, name, default = reference
         value = self._lookups[kind](name)
         if value is None:

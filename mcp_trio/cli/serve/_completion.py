@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from mcp_trio.cli._screen import Screen
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     Command = Callable[[Sequence[str]], Callable[[], int]]
 
-__all__ = ["READ_PARSER", "ReadParser", "completion"]
+__all__ = ["GROUP", "READ_PARSER", "CommandGroup", "ReadParser", "completion"]
 
+# The default of a parser that has a `CommandGroup`.
+GROUP: Final = "group"
 # An option of every parser that no command line can contain, as arguments have no NUL.
 READ_PARSER: Final = "-\0"
 SHELLS: Final = ("bash", "fish", "zsh")  # that tests run the script in
@@ -41,6 +43,13 @@ for such scripts, and start a new shell:
 
 bash needs the package bash-completion for that, or `source FILE` in ~/.bashrc. zsh needs the line
 fpath=(~/.zfunc $fpath) in ~/.zshrc, before compinit."""
+
+
+class CommandGroup(NamedTuple):
+    """Subcommands of a subcommand: a sentence for each, in order, and what parses its words."""
+
+    summaries: Mapping[str, str]
+    commands: Mapping[str, Command]
 
 
 class _ParserRead(Exception):
@@ -89,16 +98,7 @@ def completion(
 
         full = new_parser(None, description="Model Context Protocol")
         full.add_argument("--version", action="version", help="print the version")
-        subparsers = full.add_subparsers()
-        for name, summary in summaries.items():
-            # A shell shows the first line of a description. That of a subcommand has several.
-            subparsers.add_parser(
-                name,
-                parents=[_read_parser(commands[name], found.shell)],
-                add_help=False,
-                help=summary,
-                description=summary,
-            )
+        _add_parsers(full, summaries, commands, found.shell)
         script = shtab.complete(full, found.shell)
         # shtab lets zsh complete one of the words that may be repeated. They are any number.
         script = script.replace('"(*)::', '"*:') if found.shell == "zsh" else script
@@ -106,6 +106,29 @@ def completion(
         return 0
 
     return print_script
+
+
+def _add_parsers(
+    parser: argparse.ArgumentParser,
+    summaries: Mapping[str, str],
+    commands: Mapping[str, Command],
+    shell: str,
+) -> None:
+    """Add the parsers of subcommands to that of their command."""
+    subparsers = parser.add_subparsers()
+    for name, summary in summaries.items():
+        parent = _read_parser(commands[name], shell)
+        group: CommandGroup | None = parent.get_default(GROUP)
+        # A shell shows the first line of a description. That of a subcommand has several.
+        added = subparsers.add_parser(
+            name,
+            parents=[parent] if group is None else [],
+            add_help=group is not None,
+            help=summary,
+            description=summary,
+        )
+        if group is not None:
+            _add_parsers(added, group.summaries, group.commands, shell)
 
 
 def _read_parser(command: Command, shell: str) -> argparse.ArgumentParser:

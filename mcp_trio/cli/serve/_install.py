@@ -17,37 +17,37 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import trio
 
 from mcp_core.host import (
     CLIENT_FORMATS,
     ConfigFileError,
     ServerEntry,
     config_path,
-    describe_registration,
-    find_replaced,
     plan_registration,
-    require_tomlkit,
 )
 from mcp_core.runtime import shorten_text
+from mcp_trio.cli._config_update import (
+    ConfigUpdate,
+    decode_config,
+    show_changes,
+    show_replaced,
+)
+from mcp_trio.cli._entry_words import absolute_file, split_variables
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
-from mcp_trio.cli._forms import ask_permission
 from mcp_trio.cli._options import environment_variable
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
-from mcp_trio.cli._user import open_terminal
-from mcp_trio.host._files import FileChanged, keep_copy, read_snapshot, replace_file
+from mcp_trio.host._files import keep_copy, read_snapshot
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from mcp_core.host import ClientFormat, ConfigScope, Registration
+    from mcp_core.host import ClientFormat, ConfigScope, MemberChange
     from mcp_trio._client import Client
     from mcp_trio.host._files import FileSnapshot
 
@@ -74,8 +74,6 @@ exit status:
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _ADD_TIMEOUT: Final = 60.0  # seconds for the client's command; Node programs start slowly
 _MAX_OUTPUT: Final = 2_000  # characters of the client's output in an error
-_MAX_ATTEMPTS: Final = 3  # to change a file that its program changes at the same time
-_STYLES: Final = {"+": "green", "-": "red", " ": ""}
 _SCOPES: Final = {"user": "all projects", "project": "this project"}
 
 
@@ -165,8 +163,8 @@ def install(
     """
     stderr = Screen(sys.stderr)
     path = _path_of(client, scope)
-    values, taken, forwarded = _split_variables(variables, scope)
-    args = ("-P", "-m", "mcp_trio", "run", _absolute(file))
+    values, taken, forwarded = split_variables(variables, shared=scope == "project")
+    args = ("-P", "-m", "mcp_trio", "run", absolute_file(file))
     server = ServerEntry(
         name=name or "", command=sys.executable, args=args, env=values, forwarded=forwarded
     )
@@ -176,8 +174,9 @@ def install(
         server = replace(server, name=name or _name_for_clients(own_name, file))
     job = _Installation(client, scope, server, path, may_run_command=not taken)
     if dry_run:
-        return job.show_only(Screen(sys.stdout))
-    return job.run(stderr, yes=yes)
+        job.show_only(Screen(sys.stdout))
+        return 0
+    return job.install(stderr, yes=yes)
 
 
 def _path_of(client: ClientFormat, scope: ConfigScope) -> Path:
@@ -197,52 +196,6 @@ def _path_of(client: ClientFormat, scope: ConfigScope) -> Path:
 
 def _cure_for_path(scope: ConfigScope) -> str:
     return "leave --scope project out" if scope == "project" else "set it to your home directory"
-
-
-def _absolute(file: str) -> str:
-    """Return `FILE` or `FILE:NAME` with an absolute path: clients start it in any directory."""
-    path, name = Path(file), ""
-    if not path.exists():
-        before, colon, name = file.rpartition(":")
-        path = Path(before if colon else file)
-    if not path.is_file():
-        raise CliError(f"there is no file {path}; give the path of a Python file")
-    # A symbolic link stays one: it may lead to the next release tomorrow.
-    absolute = str(path.resolve() if ".." in path.parts else path.absolute())
-    try:
-        absolute.encode()
-    except UnicodeEncodeError:
-        raise CliError(f"{absolute!r} is not UTF-8; rename the file") from None
-    return f"{absolute}:{name}" if name else absolute
-
-
-def _split_variables(
-    variables: Sequence[tuple[str, str | None]], scope: ConfigScope
-) -> tuple[dict[str, str], bool, tuple[str, ...]]:
-    """Return the variables with values, whether one came from the environment, and the others.
-
-    The file of a project is shared, so it gets a reference and not the value.
-    """
-    values: dict[str, str] = {}
-    forwarded: list[str] = []
-    taken = False
-    for name, value in variables:
-        if value is None and name not in os.environ:
-            raise CliError(
-                f"--env {name}: that environment variable is not set; set it, or write"
-                f" --env {name}=VALUE"
-            )
-        if value is None and scope == "project":
-            forwarded.append(name)
-            continue
-        taken = taken or value is None
-        values[name] = os.environ[name] if value is None else value
-    for text in values.values():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise CliError("a value of --env is not UTF-8, as configuration files are") from None
-    return values, taken, tuple(dict.fromkeys(forwarded))
 
 
 def _check_server(server: ServerEntry, directory: Path, stderr: Screen) -> str:
@@ -285,85 +238,58 @@ def _name_for_clients(own_name: str, file: str) -> str:
     return "server"
 
 
-@dataclass(frozen=True, slots=True)
-class _Installation:
+class _Installation(ConfigUpdate):
     """One server on its way into the file of one client."""
 
-    client: ClientFormat
-    scope: ConfigScope
-    server: ServerEntry
-    path: Path
-    may_run_command: bool
+    def __init__(
+        self,
+        client: ClientFormat,
+        scope: ConfigScope,
+        server: ServerEntry,
+        path: Path,
+        *,
+        may_run_command: bool,
+    ) -> None:
+        super().__init__(path, private=scope == "user", program=client.title)
+        self._client = client
+        self._scope = scope
+        self._server = server
+        self._may_run_command = may_run_command
 
-    def show_only(self, screen: Screen) -> int:
-        """Show the change and return 0."""
-        _, change = self._plan()
-        self._show(change, screen)
+    def install(self, stderr: Screen, *, yes: bool) -> int:
+        """Show the change, ask, make it, and return the exit status."""
+        name, title = self._server.name, self._client.title
+        outcome = self.run(stderr, yes=yes)
+        if outcome.kind == "unchanged":
+            stderr.write_line(f"mcp-trio: {name} is registered already, in ", str(self.path))
+        elif outcome.kind == "declined":
+            stderr.write_line("mcp-trio: nothing was changed")
+            return NO_CONNECTION
+        else:
+            stderr.write_line(f"mcp-trio: {name} is registered with {title}")
+            if self._client.needs_restart:
+                stderr.write_line(f"mcp-trio: restart {title}, which reads its file at start only")
+            outcome.show_copy(stderr)
         return 0
 
-    def run(self, stderr: Screen, *, yes: bool) -> int:
-        """Show the change, ask, make it, and return the exit status."""
-        shown: list[tuple[str, str]] = []
-        for _ in range(_MAX_ATTEMPTS):
-            snapshot, change = self._plan()
-            if not change.is_needed:
-                stderr.write_line(
-                    f"mcp-trio: {self.server.name} is registered already, in ", str(self.path)
-                )
-                return 0
-            if list(describe_registration(change)) != shown:
-                shown = list(describe_registration(change))
-                self._show(change, stderr)
-                if not yes and not self._ask(stderr):
-                    stderr.write_line("mcp-trio: nothing was changed")
-                    return NO_CONNECTION
-            try:
-                copy = self._write(snapshot, change)
-            except FileChanged:
-                continue
-            except OSError as exc:
-                raise self._file_error(exc, "cannot be written") from exc
-            title = self.client.title
-            stderr.write_line(f"mcp-trio: {self.server.name} is registered with {title}")
-            if self.client.needs_restart:
-                stderr.write_line(f"mcp-trio: restart {title}, which reads its file at start only")
-            if copy is not None:
-                stderr.write_line("mcp-trio: the file as it was before is in ", str(copy))
-            return 0
-        raise CliError(
-            f"{self.path} is changed by another program all the time; close {self.client.title},"
-            " and try again",
-            SERVER_ERROR,
-        )
+    def plan(self, text: str) -> list[MemberChange]:
+        change = plan_registration(self._client, self._server, text)
+        return [change] if change.is_needed else []
 
-    def _plan(self) -> tuple[FileSnapshot, Registration]:
-        try:
-            snapshot = read_snapshot(self.path)
-        except OSError as exc:
-            raise self._file_error(exc, "cannot be read") from exc
-        try:
-            text = _decode(snapshot.data or b"")
-            change = plan_registration(self.client, self.server, text)
-            if change.is_needed and self._command(change) is None:
-                if self.client.syntax is None:
-                    require_tomlkit()
-                change.apply(text)  # a file that cannot be changed is reported before the question
-        except ConfigFileError as exc:
-            raise CliError(
-                f"{self.path}, line {exc.line}: {exc.problem}. Nothing was changed", SERVER_ERROR
-            ) from exc
-        except ImportError as exc:
-            raise CliError(f"{exc}", SERVER_ERROR) from exc
-        return snapshot, change
+    def check(self, changes: Sequence[MemberChange], text: str) -> None:
+        if self._command(changes) is None:
+            super().check(changes, text)
 
-    def _command(self, change: Registration, server: ServerEntry | None = None) -> list[str] | None:
+    def _command(
+        self, changes: Sequence[MemberChange], server: ServerEntry | None = None
+    ) -> list[str] | None:
         """Return the client's own command line that makes the change; None if there is none.
 
         It is used for new entries only: Claude Code refuses to replace one, and others drop the
         members that the user has added.
         """
-        client = self.client
-        if not self.may_run_command or change.old is not None or client.add_command is None:
+        client, (change,) = self._client, changes
+        if not self._may_run_command or change.old is not None or client.add_command is None:
             return None
         program = shutil.which(str(client.program))
         # A relative path would run a program of the current directory. Windows runs .cmd files by
@@ -372,39 +298,25 @@ class _Installation:
             return None
         if Path(program).suffix.lower() in (".cmd", ".bat"):
             return None
-        arguments = client.add_command(server or self.server, self.scope)
+        arguments = client.add_command(server or self._server, self._scope)
         return None if arguments is None else [program, *arguments]
 
-    def _show(self, change: Registration, screen: Screen) -> None:
-        title = f"{self.client.title}, for {_SCOPES[self.scope]}: "
+    def show(self, changes: Sequence[MemberChange], screen: Screen) -> None:
+        client, server = self._client, self._server
+        title = f"{client.title}, for {_SCOPES[self._scope]}: "
         screen.write_line((title, "bold"), str(self.path))
-        if not change.is_needed:
-            screen.write_line(f"{self.server.name} is registered already")
+        if not changes:
+            screen.write_line(f"{server.name} is registered already")
             return
-        for mark, line in describe_registration(change):
-            screen.write_line((f"{mark} {line}", _STYLES[mark]))
-        if change.old is not None:
-            screen.write_line(f"An entry {self.server.name} is there already, and is changed.")
-        if self._command(change) is not None:
-            hidden = replace(self.server, env=dict.fromkeys(self.server.env, "(hidden)"))
-            screen.write_line("It is added by: ", shlex.join(self._command(change, hidden) or ()))
-        for text in find_replaced(self.client, self.server):
-            screen.write_line(
-                (f"{self.client.title} replaces what looks like a variable in: {text}", "yellow")
-            )
+        show_changes(changes, screen)
+        if changes[0].old is not None:
+            screen.write_line(f"An entry {server.name} is there already, and is changed.")
+        if self._command(changes) is not None:
+            hidden = replace(server, env=dict.fromkeys(server.env, "(hidden)"))
+            screen.write_line("It is added by: ", shlex.join(self._command(changes, hidden) or ()))
+        show_replaced(client, server, screen)
 
-    def _ask(self, stderr: Screen) -> bool:
-        terminal = open_terminal(stderr)
-        if terminal is None:
-            raise CliError(
-                "nothing was changed: there is no terminal to ask at. Add --yes to make this"
-                " change, or --dry-run to see it only",
-                NO_CONNECTION,
-            )
-        question = partial(ask_permission, ("Make this change?",))
-        return trio.run(terminal.run_dialogue, question).action == "accept"
-
-    def _write(self, snapshot: FileSnapshot, change: Registration) -> Path | None:
+    def write(self, snapshot: FileSnapshot, changes: Sequence[MemberChange]) -> Path | None:
         """Make the change, and return the path of the copy of the old file, if there was one.
 
         Raises:
@@ -412,10 +324,9 @@ class _Installation:
             OSError: the file cannot be written.
             CliError: the client's own command failed.
         """
-        command = self._command(change)
+        command = self._command(changes)
         if command is None:
-            text = change.apply(_decode(snapshot.data or b""))
-            return replace_file(snapshot, text.encode(), private=self.scope == "user")
+            return super().write(snapshot, changes)
         copy = keep_copy(snapshot)
         _run_command(command)
         self._report_missing()
@@ -424,27 +335,14 @@ class _Installation:
     def _report_missing(self) -> None:
         """Tell the user if the client's command has written the entry somewhere else."""
         try:
-            text = _decode(read_snapshot(self.path).data or b"")
-            is_there = not plan_registration(self.client, self.server, text).is_needed
+            is_there = not self.plan(decode_config(read_snapshot(self.path).data or b""))
         except (OSError, ConfigFileError):
             is_there = False
         if not is_there:
             Screen(sys.stderr).write_line(
-                f"mcp-trio: {self.client.title} accepted it, but not into {self.path}; it may use"
+                f"mcp-trio: {self._client.title} accepted it, but not into {self.path}; it may use"
                 " another profile"
             )
-
-    def _file_error(self, exc: OSError, problem: str) -> CliError:
-        # Not `exc.filename`: that may be our temporary file.
-        return CliError(f"{self.path} {problem}: {exc.strerror or exc}", SERVER_ERROR)
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as exc:
-        line = data.count(b"\n", 0, exc.start) + 1
-        raise ConfigFileError(line, "this is not UTF-8") from None
 
 
 def _run_command(command: Sequence[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.host import CLIENT_FORMATS, read_config
-from mcp_core.host._json_edit import read_json, set_member
-from mcp_core.host._toml_edit import read_toml, set_toml_members
+from mcp_core.host.edit._json_edit import read_json, set_member
+from mcp_core.host.edit._toml_edit import read_toml, set_toml_members
 from tests.core.host.config.examples import EXAMPLES, Example
 
 

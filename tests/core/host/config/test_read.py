@@ -17,6 +17,7 @@ from mcp_core.host import (
     InvalidConfig,
     ServerConfig,
     find_config_format,
+    format_to_edit,
     read_config,
 )
 
@@ -245,3 +246,25 @@ def test_read_config_each_entry_becomes_a_server_or_a_problem(
     assert found.servers.keys() | found.broken == entries.keys()
     assert not found.servers.keys() & found.broken
     assert {problem.server for problem in found.problems} == found.broken
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name", "comments"),
+    [
+        (".mcp.json", "{}", "claude-code", False),
+        ("mcp.json", '{"mcpServers": {}} // c', "claude-code", True),
+        ("mcp.json", '{"servers": {}} // c', "vscode", True),
+        (".gemini/settings.json", "{}", "gemini", True),
+    ],
+)
+def test_format_to_edit_has_the_syntax_that_was_read(
+    file: str, text: str, name: str, comments: bool
+) -> None:
+    client = format_to_edit(read_config(text, file=file))
+    assert client.name == name
+    assert client.syntax is not None
+    assert client.syntax.comments is comments
+
+
+def test_format_to_edit_of_toml_is_toml() -> None:
+    assert format_to_edit(read_config("", file="any.toml")).syntax is None

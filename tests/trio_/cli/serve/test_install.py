@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from mcp_trio.cli import main
+from mcp_trio.cli import _config_update, main
 from mcp_trio.cli.serve import _install
 from mcp_trio.host._files import FileChanged, replace_file
 from tests.trio_.cli.program import ROOT, Terminal, run
@@ -461,7 +461,7 @@ def test_install_file_changed_meanwhile_starts_over(
             path.write_text('{"theirs": 1}')
         return replace_file(snapshot, data, private=private)
 
-    monkeypatch.setattr(_install, "replace_file", replace_late)
+    monkeypatch.setattr(_config_update, "replace_file", replace_late)
     assert in_process("--client", "cursor") == 0
     assert home.json(".cursor/mcp.json") == {"greeter": PLAIN}
     assert home.json(".cursor/mcp.json", "theirs") == 1
@@ -477,7 +477,7 @@ def test_install_file_changed_all_the_time_gives_up_with_an_error(
     def replace_never(*_: object, **__: object) -> None:
         raise FileChanged
 
-    monkeypatch.setattr(_install, "replace_file", replace_never)
+    monkeypatch.setattr(_config_update, "replace_file", replace_never)
     assert in_process("--client", "cursor") == 1
     assert "close Cursor, and try again" in capsys.readouterr().err
     assert home.written == []

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.host import ConfigFileError, require_tomlkit
-from mcp_core.host._toml_edit import read_toml, set_toml_members
+from mcp_core.host.edit._toml_edit import read_toml, set_toml_flag, set_toml_members
 
 PATH = ("mcp_servers", "us")
 ENTRY = {"command": "/p", "args": ["a"], "env": {"A": "1"}}
@@ -77,7 +77,7 @@ REFUSED = [
     ('a = "', 1, ""),
     ("a = 1\n\nmcp_servers = 3\n", 3, "this is not a table"),
     ("[mcp_servers]\nus = 3\n", 2, "this is not a table"),
-    ('\nmcp_servers = {x = {command = "y"}}\n', 2, "mcp_servers.us cannot be set without"),
+    ('\nmcp_servers = {x = {command = "y"}}\n', 2, "mcp_servers.us cannot be changed without"),
     ("[[mcp_servers]]\na = 1\n", 1, ""),
 ]
 
@@ -88,6 +88,23 @@ def test_set_toml_members_is_refused_with_line(text: str, line: int, problem: st
         set_toml_members(text, PATH, ENTRY)
     assert caught.value.line == line
     assert caught.value.problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[m.a]\nc = 1 # c\n\n# t\n[t]\n", "[m.a]\nc = 1 # c\noff = true\n\n# t\n[t]\n"),
+        ("  [m.a]\r\n  c = 1\r\n[m.a.b]", "  [m.a]\r\n  c = 1\r\n  off = true\r\n[m.a.b]"),
+        ("[m.a]", "[m.a]\noff = true\n"),
+        ("[m.a]\noff = false # why\n", "[m.a]\noff = true # why\n"),
+        ("[m]\na.c = 1\nb = 2\n", "[m]\na.c = 1\na.off = true\nb = 2\n"),
+        ("m = {a = {c = 1}}\n", "m = {a = {c = 1,off = true}}\n"),
+        ("m.a.c = 1\n[t]\n", "m.a.c = 1\nm.a.off = true\n[t]\n"),
+    ],
+)
+def test_set_toml_flag_keeps_comments_with_what_follows(before: str, after: str) -> None:
+    assert set_toml_flag(before, ("m", "a", "off"), True) == after
+    assert set_toml_flag(after, ("m", "a", "off"), True) == after
 
 
 def test_set_toml_members_without_tomlkit_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

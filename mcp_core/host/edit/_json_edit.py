@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ._errors import ConfigFileError
+from mcp_core.host._errors import ConfigFileError
 
 __all__ = [
     "JsonMember",
@@ -24,7 +24,9 @@ __all__ = [
     "JsonSyntax",
     "TextEdit",
     "apply_edits",
+    "find_commas",
     "find_edits",
+    "find_member",
     "parse_json",
     "read_json",
     "set_member",
@@ -154,14 +156,7 @@ def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
         return [_new_document(text, _nest(path, value))]
     node, style = root, _Style(text, root)
     for depth, name in enumerate(path):
-        if not isinstance(node.value, dict):
-            where = json.dumps(path[depth - 1]) if depth else "the file"
-            raise ConfigFileError(_line_of(text, node.start), f"{where} is not an object")
-        if name in node.repeated:
-            raise ConfigFileError(
-                _line_of(text, node.repeated[name]), f"{json.dumps(name)} is there a second time"
-            )
-        member = node.members.get(name)
+        member = _find_in(text, node, path, depth)
         if member is None:
             return style.insert(node, name, _nest(path[depth + 1 :], value))
         node = style.enter(node, member)
@@ -169,6 +164,51 @@ def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
     if json.dumps(node.value, sort_keys=True) == json.dumps(value, sort_keys=True):
         return []
     return [TextEdit(node.start, node.end, style.encode_in_place(node, value))]
+
+
+def find_member(
+    text: str, path: Sequence[str], syntax: JsonSyntax
+) -> tuple[JsonNode, JsonMember] | None:
+    """Return the member at `path` and the object that has it; None if there is no such member.
+
+    Args:
+        text: the file. It may be empty.
+        path: the names from the outermost object to the member; at least one.
+        syntax: what the program that owns the file can read.
+
+    Raises:
+        ConfigFileError: as `find_edits`.
+    """
+    parent = node = parse_json(text, syntax)
+    member = None
+    for depth in range(len(path)):
+        if node is None:
+            return None
+        parent, member = node, _find_in(text, node, path, depth)
+        node = None if member is None else member.node
+    return None if parent is None or member is None else (parent, member)
+
+
+def _find_in(text: str, node: JsonNode, path: Sequence[str], depth: int) -> JsonMember | None:
+    """Return the member of `node` with the name `path[depth]`, if there is one.
+
+    Raises:
+        ConfigFileError: `node` is no object, or has the name twice.
+    """
+    name = path[depth]
+    if not isinstance(node.value, dict):
+        where = json.dumps(path[depth - 1]) if depth else "the file"
+        raise ConfigFileError(_line_of(text, node.start), f"{where} is not an object")
+    if name in node.repeated:
+        raise ConfigFileError(
+            _line_of(text, node.repeated[name]), f"{json.dumps(name)} is there a second time"
+        )
+    return node.members.get(name)
+
+
+def find_commas(text: str, start: int, end: int) -> list[int]:
+    """Return the positions of commas in a span that has no values, but may have comments."""
+    return [match.start() for match in _TOKEN.finditer(text, start, end) if match[0] == ","]
 
 
 def _nest(path: Sequence[str], value: Any) -> Any:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-__all__ = ["find_toml_places"]
+__all__ = ["TomlStatement", "find_toml_places", "find_toml_statements"]
 
 _STRING: Final = (
     r'"{3}[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"{3,5}'
@@ -33,13 +34,28 @@ _REST: Final = re.compile(
 )
 
 
-def find_toml_places(text: str) -> dict[tuple[str, ...], int]:
-    """Return the position of the first statement of each table and key, by its path.
+class TomlStatement(NamedTuple):
+    """A table header or a key with its value.
+
+    Args:
+        start: the position of the header or key; before it on its line is only white space.
+        end: the position after the line on which the statement ends.
+        path: the names from the outermost table to the table or key.
+        is_header: whether it is the header of a table.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    is_header: bool
+
+
+def find_toml_statements(text: str) -> Iterator[TomlStatement]:
+    """Yield the statements of a text in order.
 
     Args:
         text: a text that `tomllib` can read.
     """
-    places: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     position = 0
     while position < len(text):
@@ -55,8 +71,19 @@ def find_toml_places(text: str) -> dict[tuple[str, ...], int]:
         else:
             path = table + path
             position = _end_of_statement(text, position)
-        for depth in range(1, len(path) + 1):
-            places.setdefault(path[:depth], match.start("start"))
+        yield TomlStatement(match.start("start"), position, path, bool(match["start"]))
+
+
+def find_toml_places(text: str) -> dict[tuple[str, ...], int]:
+    """Return the position of the first statement of each table and key, by its path.
+
+    Args:
+        text: a text that `tomllib` can read.
+    """
+    places: dict[tuple[str, ...], int] = {}
+    for statement in find_toml_statements(text):
+        for depth in range(1, len(statement.path) + 1):
+            places.setdefault(statement.path[:depth], statement.start)
     return places
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,11 @@ from mcp_core.host import (
     CLIENT_FORMATS,
     ConfigScope,
     ServerEntry,
+    ServerTransport,
     config_path,
     entry_members,
     find_replaced,
+    read_config,
 )
 
 LINUX = {"HOME": "/home/u"}
@@ -82,7 +85,6 @@ SERVER = ServerEntry(
 PLAIN = {"command": "/py", "args": ["-m", "x", "/f.py"]}
 ENTRIES = {
     "claude-code": {"type": "stdio", **PLAIN, "env": {"A": "1", "B": "${B}"}},
-    "claude-desktop": {**PLAIN, "env": {"A": "1"}},
     "cursor": {**PLAIN, "env": {"A": "1", "B": "${env:B}"}},
     "vscode": {"type": "stdio", **PLAIN, "env": {"A": "1", "B": "${env:B}"}},
     "codex": {**PLAIN, "env_vars": ["B"], "env": {"A": "1"}},
@@ -90,7 +92,7 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("name", CLIENT_FORMATS)
+@pytest.mark.parametrize("name", ENTRIES)
 def test_entry_has_the_members_of_the_client(name: str) -> None:
     assert entry_members(CLIENT_FORMATS[name], SERVER) == ENTRIES[name]
 
@@ -100,6 +102,99 @@ def test_entry_without_variables_has_no_env(name: str) -> None:
     server = ServerEntry(name="us", command="/py", args=(), env={})
     members = entry_members(CLIENT_FORMATS[name], server)
     assert members == {**CLIENT_FORMATS[name].members, "command": "/py", "args": []}
+
+
+def remote(transport: ServerTransport, **headers: str) -> ServerEntry:
+    return ServerEntry(name="us", transport=transport, url="https://h/mcp", headers=headers)
+
+
+URL = "https://h/mcp"
+REMOTE = [
+    ("claude-code", "http", {"type": "http", "url": URL}),
+    ("claude-code", "sse", {"type": "sse", "url": URL}),
+    ("claude-code", "ws", {"type": "ws", "url": URL}),
+    ("cursor", "http", {"url": URL}),
+    ("cursor", "sse", {"type": "sse", "url": URL}),
+    ("vscode", "http", {"type": "http", "url": URL}),
+    ("vscode", "sse", {"type": "sse", "url": URL}),
+    ("codex", "http", {"url": URL}),
+    ("gemini", "http", {"httpUrl": URL}),
+    ("gemini", "sse", {"url": URL}),
+]
+
+
+@pytest.mark.parametrize(("name", "transport", "members"), REMOTE)
+def test_remote_entry_is_read_back_with_its_transport(
+    name: str, transport: ServerTransport, members: dict[str, str]
+) -> None:
+    client = CLIENT_FORMATS[name]
+    assert entry_members(client, remote(transport)) == members
+    if client.syntax is not None:
+        text = json.dumps({client.servers: {"us": members}})
+        assert read_config(text, file="f", format=name).servers["us"].transport == transport
+
+
+HEADERS = {"X-A": "${A}", "X-B": "b", "Authorization": "Bearer ${T}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("claude-code", {"headers": HEADERS}),
+        ("gemini", {"headers": HEADERS}),
+        (
+            "vscode",
+            {"headers": {"X-A": "${env:A}", "X-B": "b", "Authorization": "Bearer ${env:T}"}},
+        ),
+        (
+            "codex",
+            {
+                "http_headers": {"X-B": "b"},
+                "env_http_headers": {"X-A": "A"},
+                "bearer_token_env_var": "T",
+            },
+        ),
+    ],
+)
+def test_remote_entry_refers_to_variables_as_the_client_does(
+    name: str, members: dict[str, Any]
+) -> None:
+    found = entry_members(CLIENT_FORMATS[name], remote("http", **HEADERS))
+    assert {member: found.get(member) for member in members} == members
+    assert found.keys() - members.keys() <= {"type", "url", "httpUrl"}
+
+
+@pytest.mark.parametrize(
+    ("name", "server", "problem"),
+    [
+        ("claude-desktop", SERVER, "has no references to variables such as B: give the value"),
+        ("claude-desktop", remote("http"), "no servers over http in this file, only stdio"),
+        ("cursor", remote("ws"), "no servers over ws in this file, only stdio, http, sse"),
+        ("codex", remote("sse"), "no servers over sse in this file, only stdio, http"),
+        ("codex", remote("http", A="x ${A}"), "a variable inside the header A: put the whole"),
+        (
+            "cursor",
+            ServerEntry(name="us", command="/py", cwd="/d"),
+            "cannot start a server in another directory",
+        ),
+    ],
+)
+def test_entry_that_the_client_cannot_have_is_refused(
+    name: str, server: ServerEntry, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        entry_members(CLIENT_FORMATS[name], server)
+
+
+def test_entry_with_directory_has_cwd() -> None:
+    server = ServerEntry(name="us", command="/py", cwd="/d")
+    for name in "claude-code", "vscode", "codex", "gemini":
+        assert entry_members(CLIENT_FORMATS[name], server)["cwd"] == "/d"
+
+
+def test_server_entry_shows_no_values() -> None:
+    server = ServerEntry(name="us", env={"A": "CANARY"}, headers={"B": "CANARY"}, url="CANARY")
+    assert "CANARY" not in repr(server)
 
 
 def add_command(name: str, server: ServerEntry, scope: ConfigScope) -> list[str] | None:

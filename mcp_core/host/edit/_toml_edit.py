@@ -15,9 +15,17 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ._errors import ConfigFileError
+from mcp_core.host._errors import ConfigFileError
 
-__all__ = ["read_toml", "require_tomlkit", "set_toml_members"]
+from ._toml_places import find_toml_statements
+
+__all__ = [
+    "read_toml",
+    "require_tomlkit",
+    "set_toml_flag",
+    "set_toml_members",
+    "unchangeable_error",
+]
 
 _PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -81,7 +89,7 @@ def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) ->
     try:
         document = tomlkit.parse(text)
         if tomlkit.dumps(document) != text:
-            raise _unchangeable(text, path)
+            raise unchangeable_error(text, path)
         table: Any = document
         for depth, name in enumerate(path):
             if name not in table:
@@ -98,12 +106,53 @@ def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) ->
         if is_new and new.endswith("\n\n") and not text.endswith("\n\n"):
             new = new[:-1]
     except (TOMLKitError, AttributeError, TypeError, ValueError):
-        raise _unchangeable(text, path) from None
+        raise unchangeable_error(text, path) from None
     if newline == "\r\n":  # tomlkit ends its own lines with a line feed
         new = re.sub("\r?\n", "\r\n", new)
     if not _is_proved(text, new, _merge(old, path, members), path):
-        raise _unchangeable(text, path)
+        raise unchangeable_error(text, path)
     return new
+
+
+def set_toml_flag(text: str, path: Sequence[str], value: bool) -> str:
+    """Return `text` with the key at `path` set to true or false.
+
+    A new key is put behind the last one of its table. tomlkit would put it behind the comments that
+    follow, which may be about the next table.
+
+    Args:
+        text: the file.
+        path: the names from the outermost table to the key. The table of the key exists.
+        value: the value.
+
+    Raises:
+        ConfigFileError: as `set_toml_members`.
+        ImportError: as `set_toml_members`.
+    """
+    *outer, name = path
+    old = read_toml(text)
+    table: Any = old
+    for each in outer:
+        table = table[each]
+    members = {**table, name: value}
+    last = None
+    if name not in table:
+        for statement in find_toml_statements(text):
+            if statement.is_header:
+                if last is not None:
+                    break
+                last = statement if statement.path == tuple(outer) else None
+            elif last is not None:
+                last = statement
+    if last is not None:
+        line_start = text.rfind("\n", 0, last.start) + 1
+        newline = "\r\n" if "\r\n" in text else "\n"
+        gap = "" if text[: last.end].endswith("\n") else newline
+        line = f"{gap}{text[line_start : last.start]}{name} = {str(value).lower()}{newline}"
+        new = text[: last.end] + line + text[last.end :]
+        if _is_proved(text, new, _merge(old, outer, members), outer):
+            return new
+    return set_toml_members(text, outer, members)
 
 
 def _set_members(table: Any, members: dict[str, Any]) -> None:
@@ -168,10 +217,11 @@ def _line_of(text: str, name: str) -> int:
     return next((n for n, line in enumerate(text.splitlines(), 1) if name in line), 1)
 
 
-def _unchangeable(text: str, path: Sequence[str]) -> ConfigFileError:
+def unchangeable_error(text: str, path: Sequence[str]) -> ConfigFileError:
+    """Return the error for a table that cannot be changed alone."""
     name = ".".join(path)
     return ConfigFileError(
         _line_of(text, path[0]),
-        f"{name} cannot be set without changing other lines; write it as a table [{name}], or"
+        f"{name} cannot be changed without changing other lines; write it as a table [{name}], or"
         " change the file by hand",
     )

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+
+from mcp_core._text import escape_text
 
 from ._json_edit import JsonSyntax
 
@@ -20,33 +22,50 @@ __all__ = [
     "ClientFormat",
     "ConfigScope",
     "ServerEntry",
+    "ServerTransport",
     "config_path",
     "entry_members",
     "find_replaced",
 ]
+
+# How messages travel: "http" is Streamable HTTP, "sse" is HTTP+SSE, "ws" is WebSocket.
+ServerTransport: TypeAlias = Literal["stdio", "http", "sse", "ws"]
 
 # Who gets an entry: the user in every project, or all users of one project.
 ConfigScope: TypeAlias = Literal["user", "project"]
 _Place: TypeAlias = tuple[Literal["home", "config", "support", "appdata"], tuple[str, ...]]
 
 
+# The member of a remote server that has its address, and constant members beside it.
+_Remote: TypeAlias = tuple[str, Mapping[str, str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry:
-    """A server that a client starts, in the terms of no particular client.
+    """A server that a client starts or connects to, in the terms of no particular client.
 
     Args:
         name: the name under which the client lists it.
-        command: the absolute path of the program.
+        transport: how its messages travel.
+        command: the program of a stdio server, for most clients its absolute path; else empty.
         args: its arguments.
         env: variables that the server gets, with their values.
         forwarded: variables whose values the client takes from its own environment.
+        cwd: the directory of the program; None for that of the client.
+        url: the address of a remote server, else empty.
+        headers: headers of each HTTP request. `${NAME}` in a value stands for a variable of the
+            client's environment.
     """
 
     name: str
-    command: str
-    args: tuple[str, ...]
-    env: Mapping[str, str]
+    transport: ServerTransport = "stdio"
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     forwarded: tuple[str, ...] = ()
+    cwd: str | None = None
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +81,12 @@ class ClientFormat:
         user_variable: the environment variable with the directory in which that file is instead,
             and the path of the file in it.
         project: the path of its file in the directory of a project; None if it has none.
-        members: constant members of an entry.
+        members: constant members of an entry with a command.
+        remote: the members of an entry with an address, by transport. Others are not supported.
+        headers: the member with the headers of requests.
+        has_cwd: whether an entry can have a directory.
+        disabling: what turns a server off: a member `disabled` or `enabled` of its entry, or the
+            list `mcp.excluded` of the file; None if it is not in the file.
         reference: a value that the client replaces by the variable `NAME`; None if it has none.
         forwarded: the member that lists variables to pass on, in place of references.
         replaces: what the client replaces in a value, as a regular expression; None for nothing.
@@ -79,6 +103,10 @@ class ClientFormat:
     user_variable: tuple[str, tuple[str, ...]] | None = None
     project: tuple[str, ...] | None
     members: Mapping[str, str]
+    remote: Mapping[ServerTransport, _Remote] = field(default_factory=dict)
+    headers: str = "headers"
+    has_cwd: bool = True
+    disabling: Literal["disabled", "enabled", "mcp.excluded"] | None = None
     reference: str | None = None
     forwarded: str | None = None
     replaces: re.Pattern[str] | None = None
@@ -128,8 +156,17 @@ def _add_to_gemini(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
     return [*place, *variables, server.command, "--", *server.args]
 
 
+# How `ServerEntry.headers` refer to variables.
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
+_BEARER: Final = re.compile(r"Bearer \$\{([A-Za-z_]\w*)\}", re.ASCII | re.IGNORECASE)
 _BRACED: Final = re.compile(r"\$\{[^}]+\}")
 _BRACED_OR_PLAIN: Final = re.compile(r"\$(?:\w+|\{[^}]+\})", re.ASCII)
+
+# Claude Code calls WebSocket ws. VS Code finds out about HTTP+SSE by itself, but can be told.
+_TYPED: Final[dict[ServerTransport, _Remote]] = {
+    "http": ("url", {"type": "http"}),
+    "sse": ("url", {"type": "sse"}),
+}
 
 # The programs whose configuration can be changed, by the name that the command takes.
 CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
@@ -144,6 +181,8 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             user_variable=("CLAUDE_CONFIG_DIR", (".claude.json",)),
             project=(".mcp.json",),
             members={"type": "stdio"},
+            remote={**_TYPED, "ws": ("url", {"type": "ws"})},
+            disabling="disabled",
             reference="${NAME}",
             replaces=_BRACED,
             program="claude",
@@ -157,6 +196,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             user=_application("Claude", "claude_desktop_config.json"),
             project=None,
             members={},
+            has_cwd=False,
             needs_restart=True,
         ),
         ClientFormat(
@@ -167,6 +207,8 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             user=_everywhere(".cursor", "mcp.json"),
             project=(".cursor", "mcp.json"),
             members={},
+            remote={"http": ("url", {}), "sse": ("url", {"type": "sse"})},
+            has_cwd=False,
             reference="${env:NAME}",
             replaces=_BRACED,
         ),
@@ -178,6 +220,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             user=_application("Code", "User", "mcp.json"),
             project=(".vscode", "mcp.json"),
             members={"type": "stdio"},
+            remote=_TYPED,
             reference="${env:NAME}",
             replaces=_BRACED,
             program="code",
@@ -192,6 +235,9 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             user_variable=("CODEX_HOME", ("config.toml",)),
             project=(".codex", "config.toml"),  # read in projects that the user trusts
             members={},
+            remote={"http": ("url", {})},
+            headers="http_headers",
+            disabling="enabled",
             forwarded="env_vars",
             program="codex",
             add_command=_add_to_codex,
@@ -205,6 +251,8 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             user_variable=("GEMINI_CLI_HOME", (".gemini", "settings.json")),
             project=(".gemini", "settings.json"),
             members={},
+            remote={"http": ("httpUrl", {}), "sse": ("url", {})},
+            disabling="mcp.excluded",
             reference="${NAME}",
             replaces=_BRACED_OR_PLAIN,
             program="gemini",
@@ -271,18 +319,61 @@ def _base_directory(base: str, system: str, environ: Mapping[str, str]) -> str:
 
 
 def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
-    """Return the members of the entry of `server` in the file of `client`, by name."""
+    """Return the members of the entry of `server` in the file of `client`, by name.
+
+    Raises:
+        ValueError: the client cannot have such an entry.
+    """
+    if server.transport != "stdio":
+        return _remote_members(client, server)
     env = dict(server.env)
     members: dict[str, Any] = {
         **client.members,
         "command": server.command,
         "args": list(server.args),
     }
+    if server.cwd is not None:
+        if not client.has_cwd:
+            raise ValueError(f"{client.title} cannot start a server in another directory")
+        members["cwd"] = server.cwd
     if client.forwarded is not None and server.forwarded:
         members[client.forwarded] = list(server.forwarded)
-    elif client.reference is not None:
-        env |= {name: client.reference.replace("NAME", name) for name in server.forwarded}
+    else:
+        env |= {name: _reference(client, name) for name in server.forwarded}
     return {**members, "env": env} if env else members
+
+
+def _remote_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
+    if server.transport not in client.remote:
+        kinds = ", ".join(("stdio", *client.remote))
+        raise ValueError(
+            f"{client.title} has no servers over {server.transport} in this file, only {kinds}"
+        )
+    member, constants = client.remote[server.transport]
+    members: dict[str, Any] = {**constants, member: server.url}
+    headers: dict[str, str] = {}
+    for name, value in server.headers.items():
+        if client.name != "codex" or _VARIABLE.search(value) is None:
+            headers[name] = _VARIABLE.sub(lambda found: _reference(client, found[1]), value)
+        elif whole := _VARIABLE.fullmatch(value):
+            members.setdefault("env_http_headers", {})[name] = whole[1]
+        elif (bearer := _BEARER.fullmatch(value)) and name.lower() == "authorization":
+            members["bearer_token_env_var"] = bearer[1]
+        else:
+            raise ValueError(
+                f"Codex cannot have a variable inside the header {escape_text(name)}: put the"
+                " whole value into the variable"
+            )
+    return {**members, client.headers: headers} if headers else members
+
+
+def _reference(client: ClientFormat, name: str) -> str:
+    if client.reference is None:
+        raise ValueError(
+            f"{client.title} has no references to variables such as {escape_text(name)}: give the"
+            " value"
+        )
+    return client.reference.replace("NAME", name)
 
 
 def find_replaced(client: ClientFormat, server: ServerEntry) -> list[str]:
@@ -293,6 +384,6 @@ def find_replaced(client: ClientFormat, server: ServerEntry) -> list[str]:
     """
     if client.replaces is None:
         return []
-    texts = [(text, text) for text in (server.command, *server.args)]
+    texts = [(text, text) for text in (server.command, *server.args, server.cwd or "")]
     texts += [(value, f"the value of {name}") for name, value in server.env.items()]
     return [shown for text, shown in texts if client.replaces.search(text)]

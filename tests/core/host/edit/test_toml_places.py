@@ -7,7 +7,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.host.config._toml_places import find_toml_places
+from mcp_core.host.edit._toml_places import find_toml_places
 
 TEXT = '''\
 # a comment [with

@@ -12,7 +12,7 @@ from mcp_core.host import (
     CLIENT_FORMATS,
     ConfigFileError,
     ServerEntry,
-    describe_registration,
+    describe_change,
     plan_registration,
 )
 
@@ -120,7 +120,7 @@ def test_registration_ignores_servers_of_other_members() -> None:
 
 def lines(client: str, text: str, server: ServerEntry) -> list[str]:
     change = plan_registration(CLIENT_FORMATS[client], server, text)
-    return [f"{mark}{line}" for mark, line in describe_registration(change)]
+    return [f"{mark}{line}" for mark, line in describe_change(change)]
 
 
 def test_description_of_new_entry_has_every_line_added() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.host import ConfigFileError
-from mcp_core.host._json_edit import (
+from mcp_core.host.edit._json_edit import (
     JsonSyntax,
     apply_edits,
     find_edits,

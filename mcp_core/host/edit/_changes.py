@@ -1,9 +1,6 @@
-"""Plan the registration of a server with a client, and describe it: pure, without files.
+"""The change of one member of a client's file, and its description: pure, without files.
 
-1. An entry of the same name that starts the same file is updated: what the user added to it stays.
-   Any other entry of that name is replaced as a whole, so that a new program never gets the
-   secrets, or the trust, that another one was given.
-2. A description shows no values of environment variables and headers: they may be secrets.
+A description shows no values of environment variables and headers: they may be secrets.
 """
 
 from __future__ import annotations
@@ -15,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ._clients import ClientFormat, ServerEntry, entry_members
-from ._errors import ConfigFileError
-from ._json_edit import read_json, set_member
-from ._toml_edit import read_toml, set_toml_members
+from ._clients import ClientFormat
+from ._json_edit import set_member
+from ._removal import remove_json_member, remove_toml_member
+from ._toml_edit import set_toml_flag, set_toml_members
 
-__all__ = ["Registration", "describe_registration", "hide_values", "plan_registration"]
+__all__ = ["MemberChange", "describe_change", "hide_values"]
 
 _SECRET_MEMBERS: Final = ("env", "headers", "http_headers")
 _HIDDEN: Final = "(hidden)"
@@ -30,43 +27,54 @@ _REFERENCE: Final = re.compile(r"\$\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
-    """The change of a client's file that registers a server. `plan_registration` returns it.
+class MemberChange:
+    """The change of one member of a client's file, such as the entry of a server.
 
     Args:
         client: the client.
-        name: the name of the server in the file.
-        old: the entry that has this name now, or None.
-        new: the entry to be written. Equal to `old` if nothing needs to be done.
+        path: the names from the outermost object of the file to the member; at least two.
+        old: the value that the member has now; None if it has none, or null.
+        new: the value to be written, equal to `old` if nothing needs to be done; None removes the
+            member. In TOML it is an object, or true or false.
     """
 
     client: ClientFormat
-    name: str
+    path: tuple[str, ...]
     old: Any
-    new: dict[str, Any]
+    new: Any
 
     @property
     def is_needed(self) -> bool:
-        """True if the file does not have the entry."""
-        return bool(self.old != self.new)
+        """True if the file does not have the new value."""
+        return self.new is None or bool(self.old != self.new)
 
     def apply(self, text: str) -> str:
-        """Return the text of the file with the new entry.
+        """Return the text of the file with the change made.
 
-        `text` is the text that `plan_registration` got.
+        `text` is the text for which the change was planned.
 
         Raises:
             ConfigFileError: the text cannot be parsed, or not changed without losing something.
             ImportError: the file is TOML, and tomlkit is not installed.
         """
-        client, path = self.client, (self.client.servers, self.name)
+        client, path = self.client, self.path
         if client.syntax is None:
-            return set_toml_members(text, path, self.new)
-        if not isinstance(self.old, dict) or not self.new.keys() >= self.old.keys():
+            return self._apply_to_toml(text)
+        if self.new is None:
+            return remove_json_member(text, path, client.syntax)
+        is_wider = isinstance(self.old, dict) and isinstance(self.new, dict)
+        if not is_wider or not self.new.keys() >= self.old.keys():
             return set_member(text, path, self.new, client.syntax)
         for member, value in self.new.items():
             text = self._set(text, (*path, member), self.old.get(member), value)
         return text
+
+    def _apply_to_toml(self, text: str) -> str:
+        if self.new is None:
+            return remove_toml_member(text, self.path)
+        if isinstance(self.new, bool):
+            return set_toml_flag(text, self.path, self.new)
+        return set_toml_members(text, self.path, self.new)
 
     def _set(self, text: str, path: tuple[str, ...], old: Any, value: Any) -> str:
         """Set a member; of an object only the members that differ."""
@@ -78,51 +86,15 @@ class Registration:
         return set_member(text, path, value, self.client.syntax)
 
 
-def plan_registration(client: ClientFormat, server: ServerEntry, text: str) -> Registration:
-    """Return the change that registers `server` with `client`, whose file has the text `text`.
-
-    The text is empty if there is no file yet.
-
-    Raises:
-        ConfigFileError: the text cannot be parsed, or its servers are no object.
-    """
-    found = read_toml(text) if client.syntax is None else read_json(text, client.syntax)
-    if found is None:
-        found = {}
-    servers = found.get(client.servers, {}) if isinstance(found, dict) else None
-    if not isinstance(servers, dict):
-        if client.syntax is not None:
-            set_member(text, (client.servers, server.name), {}, client.syntax)  # raises, with line
-        raise ConfigFileError(1, f"{client.servers} is not a table")
-    old = servers.get(server.name)
-    new = entry_members(client, server)
-    return Registration(client, server.name, old, _merge_entry(client, old, new))
-
-
-def _merge_entry(client: ClientFormat, old: Any, new: dict[str, Any]) -> dict[str, Any]:
-    """Return the new entry with what the user added to an old one that runs the same file."""
-    if not isinstance(old, dict) or not isinstance(old.get("env", {}), dict):
-        return new
-    args = old.get("args")
-    if not isinstance(args, list) or args[-1:] != new["args"][-1:]:
-        return new
-    env = {**old.get("env", {}), **new.get("env", {})}
-    merged = {**old, **new, **({"env": env} if env else {})}
-    if client.forwarded is not None and isinstance(old.get(client.forwarded), list):
-        names = [*old[client.forwarded], *new.get(client.forwarded, ())]
-        merged[client.forwarded] = [name for n, name in enumerate(names) if name not in names[:n]]
-    return merged
-
-
-def describe_registration(change: Registration) -> Iterator[tuple[str, str]]:
-    """Yield the lines of the entry before and after `change`, each with "-", "+" or " " before it.
+def describe_change(change: MemberChange) -> Iterator[tuple[str, str]]:
+    """Yield the lines of the member before and after `change`, each with "-", "+" or " " before it.
 
     Values of variables and headers are hidden: they may be secrets.
     """
     old = hide_values(change.old, change.new, _HIDDEN)
     new = hide_values(change.new, change.old, _HIDDEN_CHANGE)
     before = [] if change.old is None else _entry_lines(change, old)
-    after = _entry_lines(change, new)
+    after = [] if change.new is None else _entry_lines(change, new)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, start, end, new_start, new_end in matcher.get_opcodes():
         if kind == "equal":
@@ -132,12 +104,15 @@ def describe_registration(change: Registration) -> Iterator[tuple[str, str]]:
             yield from (("+", line) for line in after[new_start:new_end])
 
 
-def _entry_lines(change: Registration, entry: Any) -> Sequence[str]:
+def _entry_lines(change: MemberChange, entry: Any) -> Sequence[str]:
     if change.client.syntax is not None:
-        text = json.dumps({change.name: entry}, ensure_ascii=False, indent=2)
+        text = json.dumps({change.path[-1]: entry}, ensure_ascii=False, indent=2)
         return [line[2:] for line in text.split("\n")[1:-1]]
-    name = change.name if re.fullmatch(r"[\w-]+", change.name, re.ASCII) else repr(change.name)
-    return list(_table_lines(f"{change.client.servers}.{name}", entry))
+    names = (
+        name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name, ensure_ascii=False)
+        for name in change.path
+    )
+    return list(_table_lines(".".join(names), entry))
 
 
 def _table_lines(path: str, table: Any) -> Iterator[str]:

@@ -1,0 +1,239 @@
+"""Change a configuration file: show the change, ask, write, and retry if the file has changed.
+
+1. The change is planned for the text of the file, and tried, before the user is asked. A file that
+   cannot be changed is reported then, and nothing is written.
+2. If another program changes the file meanwhile, it is read and the change planned anew. The user
+   is asked again only if the change is another one.
+"""
+
+from __future__ import annotations
+
+import abc
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import trio
+
+from mcp_core.host import ConfigFileError, describe_change, find_replaced, require_tomlkit
+from mcp_trio.host._files import FileChanged, read_snapshot, replace_file
+
+from ._errors import NO_CONNECTION, SERVER_ERROR, CliError
+from ._forms import ask_permission
+from ._user import open_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mcp_core.host import ClientFormat, MemberChange, ServerEntry
+    from mcp_trio.host._files import FileSnapshot
+
+    from ._forms import PromptParts
+    from ._screen import Screen
+
+__all__ = [
+    "ConfigUpdate",
+    "UpdateOutcome",
+    "ask_user",
+    "config_error",
+    "decode_config",
+    "read_config_file",
+    "show_changes",
+    "show_replaced",
+]
+
+_MAX_ATTEMPTS: Final = 3  # to change a file that its program changes at the same time
+_STYLES: Final = {"+": "green", "-": "red", " ": ""}
+
+
+class UpdateOutcome(NamedTuple):
+    """The end of a `ConfigUpdate`.
+
+    The kind is "unchanged" if the file needed no change, and "declined" if the user did not agree.
+    `copy` is the path of the file as it was before, if there was one.
+    """
+
+    kind: Literal["written", "unchanged", "declined"]
+    copy: Path | None = None
+
+    def show_copy(self, stderr: Screen) -> None:
+        """Tell the user where the file as it was before is."""
+        if self.copy is not None:
+            stderr.write_line("mcp-trio: the file as it was before is in ", str(self.copy))
+
+
+class ConfigUpdate(abc.ABC):
+    """A change of one configuration file.
+
+    Args:
+        path: the file, which need not exist.
+        private: whether a file that is created is readable by its owner only.
+        program: the program that the user may have to close if it changes the file all the time.
+    """
+
+    def __init__(self, path: Path, *, private: bool, program: str) -> None:
+        self.path = path
+        self._private = private
+        self._program = program
+
+    @abc.abstractmethod
+    def plan(self, text: str) -> Sequence[MemberChange]:
+        """Return the changes of the file with that text; none if it needs no change.
+
+        Raises:
+            ConfigFileError: the text cannot be parsed, or not be changed.
+            CliError: the change is not to be made.
+        """
+
+    @abc.abstractmethod
+    def show(self, changes: Sequence[MemberChange], screen: Screen) -> None:
+        """Show the changes, or that there are none."""
+
+    def check(self, changes: Sequence[MemberChange], text: str) -> None:
+        """Check that the changes can be made.
+
+        Raises:
+            ConfigFileError: the text cannot be changed without losing something.
+            ImportError: the file is TOML, and tomlkit is not installed.
+        """
+        if any(change.client.syntax is None for change in changes):
+            require_tomlkit()
+        _apply(changes, text)
+
+    def write(self, snapshot: FileSnapshot, changes: Sequence[MemberChange]) -> Path | None:
+        """Write the changed file, and return the path of the copy of the old one, if there was one.
+
+        Raises:
+            FileChanged: another program has changed the file; nothing was written.
+            OSError: the file cannot be written.
+        """
+        text = _apply(changes, decode_config(snapshot.data or b""))
+        return replace_file(snapshot, text.encode(), private=self._private)
+
+    def show_only(self, screen: Screen) -> None:
+        """Show the changes that `run` would make.
+
+        Raises:
+            CliError: the file cannot be read or changed.
+        """
+        self.show(self._plan()[1], screen)
+
+    def run(self, stderr: Screen, *, yes: bool) -> UpdateOutcome:
+        """Show the changes, ask, and make them.
+
+        Args:
+            stderr: for the changes and the question.
+            yes: whether to make them without a question.
+
+        Raises:
+            CliError: the file cannot be read or changed, or there is no terminal to ask at.
+        """
+        shown: list[tuple[str, str]] = []
+        for _ in range(_MAX_ATTEMPTS):
+            snapshot, changes = self._plan()
+            if not changes:
+                return UpdateOutcome("unchanged")
+            lines = [line for change in changes for line in describe_change(change)]
+            if lines != shown:
+                shown = lines
+                self.show(changes, stderr)
+                if not yes and ask_user(("Make this change?",), stderr) != "accept":
+                    return UpdateOutcome("declined")
+            try:
+                return UpdateOutcome("written", self.write(snapshot, changes))
+            except FileChanged:
+                continue
+            except OSError as exc:
+                raise _file_error(self.path, exc, "cannot be written") from exc
+        raise CliError(
+            f"{self.path} is changed by another program all the time; close {self._program},"
+            " and try again",
+            SERVER_ERROR,
+        )
+
+    def _plan(self) -> tuple[FileSnapshot, Sequence[MemberChange]]:
+        snapshot, text = read_config_file(self.path)
+        try:
+            changes = self.plan(text)
+            if changes:
+                self.check(changes, text)
+        except ConfigFileError as exc:
+            raise config_error(self.path, exc) from exc
+        except ImportError as exc:
+            raise CliError(f"{exc}", SERVER_ERROR) from exc
+        return snapshot, changes
+
+
+def read_config_file(path: Path) -> tuple[FileSnapshot, str]:
+    """Read a configuration file, which need not exist, and return it with its text.
+
+    Raises:
+        CliError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        snapshot = read_snapshot(path)
+        return snapshot, decode_config(snapshot.data or b"")
+    except OSError as exc:
+        raise _file_error(path, exc, "cannot be read") from exc
+    except ConfigFileError as exc:
+        raise config_error(path, exc) from exc
+
+
+def decode_config(data: bytes) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigFileError: it is not UTF-8.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise ConfigFileError(line, "this is not UTF-8") from None
+
+
+def config_error(path: Path, exc: ConfigFileError) -> CliError:
+    """Return the error for a file that cannot be changed."""
+    return CliError(f"{path}, line {exc.line}: {exc.problem}. Nothing was changed", SERVER_ERROR)
+
+
+def show_changes(changes: Sequence[MemberChange], screen: Screen) -> None:
+    """Show the lines that go and come."""
+    for change in changes:
+        for mark, line in describe_change(change):
+            screen.write_line((f"{mark} {line}", _STYLES[mark]))
+
+
+def show_replaced(client: ClientFormat, server: ServerEntry, screen: Screen) -> None:
+    """Warn of texts in which the client replaces what looks like a variable."""
+    for text in find_replaced(client, server):
+        screen.write_line(
+            (f"{client.title} replaces what looks like a variable in: {text}", "yellow")
+        )
+
+
+def _apply(changes: Sequence[MemberChange], text: str) -> str:
+    for change in changes:
+        text = change.apply(text)
+    return text
+
+
+def ask_user(question: PromptParts, stderr: Screen) -> Literal["accept", "decline", "cancel"]:
+    """Ask the user a question at the terminal, to be answered by yes or no.
+
+    Raises:
+        CliError: there is no terminal.
+    """
+    terminal = open_terminal(stderr)
+    if terminal is None:
+        raise CliError(
+            "nothing was changed: there is no terminal to ask at. Add --yes to make this"
+            " change, or --dry-run to see it only",
+            NO_CONNECTION,
+        )
+    return trio.run(terminal.run_dialogue, partial(ask_permission, question)).action
+
+
+def _file_error(path: Path, exc: OSError, problem: str) -> CliError:
+    # Not `exc.filename`: that may be our temporary file.
+    return CliError(f"{path} {problem}: {exc.strerror or exc}", SERVER_ERROR)

@@ -1,0 +1,66 @@
+"""Words of a command line that become the entry of a server in a configuration file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._errors import CliError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["absolute_file", "split_variables"]
+
+
+def absolute_file(file: str) -> str:
+    """Return `FILE` or `FILE:NAME` with an absolute path: clients start it in any directory."""
+    path, name = Path(file), ""
+    if not path.exists():
+        before, colon, name = file.rpartition(":")
+        path = Path(before if colon else file)
+    if not path.is_file():
+        raise CliError(f"there is no file {path}; give the path of a Python file")
+    # A symbolic link stays one: it may lead to the next release tomorrow.
+    absolute = str(path.resolve() if ".." in path.parts else path.absolute())
+    try:
+        absolute.encode()
+    except UnicodeEncodeError:
+        raise CliError(f"{absolute!r} is not UTF-8; rename the file") from None
+    return f"{absolute}:{name}" if name else absolute
+
+
+def split_variables(
+    variables: Sequence[tuple[str, str | None]], *, shared: bool
+) -> tuple[dict[str, str], bool, tuple[str, ...]]:
+    """Return the variables with values, whether one came from the environment, and the others.
+
+    Args:
+        variables: names and values. None takes the value that the variable has here, or, in a
+            shared file such as that of a project, a reference to the variable.
+        shared: whether others may get the file.
+
+    Raises:
+        CliError: a variable is not set, or a value is not UTF-8.
+    """
+    values: dict[str, str] = {}
+    forwarded: list[str] = []
+    taken = False
+    for name, value in variables:
+        if value is None and name not in os.environ:
+            raise CliError(
+                f"--env {name}: that environment variable is not set; set it, or write"
+                f" --env {name}=VALUE"
+            )
+        if value is None and shared:
+            forwarded.append(name)
+            continue
+        taken = taken or value is None
+        values[name] = os.environ[name] if value is None else value
+    for text in values.values():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise CliError("a value of --env is not UTF-8, as configuration files are") from None
+    return values, taken, tuple(dict.fromkeys(forwarded))

@@ -1,0 +1,181 @@
+"""`mcp-trio servers add`: write a server into a configuration file.
+
+A value of `--env NAME` is a secret of the user. It is written into a file of the user only; a file
+that others may get has a reference to the variable.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcp_core.host import (
+    MAX_NAME_LENGTH,
+    InvalidConfig,
+    ServerEntry,
+    entry_members,
+    find_entry_line,
+    fit_name,
+    is_secret_name,
+    merged_name,
+    plan_entry,
+)
+from mcp_trio.cli._entry_words import absolute_file, split_variables
+from mcp_trio.cli._errors import NO_CONNECTION, CliError, one_line
+from mcp_trio.cli._screen import Screen
+
+from ._places import ServersUpdate, find_files, path_of_scope, shown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mcp_core.host import ClientFormat, MemberChange, ServerTransport
+
+    from ._places import ConfigPath
+
+__all__ = ["NewServer", "add"]
+
+
+class NewServer(NamedTuple):
+    """A server as the command line names it.
+
+    Args:
+        url: the address of a remote server, or empty.
+        file: the Python file of a server, or empty.
+        command: the program of a server and its arguments, or empty.
+        transport: the transport of a remote server; None for that of its address.
+        variables: names and values; None takes the value, or a reference.
+        headers: names and values.
+        cwd: the directory of the program, or None.
+    """
+
+    url: str
+    file: str
+    command: tuple[str, ...]
+    transport: ServerTransport | None
+    variables: Sequence[tuple[str, str | None]]
+    headers: Sequence[tuple[str, str]]
+    cwd: Path | None
+
+    def entry(self, name: str, *, shared: bool) -> ServerEntry:
+        """Return the entry of the server.
+
+        Raises:
+            CliError: a variable is not set, or the file does not exist.
+        """
+        if self.url:
+            is_websocket = re.match("(?i)ws", self.url) is not None
+            transport = self.transport or ("ws" if is_websocket else "http")
+            if is_websocket != (transport == "ws"):
+                scheme = "ws:// or wss://" if transport == "ws" else "http:// or https://"
+                raise CliError(f"--transport {transport} needs a URL that begins with {scheme}")
+            return ServerEntry(
+                name=name, transport=transport, url=self.url, headers=dict(self.headers)
+            )
+        command = self.command
+        if self.file:
+            command = (sys.executable, "-P", "-m", "mcp_trio", "run", absolute_file(self.file))
+        env, _, forwarded = split_variables(self.variables, shared=shared)
+        return ServerEntry(
+            name=name,
+            command=command[0],
+            args=command[1:],
+            env=env,
+            forwarded=forwarded,
+            cwd=None if self.cwd is None else str(self.cwd),
+        )
+
+
+def add(
+    name: str,
+    server: NewServer,
+    *,
+    config: Path | None,
+    scope: str,
+    replace: bool,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Write a server into a configuration file, and return the exit status.
+
+    Args:
+        name: the name of the server in the file.
+        server: the server.
+        config: the file, or None.
+        scope: the scope of the file, without `config`.
+        replace: whether to replace a server that has the name already.
+        dry_run: whether to show the change only.
+        yes: whether to make it without a question.
+
+    Raises:
+        CliError: the name is taken, or the file cannot be read or changed.
+    """
+    stderr = Screen(sys.stderr)
+    place = path_of_scope(config, scope)
+    entry = server.entry(name, shared=place.shared)
+
+    def plan(client: ClientFormat, text: str) -> list[MemberChange]:
+        change = plan_entry(client, name, entry_members(client, entry), text)
+        line = find_entry_line(client, name, text)
+        if line is None or (replace and change.is_needed):
+            return [change]
+        if change.is_needed:
+            raise CliError(
+                f"{shown_name(name)} is in {place.path}, line {line} already: choose another name,"
+                " or add --replace"
+            )
+        return []
+
+    update = ServersUpdate(place, plan, list(_find_notes(place, entry)))
+    if dry_run:
+        update.show_only(Screen(sys.stdout))
+        return 0
+    outcome = update.run(stderr, yes=yes)
+    if outcome.kind == "declined":
+        stderr.write_line("mcp-trio: nothing was changed")
+        return NO_CONNECTION
+    already = " already" if outcome.kind == "unchanged" else ""
+    stderr.write_line(f"mcp-trio: {shown_name(name)} is{already} in ", str(place.path))
+    outcome.show_copy(stderr)
+    warn_if_omitted(name, place, stderr)
+    return 0
+
+
+def _find_notes(place: ConfigPath, entry: ServerEntry) -> list[str]:
+    """Return what the user should know before they agree."""
+    notes = []
+    merged = merged_name(entry.name, "x")
+    if fit_name(merged) != merged:
+        notes.append(
+            "The names of its tools will be shortened, to end in a digest: models accept"
+            f" {MAX_NAME_LENGTH} characters of [a-zA-Z0-9_-], and they begin with"
+            f" {shown_name(merged.removesuffix('x'))}"
+        )
+    if place.shared:
+        notes += [
+            f"Others may get this file with the value of {one_line(header)}; to keep it out, write"
+            f" a variable: --header '{one_line(header)}: ${{NAME}}'"
+            for header, value in entry.headers.items()
+            if is_secret_name(header) and "${" not in value
+        ]
+        notes += [
+            f"Others may get this file with the value of {one_line(variable)}; to keep it out,"
+            f" write --env {one_line(variable)}"
+            for variable, value in entry.env.items()
+            if is_secret_name(variable) and "${" not in value
+        ]
+    return notes
+
+
+def warn_if_omitted(name: str, place: ConfigPath, stderr: Screen) -> None:
+    """Tell the user if a server that was written does not count."""
+    try:
+        merged = find_files(place.path if place.chosen else None).read()
+    except InvalidConfig as exc:
+        stderr.write_message(f"mcp-trio: no server can be used: {exc}")
+        return
+    for each in merged.omitted:
+        if (each.server.name, each.scope) == (name, place.scope):
+            stderr.write_line(f"mcp-trio: {shown_name(name)} does not count: {each.explanation}")

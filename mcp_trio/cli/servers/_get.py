@@ -1,0 +1,186 @@
+"""`mcp-trio servers get`: print one server as it counts, and what is wrong with it.
+
+Values of variables and headers are not printed: they may be secrets. Of an address the query is
+left out.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mcp_core.host import InvalidConfig, find_variables, hide_values
+from mcp_core.urls import redacted_url
+from mcp_trio.cli._errors import SERVER_ERROR, CliError, join_names, suggestion
+from mcp_trio.cli._screen import Screen
+
+from ._places import find_files, shown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from mcp_core.host import (
+        ConfigPlace,
+        ConfigProblem,
+        MergedServers,
+        OmittedServer,
+        ScopedServer,
+        ServerConfig,
+    )
+
+__all__ = ["get"]
+
+
+def get(name: str, *, config: Path | None, as_json: bool) -> int:
+    """Print a server of the configuration files, and return the exit status.
+
+    It is 1 if the server cannot be used: it has a problem, or the administrator denies it.
+
+    Args:
+        name: the name of the server.
+        config: the file, or None.
+        as_json: whether to print one JSON document.
+
+    Raises:
+        CliError: there is no such server, or no server can be used.
+    """
+    try:
+        merged = find_files(config).read()
+    except InvalidConfig as exc:
+        raise CliError(f"no server can be used: {exc}", SERVER_ERROR) from exc
+    counting = merged.servers.get(name)
+    omitted = [each for each in merged.omitted if each.server.name == name]
+    problems = [each for each in merged.problems if each.server in (None, name)]
+    if counting is None and not omitted and all(each.server is None for each in problems):
+        raise _unknown_server(name, merged, problems)
+    screen = Screen(sys.stdout)
+    if as_json:
+        screen.write_json(_to_json(name, counting, omitted, problems))
+    else:
+        _show(name, counting, omitted, problems, screen)
+    return 0 if counting is not None else SERVER_ERROR
+
+
+def _unknown_server(
+    name: str, merged: MergedServers, problems: Sequence[ConfigProblem]
+) -> CliError:
+    known = list(dict.fromkeys([*merged.servers, *(each.server.name for each in merged.omitted)]))
+    has = f"the servers are {join_names(known)}" if known else "there are no servers"
+    text = f"there is no server {shown_name(name)}; {has}.{suggestion(name, known)}"
+    # A file that cannot be read may be the one that has it.
+    return CliError("\n".join([text, *map(str, problems)]))
+
+
+def _to_json(
+    name: str,
+    counting: ScopedServer | None,
+    omitted: Sequence[OmittedServer],
+    problems: Sequence[ConfigProblem],
+) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": name}
+    if counting is not None:
+        server = counting.server
+        document |= {"scope": counting.scope, **_place_json(server.place)}
+        document |= _facts(server)
+        document["variables"] = [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "hasDefault": each.has_default,
+                "leavesMachine": each.leaves_machine,
+            }
+            for each in find_variables(server, counting.inputs)
+        ]
+    document["omitted"] = [
+        {
+            "scope": each.scope,
+            **_place_json(each.server.place),
+            "reason": each.reason,
+            "explanation": each.explanation,
+        }
+        for each in omitted
+    ]
+    document["problems"] = [
+        {**_place_json(each.place), "member": each.place.member, "problem": each.problem}
+        for each in problems
+    ]
+    return document
+
+
+def _place_json(place: ConfigPlace) -> dict[str, Any]:
+    return {"file": place.file, "line": place.line, "column": place.column}
+
+
+def _facts(server: ServerConfig) -> dict[str, Any]:
+    """Return what the entry says, without secrets, by the names of the document."""
+    facts: dict[str, Any] = {"transport": server.transport, "disabled": server.disabled}
+    if server.command is not None:
+        facts |= {"command": server.command, "args": list(server.args)}
+        facts["env"] = _hidden("env", server.env)
+        if server.forwarded:
+            facts["forwarded"] = list(server.forwarded)
+        if server.env_file is not None:
+            facts["envFile"] = server.env_file
+        if server.cwd is not None:
+            facts["cwd"] = server.cwd
+        return facts
+    facts["url"] = redacted_url(server.url or "")[1:-1]  # without quotes
+    facts["headers"] = _hidden("headers", server.headers)
+    facts["headers"] |= {name: f"${{{each}}}" for name, each in server.header_variables.items()}
+    if server.bearer_variable is not None:
+        facts["headers"]["Authorization"] = f"Bearer ${{{server.bearer_variable}}}"
+    return facts
+
+
+def _hidden(member: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return variables or headers with values that are hidden, but for references."""
+    shown: dict[str, str] = hide_values({member: dict(values)})[member]
+    return shown
+
+
+def _show(
+    name: str,
+    counting: ScopedServer | None,
+    omitted: Sequence[OmittedServer],
+    problems: Sequence[ConfigProblem],
+    screen: Screen,
+) -> None:
+    if counting is None:
+        screen.write_line((shown_name(name), "bold"), " cannot be used")
+    else:
+        place = counting.server.place
+        where = f"  {counting.scope}, {place.file}, line {place.line}"
+        screen.write_line((shown_name(name), "bold"), where)
+        for label, text in _lines(counting):
+            screen.write_line(f"  {label:10} ", text)
+    for each in omitted:
+        place = each.server.place
+        where = f"{each.scope}, {place.file}, line {place.line}"
+        label = "shadows" if each.reason == "shadowed" and counting is not None else each.reason
+        explanation = "" if label == "shadows" else f": {each.explanation}"
+        screen.write_line(f"  {label:10} ", f"{where}{explanation}")
+    for problem in problems:
+        screen.write_line(("  problem    ", "red"), str(problem))
+
+
+def _lines(counting: ScopedServer) -> list[tuple[str, str]]:
+    """Return the facts of a server as labels and texts."""
+    facts = _facts(counting.server)
+    lines = [("transport", facts["transport"])]
+    if facts["disabled"]:
+        lines.append(("disabled", "yes"))
+    if "command" in facts:
+        lines.append(("command", shlex.join([facts["command"], *facts["args"]])))
+    else:
+        lines.append(("url", facts["url"]))
+    lines += [(label, facts[label]) for label in ("cwd", "envFile") if label in facts]
+    for label in "env", "headers":
+        lines += [(label, f"{name}: {value}") for name, value in facts.get(label, {}).items()]
+    lines += [("env", f"{name}: from the environment") for name in facts.get("forwarded", ())]
+    uses = find_variables(counting.server, counting.inputs)
+    names = list(dict.fromkeys(each.name for each in uses if each.kind != "predefined"))
+    if names:
+        lines.append(("variables", ", ".join(names)))
+    return lines

@@ -1,0 +1,376 @@
+"""The command line of `mcp-trio servers`: a group of subcommands, each with a parser of its own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from mcp_core.host import CLIENT_FORMATS
+from mcp_trio.cli._errors import MISUSE, CliError
+from mcp_trio.cli._options import environment_variable, existing_path, header
+from mcp_trio.cli._target import (
+    invalid_url,
+    is_server,
+    is_url,
+    require_url,
+    require_utf_8,
+)
+from mcp_trio.cli.serve._completion import GROUP, CommandGroup
+
+from ._places import SCOPES
+
+__all__ = ["parse"]
+
+_Command: TypeAlias = Callable[[], int]
+_NewParser: TypeAlias = Callable[..., argparse.ArgumentParser]
+
+_SUMMARIES: Final = {
+    "add": "write a server into a configuration file",
+    "get": "show a server as it counts, and what is wrong with it",
+    "remove": "remove a server from a configuration file",
+    "enable": "turn on a server that was turned off",
+    "disable": "turn a server off, and keep its entry",
+    "import": "copy servers from the file of another program",
+}
+
+_EXIT_STATUSES: Final = """\
+exit status:
+  0    done
+  1    a configuration file cannot be read or changed, or the server cannot be used
+  2    the command line is wrong, or names a server that is not there
+  3    not confirmed
+  130  Ctrl+C
+"""
+_FILES: Final = """
+
+The servers are in the files .mcp.local.json and .mcp.json of the project, and mcp-trio/mcp.json in
+your configuration directory. Of several servers with one name the first one counts."""
+
+
+def parse(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    """Return a function that runs `mcp-trio servers` and returns the exit status.
+
+    Args:
+        words: the words after `servers`.
+        new_parser: makes the parser of a subcommand of a given name.
+
+    Raises:
+        SystemExit: argparse has printed help or an error.
+        CliError: the command line is invalid in a way that argparse does not detect.
+    """
+    known = _commands(new_parser)
+    if words and words[0] in known:
+        return known[words[0]](words[1:])
+    lines = "".join(f"  {name:9}{summary}\n" for name, summary in _SUMMARIES.items())
+    parser = new_parser(
+        "servers",
+        usage="mcp-trio servers COMMAND ...",
+        description="Adds, shows and changes the servers in configuration files." + _FILES,
+        epilog=f"commands:\n{lines}\n`mcp-trio servers COMMAND --help` lists its options.\n\n"
+        f"{_EXIT_STATUSES}",
+    )
+    parser.set_defaults(**{GROUP: CommandGroup(_SUMMARIES, known)})
+    parser.add_argument("command", choices=list(known), nargs="?", help=argparse.SUPPRESS)
+    parser.parse_args(words)
+    parser.print_help(sys.stderr)
+    return lambda: MISUSE
+
+
+def _commands(new_parser: _NewParser) -> dict[str, Callable[[Sequence[str]], _Command]]:
+    """Return the function that parses the words of each subcommand."""
+    return {
+        "add": partial(_add, new_parser=new_parser),
+        "get": partial(_get, new_parser=new_parser),
+        "remove": partial(_remove, new_parser=new_parser),
+        "enable": partial(_set_enabled, "enable", new_parser=new_parser),
+        "disable": partial(_set_enabled, "disable", new_parser=new_parser),
+        "import": partial(_import, new_parser=new_parser),
+    }
+
+
+def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    parser = _server_parser(
+        new_parser,
+        "add",
+        usage="mcp-trio servers add NAME [options] URL\n"
+        "       mcp-trio servers add NAME [options] FILE[:NAME]\n"
+        "       mcp-trio servers add NAME [options] -- COMMAND ARG...",
+        description="Writes a server into a configuration file: the one at URL, the one in the"
+        " Python file FILE,\nor the one that COMMAND ARG... starts. The change is shown, and made"
+        " if you agree. A copy of\nthe old file is kept beside it.",
+        example="mcp-trio servers add docs https://docs.example.com/mcp"
+        " --header 'Authorization: Bearer ${DOCS_TOKEN}'\n"
+        "  mcp-trio servers add files --scope project -- npx -y"
+        " @modelcontextprotocol/server-filesystem .",
+    )
+    parser.add_argument(
+        "server", metavar="FILE", nargs="?", help="the URL or the Python file of the server"
+    )
+    _add_scope(parser, default="user")
+    parser.add_argument(
+        "--env",
+        metavar="NAME[=VALUE]",
+        type=environment_variable,
+        action="append",
+        default=[],
+        help="give the server this environment variable (may be repeated). NAME alone stores the"
+        " value that it has here, or in a file that others may get a reference to the variable",
+    )
+    parser.add_argument(
+        "--cwd", metavar="DIRECTORY", type=existing_path, help="start COMMAND in this directory"
+    )
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        dest="headers",
+        type=header,
+        action="append",
+        default=[],
+        help="send this header with each request to URL (may be repeated); ${NAME} in VALUE stands"
+        " for an environment variable",
+    )
+    parser.add_argument(
+        "--transport",
+        choices=["http", "sse", "ws"],
+        help="how to talk to URL: Streamable HTTP, HTTP+SSE or WebSocket (default: http, or ws for"
+        " ws:// and wss://)",
+    )
+    _add_replace(parser, "replace a server that has this name in the file")
+    _add_confirmation(parser)
+    cut = words.index("--") if "--" in words else len(words)
+    found = parser.parse_intermixed_args(words[:cut])
+    command = tuple(words[cut + 1 :])
+    _check_name(parser, found.name)
+    for word in (*command, found.server or ""):
+        require_utf_8(word)
+    from ._add import NewServer, add
+
+    url, file = _split_server(parser, found, command)
+    server = NewServer(
+        url=url,
+        file=file,
+        command=command,
+        transport=found.transport,
+        variables=found.env,
+        headers=found.headers,
+        cwd=found.cwd,
+    )
+    return partial(
+        add,
+        found.name,
+        server,
+        config=found.config,
+        scope=_scope(parser, found) or "user",
+        replace=found.replace,
+        dry_run=found.dry_run,
+        yes=found.yes,
+    )
+
+
+def _split_server(
+    parser: argparse.ArgumentParser, found: argparse.Namespace, command: Sequence[str]
+) -> tuple[str, str]:
+    """Return the URL and the file of the server, of which at most one is not empty.
+
+    Raises:
+        SystemExit: argparse has printed an error: there is no server, or an option is not for it.
+        CliError: the server is not a URL or a Python file.
+    """
+    word = found.server or ""
+    if bool(word) == bool(command):
+        problem = "leave one of them out" if word else "give its URL or file, or after -- COMMAND"
+        parser.error(f"which server? {problem}")
+    url = word if is_url(word) else ""
+    if url:
+        require_url(url)
+        for option in "env", "cwd":
+            if getattr(found, option):
+                parser.error(f"--{option} is for a server that is started, not for a URL")
+        return url, ""
+    for option in "headers", "transport":
+        if getattr(found, option):
+            parser.error(f"--{option.removesuffix('s')} is for the URL of a server")
+    if "://" in word or (command and "://" in command[0]):
+        raise invalid_url(word or command[0])
+    if word and not is_server(word):
+        raise CliError(
+            f"{word} is neither a URL nor a Python file (FILE.py or FILE.py:NAME); the command that"
+            f" starts a server comes after `--`: mcp-trio servers add NAME -- {word}"
+        )
+    return "", word
+
+
+def _get(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    parser = _server_parser(
+        new_parser,
+        "get",
+        description="Shows a server as it counts: its file, how it is started or reached, which"
+        " variables it\ngets, and what is wrong with it. Values of variables and headers are"
+        " hidden." + _FILES,
+        example="mcp-trio servers get docs",
+    )
+    _add_config(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    found = parser.parse_args(words)
+    from ._get import get
+
+    return partial(get, found.name, config=found.config, as_json=found.json)
+
+
+def _remove(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    parser = _server_parser(
+        new_parser,
+        "remove",
+        description="Removes a server from a configuration file. The change is shown, and made if"
+        " you agree. A\ncopy of the old file is kept beside it." + _FILES,
+        example="mcp-trio servers remove docs --scope user",
+    )
+    _add_scope(parser)
+    _add_confirmation(parser)
+    found = parser.parse_args(words)
+    from ._change import remove
+
+    return partial(
+        remove,
+        found.name,
+        config=found.config,
+        scope=_scope(parser, found),
+        dry_run=found.dry_run,
+        yes=found.yes,
+    )
+
+
+def _set_enabled(word: str, words: Sequence[str], new_parser: _NewParser) -> _Command:
+    is_enabling = word == "enable"
+    parser = _server_parser(
+        new_parser,
+        word,
+        description=(
+            "Turns a server on that a configuration file turns off."
+            if is_enabling
+            else "Turns a server off in its configuration file, and keeps its entry."
+        )
+        + " The change is\nmade at once, and a copy of the old file is kept beside it."
+        + _FILES,
+        example=f"mcp-trio servers {word} docs",
+    )
+    _add_scope(parser)
+    found = parser.parse_args(words)
+    from ._change import set_enabled
+
+    return partial(
+        set_enabled,
+        found.name,
+        is_enabling,
+        config=found.config,
+        scope=_scope(parser, found),
+    )
+
+
+def _import(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    parser = _server_parser(
+        new_parser,
+        "import",
+        usage="mcp-trio servers import --from CLIENT [options] [NAME ...]",
+        description="Copies servers from the file that another program has for you into a"
+        " configuration file of\nmcp-trio, with their variables in its syntax. Values that look"
+        " like secrets are asked about,\nand replaced by references to variables if you do not keep"
+        " them. The change is shown, and\nmade if you agree. A copy of the old file is kept beside"
+        " it.",
+        example="mcp-trio servers import --from cursor github",
+        name=False,
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="a server (default: all)")
+    parser.add_argument(
+        "--from",
+        dest="client",
+        required=True,
+        choices=list(CLIENT_FORMATS),
+        help="the program",
+    )
+    _add_scope(parser, default="user")
+    _add_replace(parser, "replace servers that have such names in the file")
+    _add_confirmation(parser, yes=", with references in place of secrets")
+    found = parser.parse_intermixed_args(words)
+    from ._import import import_from
+
+    return partial(
+        import_from,
+        CLIENT_FORMATS[found.client],
+        found.names,
+        config=found.config,
+        scope=_scope(parser, found) or "user",
+        replace=found.replace,
+        dry_run=found.dry_run,
+        yes=found.yes,
+    )
+
+
+def _server_parser(
+    new_parser: _NewParser,
+    word: str,
+    *,
+    description: str,
+    example: str,
+    usage: str | None = None,
+    name: bool = True,
+) -> argparse.ArgumentParser:
+    """Build the parser of a subcommand of `servers`, with the name of a server if it has one."""
+    parser = new_parser(
+        f"servers {word}",
+        usage=usage,
+        description=description,
+        epilog=f"example:\n  {example}\n\n{_EXIT_STATUSES}",
+    )
+    if name:
+        parser.add_argument("name", metavar="NAME", help="the name of the server")
+    return parser
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="use this file only, in any of the formats that other programs have, as one that"
+        " others may get",
+    )
+
+
+def _add_scope(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    _add_config(parser)
+    shown = default or "the only file that has the server"
+    parser.add_argument(
+        "--scope",
+        choices=list(SCOPES),
+        help="the file for you in all projects, for all users of this project, or for you in this"
+        f" project (default: {shown})",
+    )
+
+
+def _add_replace(parser: argparse.ArgumentParser, help: str) -> None:
+    parser.add_argument("--replace", action="store_true", help=help)
+
+
+def _add_confirmation(parser: argparse.ArgumentParser, yes: str = "") -> None:
+    parser.add_argument("--dry-run", action="store_true", help="show the change only")
+    parser.add_argument(
+        "--yes", action="store_true", help=f"make the change without a question{yes}"
+    )
+
+
+def _check_name(parser: argparse.ArgumentParser, name: str) -> None:
+    if not name:
+        parser.error("the name of a server must not be empty")
+    require_utf_8(name)
+
+
+def _scope(parser: argparse.ArgumentParser, found: argparse.Namespace) -> str | None:
+    if found.config is not None and found.scope is not None:
+        parser.error("--config names the file: leave --scope out")
+    scope: str | None = found.scope
+    return scope
