@@ -24,6 +24,7 @@ class CallInProgress:
     Attributes:
         definition: the digest of the tool's definition, or "".
         secrets: texts that the record must not have.
+        is_tool_error: whether the result says that the tool has failed.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class CallInProgress:
         self.definition = ""
         self.approved_by = ""
         self.secrets: frozenset[str] = frozenset()
+        self.is_tool_error = False
 
     def allow(self, arguments: Mapping[str, Any], approved_by: str) -> None:
         """Take note of the arguments that are sent, and of who or what has allowed the call."""

@@ -15,6 +15,7 @@ from mcp_core.host._errors import UnknownName
 from mcp_core.host._names import merged_name
 from mcp_core.host._supervision import ServerEvent
 from mcp_core.host.catalog._merged import HostCatalog
+from mcp_core.revisions._dialects import ALL
 
 from ._changes import HostChange, HostChangeKind, HostChanges
 from ._consent import Consent, answer_of
@@ -52,6 +53,7 @@ class HostedServers:
 
     def __init__(self, options: HostOptions, limits: HostLimits, runtime: HostRuntime) -> None:
         self.limits = limits
+        self.restarts = options.get("restart", True)
         self.runtime = runtime
         self.consent = Consent(options, runtime.in_thread, runtime.wall_time)
         self.servers: dict[str, HostedServer] = {}
@@ -141,6 +143,7 @@ class HostedServers:
         """Return the options of the client of a server, with its name in each callback."""
         options = self._options
         found: ClientConfigOptions = {
+            "versions": options.get("versions", ALL),
             "initialize_timeout": self.connect_timeout(source),
             "keep_alive": options.get("keep_alive"),
             "log_level": options.get("log_level"),
