@@ -23,7 +23,7 @@ from ._sources import SourceOptions, make_source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from types import TracebackType
 
     from mcp_core.host import MergedServers
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime.host import ServerSource
     from mcp_trio.auth._authorization import LoginConfig
 
-    from ._sources import HostStderr, Target
+    from ._sources import HostStderr, HostTrace, Target
 
 __all__ = ["Host", "HostConfig"]
 
@@ -92,6 +92,8 @@ class Host(AbstractHost):
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
+        trace: as of a client, with the name of the server before the direction.
+        servers: the names of the servers of configuration files that are used; default all.
         options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
             configuration files, so that approvals of `mcp-trio servers approve` count.
 
@@ -115,13 +117,16 @@ class Host(AbstractHost):
         *,
         auth: LoginConfig | bool | None = None,
         stderr: HostStderr = "forward",
+        trace: HostTrace | None = None,
+        servers: Collection[str] | None = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
         if not isinstance(config, Mapping):
             options.setdefault("approvals", ApprovalFile())
         super().__init__(options)
-        self._shared = SourceOptions(auth, stderr)
+        self._shared = SourceOptions(auth, stderr, trace)
+        self._names = None if servers is None else frozenset(servers)
         self._config = config
         # The servers of configuration files as they were read, or None if there are no files.
         self.configuration: MergedServers | None = None
@@ -138,7 +143,8 @@ class Host(AbstractHost):
         else:
             files = single_config_file(config)
         self.configuration = await trio.to_thread.run_sync(files.read)
-        return configured_sources(files, self.configuration, self._shared)
+        found = configured_sources(files, self.configuration, self._shared)
+        return [each for each in found if self._names is None or each.name in self._names]
 
     async def __aenter__(self) -> Self:
         check_trio()
