@@ -6,12 +6,11 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from mcp_core.host import CLIENT_FORMATS
 from mcp_trio.cli._errors import MISUSE, CliError
-from mcp_trio.cli._options import environment_variable, existing_path, header
+from mcp_trio.cli._options import add_config, environment_variable, existing_path, header
 from mcp_trio.cli._target import (
     invalid_url,
     is_server,
@@ -213,7 +212,7 @@ def _get(words: Sequence[str], new_parser: _NewParser) -> _Command:
         " hidden." + _FILES,
         example="mcp-trio servers get docs",
     )
-    _add_config(parser)
+    add_config(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     found = parser.parse_args(words)
     from ._get import get
@@ -331,18 +330,8 @@ def _server_parser(
     return parser
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        type=Path,
-        help="use this file only, in any of the formats that other programs have, as one that"
-        " others may get",
-    )
-
-
 def _add_scope(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    _add_config(parser)
+    add_config(parser)
     shown = default or "the only file that has the server"
     parser.add_argument(
         "--scope",
