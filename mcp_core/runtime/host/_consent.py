@@ -95,8 +95,7 @@ class Consent:
         self, source: ServerSource, function: Callable[[ServerApproval], ServerApproval]
     ) -> None:
         def change(approvals: Approvals) -> Approvals:
-            old = approvals.find(source.file, source.name) or ServerApproval()
-            return approvals.with_server(source.file, source.name, function(old))
+            return approvals.with_change(source.file, source.name, function)
 
         if source.file:
             self._approvals = await self._in_thread(lambda: self._store.change(change))

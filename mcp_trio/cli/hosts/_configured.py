@@ -33,7 +33,7 @@ from mcp_trio.cli._errors import (
     suggestion,
     unknown_name,
 )
-from mcp_trio.cli.servers._places import find_files, read_files, shown_name, unknown_server
+from mcp_trio.cli.servers._places import find_files, read_files, shown_name, unusable_server
 from mcp_trio.cli.state._logins import login_storage
 from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from mcp_core.host import MergedServers, ScopedServer
+    from mcp_core.host import ScopedServer
     from mcp_core.runtime import CallOptions, ClientTask
     from mcp_core.runtime.host import ApprovalStore
     from mcp_core.types import CallToolResult
@@ -113,7 +113,7 @@ def choose_servers(config: Path | None, server: str | None, merged: str = "") ->
     known = merged_servers.servers
     if server is not None:
         if server not in known:
-            raise _unusable(server, merged_servers)
+            raise unusable_server(server, merged_servers)
         return ServerChoice(files, config, {server: known[server]})
     if merged:
         found = {name: each for name, each in known.items() if _may_have(name, merged)}
@@ -139,19 +139,6 @@ def _no_server_of(merged: str, known: Sequence[str]) -> CliError:
         f"{suggestion(merged, prefixes)} For a tool with this name give its server too: a URL, a"
         " file, or after `--` a command"
     )
-
-
-def _unusable(server: str, merged: MergedServers) -> CliError:
-    """Build the error for a server that does not count."""
-    for omitted in merged.omitted:
-        if omitted.server.name == server:
-            text = f"the server {shown_name(server)} cannot be used: {omitted.explanation}"
-            return CliError(text, NO_CONNECTION)
-    problems = [each for each in merged.problems if each.server == server]
-    if problems:
-        text = f"the server {shown_name(server)} cannot be used"
-        return CliError("\n".join([text, *map(str, problems)]), NO_CONNECTION)
-    return unknown_server(server, merged, [each for each in merged.problems if not each.server])
 
 
 def approve_words(config: Path | None, server: str) -> str:

@@ -19,7 +19,14 @@ from mcp_trio.cli._config_update import (
     read_config_file,
     show_changes,
 )
-from mcp_trio.cli._errors import SERVER_ERROR, CliError, join_names, one_line, suggestion
+from mcp_trio.cli._errors import (
+    NO_CONNECTION,
+    SERVER_ERROR,
+    CliError,
+    join_names,
+    one_line,
+    suggestion,
+)
 from mcp_trio.host._config_files import find_config_files, single_config_file
 
 if TYPE_CHECKING:
@@ -45,6 +52,7 @@ __all__ = [
     "path_of_scope",
     "read_files",
     "unknown_server",
+    "unusable_server",
 ]
 
 # The scopes whose files users change, and who gets their servers.
@@ -175,6 +183,19 @@ def unknown_server(name: str, merged: MergedServers, problems: Sequence[ConfigPr
     text = f"there is no server {shown_name(name)}; {has}.{suggestion(name, known)}"
     # A file that cannot be read may be the one that has it.
     return CliError("\n".join([text, *map(str, problems)]))
+
+
+def unusable_server(server: str, merged: MergedServers) -> CliError:
+    """Build the error for a server that does not count."""
+    for omitted in merged.omitted:
+        if omitted.server.name == server:
+            text = f"the server {shown_name(server)} cannot be used: {omitted.explanation}"
+            return CliError(text, NO_CONNECTION)
+    problems = [each for each in merged.problems if each.server == server]
+    if problems:
+        text = f"the server {shown_name(server)} cannot be used"
+        return CliError("\n".join([text, *map(str, problems)]), NO_CONNECTION)
+    return unknown_server(server, merged, [each for each in merged.problems if not each.server])
 
 
 class ServersUpdate(ConfigUpdate):
