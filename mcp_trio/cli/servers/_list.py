@@ -76,7 +76,7 @@ class _Row:
 
     @property
     def changes(self) -> str:
-        """What changed since the approval, and the number of warnings, in words."""
+        """The changes since the approval, and the number of warnings, in words."""
         words = []
         if self.tools is not None and not self.is_pinned:
             words.append("not pinned yet")
