@@ -9,12 +9,21 @@
 from __future__ import annotations
 
 import abc
+import os
+import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import trio
 
-from mcp_core.host import ConfigFileError, describe_change, find_replaced, require_tomlkit
+from mcp_core.host import (
+    ConfigFileError,
+    config_path,
+    describe_change,
+    find_replaced,
+    require_tomlkit,
+)
 from mcp_trio.host._files import FileChanged, read_snapshot, replace_file
 
 from ._errors import NO_CONNECTION, SERVER_ERROR, CliError
@@ -23,9 +32,8 @@ from ._user import open_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from mcp_core.host import ClientFormat, MemberChange, ServerEntry
+    from mcp_core.host import ClientFormat, ConfigScope, MemberChange, ServerEntry
     from mcp_trio.host._files import FileSnapshot
 
     from ._forms import PromptParts
@@ -37,6 +45,7 @@ __all__ = [
     "ask_user",
     "config_error",
     "decode_config",
+    "path_of_client",
     "read_config_file",
     "show_changes",
     "show_replaced",
@@ -162,6 +171,28 @@ class ConfigUpdate(abc.ABC):
         except ImportError as exc:
             raise CliError(f"{exc}", SERVER_ERROR) from exc
         return snapshot, changes
+
+
+def path_of_client(client: ClientFormat, scope: ConfigScope) -> Path:
+    """Return the configuration file of another program, for this user and directory.
+
+    Raises:
+        CliError: the program has no such file, or it is not known where it is.
+    """
+    try:
+        return Path(
+            config_path(
+                client,
+                scope,
+                system=sys.platform,
+                environ=os.environ,
+                directory=str(Path.cwd()),
+            )
+        )
+    except ValueError as exc:
+        is_project = scope == "project"
+        cure = "leave --scope project out" if is_project else "set it to your home directory"
+        raise CliError(f"{exc}; {cure}") from None
 
 
 def read_config_file(path: Path) -> tuple[FileSnapshot, str]:

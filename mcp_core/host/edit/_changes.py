@@ -22,8 +22,8 @@ __all__ = ["MemberChange", "describe_change", "hide_values"]
 _SECRET_MEMBERS: Final = ("env", "headers", "http_headers")
 _HIDDEN: Final = "(hidden)"
 _HIDDEN_CHANGE: Final = "(hidden, another value)"
-# A reference is no secret: ${NAME}, ${env:NAME}.
-_REFERENCE: Final = re.compile(r"\$\{[^{}]*\}")
+# A reference is no secret: ${NAME}, ${env:NAME}, and in a header Bearer ${NAME}.
+_REFERENCE: Final = re.compile(r"(?:bearer +)?\$\{[^{}]*\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

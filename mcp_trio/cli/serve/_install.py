@@ -26,13 +26,13 @@ from mcp_core.host import (
     CLIENT_FORMATS,
     ConfigFileError,
     ServerEntry,
-    config_path,
     plan_registration,
 )
 from mcp_core.runtime import shorten_text
 from mcp_trio.cli._config_update import (
     ConfigUpdate,
     decode_config,
+    path_of_client,
     show_changes,
     show_replaced,
 )
@@ -162,7 +162,7 @@ def install(
         CliError: see the exit statuses of `EPILOG`.
     """
     stderr = Screen(sys.stderr)
-    path = _path_of(client, scope)
+    path = path_of_client(client, scope)
     values, taken, forwarded = split_variables(variables, shared=scope == "project")
     args = ("-P", "-m", "mcp_trio", "run", absolute_file(file))
     server = ServerEntry(
@@ -177,25 +177,6 @@ def install(
         job.show_only(Screen(sys.stdout))
         return 0
     return job.install(stderr, yes=yes)
-
-
-def _path_of(client: ClientFormat, scope: ConfigScope) -> Path:
-    try:
-        return Path(
-            config_path(
-                client,
-                scope,
-                system=sys.platform,
-                environ=os.environ,
-                directory=str(Path.cwd()),
-            )
-        )
-    except ValueError as exc:
-        raise CliError(f"{exc}; {_cure_for_path(scope)}") from None
-
-
-def _cure_for_path(scope: ConfigScope) -> str:
-    return "leave --scope project out" if scope == "project" else "set it to your home directory"
 
 
 def _check_server(server: ServerEntry, directory: Path, stderr: Screen) -> str:

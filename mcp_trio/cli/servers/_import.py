@@ -1,4 +1,4 @@
-"""`mcp-trio servers import`: copy servers from the file of another client into one of ours.
+"""`mcp-trio servers import`: copy servers from the file of another client into a file of mcp-trio.
 
 1. Values that look like secrets are asked about. Without an answer, as with `--yes`, they become
    references to variables, and that is said: a copy of a secret is one more place to lose it.
@@ -7,21 +7,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.host import (
     InvalidConfig,
-    config_path,
     find_entry_line,
     format_to_edit,
     import_servers,
     plan_entry,
     read_config,
 )
-from mcp_trio.cli._config_update import ask_user, read_config_file
+from mcp_trio.cli._config_update import ask_user, path_of_client, read_config_file
 from mcp_trio.cli._errors import (
     NO_CONNECTION,
     SERVER_ERROR,
@@ -51,6 +49,8 @@ if TYPE_CHECKING:
 __all__ = ["import_from"]
 
 _FORMAT: Final = "claude-code"  # of `.mcp.json`
+# Servers of one import. Each is a change of the whole text; people have about ten.
+_MAX_SERVERS: Final = 100
 
 
 def import_from(
@@ -154,18 +154,7 @@ class _Plan:
 
 
 def _read_source(client: ClientFormat) -> ConfigFile:
-    try:
-        path = Path(
-            config_path(
-                client,
-                "user",
-                system=sys.platform,
-                environ=os.environ,
-                directory=str(Path.cwd()),
-            )
-        )
-    except ValueError as exc:
-        raise CliError(f"{exc}; set it to your home directory") from None
+    path = path_of_client(client, "user")
     snapshot, text = read_config_file(path)
     if snapshot.data is None:
         raise CliError(f"{client.title} has no file {path}", SERVER_ERROR)
@@ -187,16 +176,24 @@ def _translate(source: ConfigFile, names: Sequence[str], stderr: Screen) -> list
         if name in source.broken:
             problems = [each for each in source.problems if each.server == name]
             raise CliError(f"{InvalidConfig(problems)}", SERVER_ERROR)
+    wanted = list(dict.fromkeys(names or source.servers))
+    if len(wanted) > _MAX_SERVERS:
+        raise CliError(
+            f"{source.file} has {len(source.servers)} servers: name those to import, at most"
+            f" {_MAX_SERVERS}"
+        )
+    problems = [] if names else list(source.problems)
     try:
-        return import_servers(source, list(dict.fromkeys(names or source.servers)))
+        found = import_servers(source, wanted)
     except InvalidConfig as exc:
         if names:
             raise CliError(f"{exc}", SERVER_ERROR) from exc
         refused = {each.server for each in exc.problems}
-        problems = [*source.problems, *exc.problems]
+        problems += exc.problems
+        found = import_servers(source, [name for name in wanted if name not in refused])
     for problem in problems:
         stderr.write_line(("mcp-trio: left out: ", "yellow"), str(problem))
-    return import_servers(source, [name for name in source.servers if name not in refused])
+    return found
 
 
 def _ask_to_replace(

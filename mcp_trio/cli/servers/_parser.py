@@ -228,8 +228,9 @@ def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
     cut = words.index("--") if "--" in words else len(words)
     found = parser.parse_intermixed_args(words[:cut])
     command = tuple(words[cut + 1 :])
-    _check_name(parser, found.name)
-    for word in (*command, found.server or ""):
+    if not found.name:
+        parser.error("the name of a server must not be empty")
+    for word in (*words, str(found.cwd)):
         require_utf_8(word)
     from ._add import NewServer, add
 
@@ -435,12 +436,6 @@ def _add_confirmation(parser: argparse.ArgumentParser, yes: str = "") -> None:
     parser.add_argument(
         "--yes", action="store_true", help=f"make the change without a question{yes}"
     )
-
-
-def _check_name(parser: argparse.ArgumentParser, name: str) -> None:
-    if not name:
-        parser.error("the name of a server must not be empty")
-    require_utf_8(name)
 
 
 def _scope(parser: argparse.ArgumentParser, found: argparse.Namespace) -> str | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_core.host import (
     CLIENT_FORMATS,
@@ -22,6 +25,7 @@ from mcp_core.host import (
 from mcp_core.host.edit._changes import MemberChange
 
 NAMES = ["a", "ü.b/c", "x" * 200, "\x1b[2J\n", "a b", '"', "mcpServers"]
+FORMATS = ["claude-code", "cursor", "codex"]
 SERVER = ServerEntry(name="us", command="/py", args=("-m", "x"), env={"K": "v"})
 CLAUDE = CLIENT_FORMATS["claude-code"]
 CODEX = CLIENT_FORMATS["codex"]
@@ -208,3 +212,16 @@ def test_description_of_changes_shows_what_goes_and_comes() -> None:
     assert list(describe_change(change)) == [("+", '"disabled": true')]
     (change,) = plan_disabling(CODEX, "a", TOML)
     assert list(describe_change(change)) == [("+", "mcp_servers.a.enabled = false")]
+
+
+@given(st.text(st.sampled_from('{}[]":,/*\n a\\"=.#'), max_size=40), st.sampled_from(FORMATS))
+def test_plans_for_any_text_are_made_or_refused(text: str, name: str) -> None:
+    form = CLIENT_FORMATS[name]
+    text = text.replace('"a"', f'"{form.servers}"')
+    with suppress(ConfigFileError):
+        plan_entry(form, "us", entry_members(form, SERVER), text).apply(text)
+    with suppress(ConfigFileError):
+        apply(plan_removal(form, "a", text), text)
+    with suppress(ConfigFileError):
+        if find_entry_line(form, "a", text) is not None:
+            apply(plan_enabling(form, "a", text), text)
