@@ -288,7 +288,7 @@ def _show_cures(rows: Sequence[_Row], config: Path | None, stderr: Screen) -> No
     ]
     if waiting:
         stderr.write_line(
-            f"mcp-trio: {len(waiting)} of {len(rows)} servers have something to approve: ",
+            f"mcp-trio: to approve {len(waiting)} of {len(rows)} servers: ",
             approve_words(config, waiting[0]),
             *([" (or --all)"] if len(waiting) > 1 else []),
         )
