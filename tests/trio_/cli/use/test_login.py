@@ -352,7 +352,7 @@ SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--is
         (("login", "ftp://me:CANARY@x/"), "...@x/ is not supported: give a URL"),
         (("login", "http://me:CANARY@x/"), "must not contain a user name or password"),
         (("login", "x"), "give a URL that begins with"),
-        (("login",), "required: URL"),
+        (("login",), "give the URL of the server, or --server NAME"),
     ],
 )
 def test_login_options_misused_are_explained(words: tuple[str, ...], text: str) -> None:
