@@ -50,6 +50,11 @@ class ConnectionStatus:
         elif isinstance(event, PeerReady):
             self.settled = True
 
+    @property
+    def is_closed(self) -> bool:
+        """True once the connection is closed."""
+        return self._conn.state is State.CLOSED
+
     def require_open(self) -> None:
         """Check, once `settled`, that the connection opened.
 
@@ -67,7 +72,7 @@ class ConnectionStatus:
         Raises:
             ConnectionLost: it is closed.
         """
-        if self._conn.state is State.CLOSED:
+        if self.is_closed:
             raise ConnectionLost(str(self._error))
 
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:

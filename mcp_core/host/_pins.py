@@ -91,6 +91,14 @@ def define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
     Raises:
         ValueError: the definition is nested too deeply, or has a number that is no JSON.
     """
+    try:
+        return _define(offered)
+    except RecursionError:
+        # It was read from a message further up the stack, where there was more room.
+        raise ValueError("the definition is nested too deeply") from None
+
+
+def _define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
     kind: DefinitionKind
     if isinstance(offered, str):
         kind, name, found = "instructions", "", {"instructions": offered}

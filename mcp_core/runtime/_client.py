@@ -192,6 +192,11 @@ class AbstractClient(TaskCalls):
         assert peer is not None
         return peer
 
+    @property
+    def is_closed(self) -> bool:
+        """True once the connection is closed: every further call raises `ConnectionLost`."""
+        return self._status.is_closed
+
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
         """Return the revisions to try with the same server, started again, after a failed opening.
 
@@ -400,7 +405,8 @@ class AbstractClient(TaskCalls):
 
         The values of the arguments are strings. The keywords are `CallOptions`.
         """
-        return await self._call(self._once("prompts/get", _named(name, arguments)), options)
+        params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+        return await self._call(self._once("prompts/get", params), options)
 
     @shows_keywords(CallOptions)
     async def complete(
@@ -544,12 +550,12 @@ class AbstractClient(TaskCalls):
             return False
         return True
 
-    async def wait_closed(self) -> ConnectionLost:
+    async def wait_closed(self, timeout: float | None = None) -> ConnectionLost:
         """Wait until the connection is closed, and return why.
 
-        Over HTTP only this client closes it: by `keep_alive`, or at the end of its block.
+        Over HTTP only this client closes it. Raises `CallTimeout` after `timeout` seconds.
         """
-        return await self._call(wait_for_end(self._status, self._register), {"timeout": None})
+        return await self._call(wait_for_end(self._status, self._register), {"timeout": timeout})
 
     @shows_keywords(CallOptions)
     async def request(
@@ -784,10 +790,6 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
 }
 
 
-def _named(name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"name": name} if arguments is None else {"name": name, "arguments": arguments}
-
-
 def _reference(text: str) -> t.PromptReference | t.ResourceTemplateReference:
     if "{" in text or "://" in text:
         return t.ResourceTemplateReference(text)
@@ -795,5 +797,4 @@ def _reference(text: str) -> t.PromptReference | t.ResourceTemplateReference:
 
 
 def _has_logging(peer: Peer) -> bool:
-    """Return True if the server declared that it sends log messages."""
     return is_declared(peer.capabilities, peer.dialect.receives[_CLIENT][_LOG].needs)

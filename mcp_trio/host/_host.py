@@ -37,8 +37,11 @@ __all__ = ["Host", "HostConfig"]
 
 T = TypeVar("T")
 
-# The servers by name, a file, the places of files, or None for those of the current directory.
-HostConfig: TypeAlias = "Mapping[str, Target] | str | os.PathLike[str] | ConfigFiles | None"
+# The servers by name or as sources, a file, the places of files, or None for those of the current
+# directory.
+HostConfig: TypeAlias = (
+    "Mapping[str, Target] | list[ServerSource] | str | os.PathLike[str] | ConfigFiles | None"
+)
 
 _log = logging.getLogger("mcp_trio")
 
@@ -85,8 +88,9 @@ class Host(AbstractHost):
     Args:
         config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
             process; or the path of a configuration file, which is read as the file of a project; or
-            `ConfigFiles`. By default `find_config_files` of the current directory: `.mcp.json` of
-            the project, and the files of the user and the administrator.
+            `ConfigFiles`; or a list of `ServerSource`s of your own. By default `find_config_files`
+            of the current directory: `.mcp.json` of the project, and the files of the user and the
+            administrator.
         auth: how to get access tokens for servers at `http://` and `https://`, as of
             `connect_http`. By default those that were stored by an earlier login, such as
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
@@ -122,25 +126,33 @@ class Host(AbstractHost):
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
-        if not isinstance(config, Mapping):
-            options.setdefault("approvals", ApprovalFile())
-        super().__init__(options)
         self._shared = SourceOptions(auth, stderr, trace)
         self._names = None if servers is None else frozenset(servers)
+        if self._given(config) is None:
+            options.setdefault("approvals", ApprovalFile())
+        super().__init__(options)
         self._config = config
         # The servers of configuration files as they were read, or None if there are no files.
         self.configuration: MergedServers | None = None
         self._resources = AsyncExitStack()
         self._was_entered = False
 
-    async def _read(self, config: HostConfig) -> list[ServerSource]:
+    def _given(self, config: HostConfig) -> list[ServerSource] | None:
+        """Return the servers that the program names, or None if they are in files."""
         if isinstance(config, Mapping):
             return [make_source(name, target, self._shared) for name, target in config.items()]
+        return config if isinstance(config, list) else None
+
+    async def _read(self, config: HostConfig) -> list[ServerSource]:
+        given = self._given(config)
+        if given is not None:
+            return given
         if config is None:
             files = await trio.to_thread.run_sync(find_config_files, ".")
         elif isinstance(config, ConfigFiles):
             files = config
         else:
+            assert not isinstance(config, Mapping | list)
             files = single_config_file(config)
         self.configuration = await trio.to_thread.run_sync(files.read)
         found = configured_sources(files, self.configuration, self._shared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcp_core.registry import Server
 from mcp_core.runtime.host import ServerSource
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mcp_trio.streams._child import Stderr
 
 __all__ = ["HostStderr", "HostTrace", "SourceOptions", "Target", "make_source"]
+
+_SCHEMES: Final = ("http://", "https://", "ws://", "wss://")
 
 # A server as a program names it: as for `connect`.
 Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
@@ -67,8 +69,17 @@ def make_source(name: str, target: Target, shared: SourceOptions) -> ServerSourc
     Raises:
         TypeError: the target is of another type.
     """
-    if isinstance(target, str) and "://" not in target:
-        raise TypeError(f"{name}: give a command as a list of words, not as {target!r}")
+    if isinstance(target, str):
+        is_valid = target.lower().startswith(_SCHEMES)
+    elif isinstance(target, Server):
+        is_valid = True
+    else:
+        is_valid = isinstance(target, list | tuple) and bool(target)
+    if not is_valid:
+        raise TypeError(
+            f"{name}: give a URL with {', '.join(_SCHEMES)}, a command as a list of words, or a"
+            f" Server, not {target!r}"
+        )
     return _ProgramServer(name, target, shared)
 
 

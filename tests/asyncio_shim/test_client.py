@@ -263,6 +263,32 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
     await wire.writer.wait_closed()
 
 
+def test_wait_closed_returns_why_the_server_is_gone() -> None:
+    async def main() -> None:
+        async with connected() as (client, wire):
+            waiters = [asyncio.create_task(client.wait_closed()) for _ in range(3)]
+            await asyncio.sleep(0.01)
+            assert not any(waiter.done() for waiter in waiters)
+            waiters[2].cancel()
+            wire.writer.close()
+            reasons = [await waiter for waiter in waiters[:2]]
+            assert isinstance(reasons[0], ConnectionLost)
+            assert {str(reason) for reason in reasons} == {str(await client.wait_closed())}
+            assert waiters[2].cancelled()
+
+    run(main())
+
+
+def test_wait_closed_returns_that_the_client_was_closed() -> None:
+    async def main() -> None:
+        async with connect(everything("asyncio")) as client:
+            waiter = asyncio.create_task(client.wait_closed())
+            await client.ping()
+        assert "the client was closed" in str(await waiter)
+
+    run(main())
+
+
 def test_cached_result_is_checkpoint() -> None:
     async def main() -> None:
         async with connected() as (client, wire):

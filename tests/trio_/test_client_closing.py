@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import AsyncExitStack
 from itertools import permutations
@@ -183,6 +184,64 @@ async def test_closing_by_another_task_delays_the_end_of_the_block(
     with pytest.raises(trio.ClosedResourceError):
         await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
     await wire.stream.aclose()
+
+
+# -- Waiting for the end ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_wait_closed_returns_why_the_server_is_gone(
+    version: str, autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with connected(version) as (client, wire):
+        waiters = [CallTask(nursery, client.wait_closed) for _ in range(3)]
+        await trio.sleep(10_000)  # there is no timeout
+        assert not any(waiter.ended.is_set() for waiter in waiters)
+        await wire.stream.aclose()
+        for waiter in waiters:
+            await waiter.ended.wait()
+            assert waiter.error is None
+            assert isinstance(waiter.result, ConnectionLost)
+        with pytest.raises(ConnectionLost, match=f"^{re.escape(str(waiters[0].result))}$"):
+            await client.ping()
+        again = await client.wait_closed()  # at once
+        assert str(again) == str(waiters[0].result)
+
+
+async def test_wait_closed_returns_that_the_client_was_closed(nursery: trio.Nursery) -> None:
+    async with connect(server()) as client:
+        waiter = CallTask(nursery, client.wait_closed)
+        await trio.testing.wait_all_tasks_blocked()
+    await waiter.ended.wait()
+    assert "the client was closed" in str(waiter.result)
+    assert "the client was closed" in str(await client.wait_closed())
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_wait_closed_that_is_cancelled_sends_nothing(
+    version: str, nursery: trio.Nursery
+) -> None:
+    async with connected(version) as (client, wire):
+        pending = len(client._pending)
+        waiter = CallTask(nursery, client.wait_closed)
+        await trio.testing.wait_all_tasks_blocked()
+        waiter.scope.cancel()
+        await waiter.ended.wait()
+        assert waiter.result is None
+        assert len(client._pending) == pending
+        await client.aclose()
+        assert await wire.receive_all() == []
+        await wire.stream.aclose()
+
+
+async def test_wait_closed_ends_when_the_server_does_not_answer_a_ping(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    async with connected(keep_alive=5) as (client, _):
+        start = trio.current_time()
+        lost = await client.wait_closed()
+        assert isinstance(lost, ConnectionLost)
+        assert trio.current_time() - start <= 30
 
 
 CHILD = """

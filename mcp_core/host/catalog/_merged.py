@@ -251,7 +251,8 @@ class HostCatalog:
 
     def _find_resources(self) -> Iterator[HostResource]:
         for catalog in self._usable():
-            for each in catalog.resources:
+            # A URI that a server lists twice is one resource.
+            for each in {each.uri: each for each in catalog.resources}.values():
                 uri = self._resources.wire_uri(catalog.server, each.uri)
                 yield HostResource(uri, catalog.server, each)
 

@@ -232,14 +232,23 @@ class _Translation:
                 self._note(f"{where} has a ${{...}}, which is replaced from now on")
             return text
 
-        def translate(match: re.Match[str]) -> str:
+        translated = ""
+        starts: list[int] = []  # of the variables in the translated text
+        end = 0
+        for match in variable_pattern(self._server.variables).finditer(text):
+            translated += text[end : match.start()]
+            end = match.end()
             reference = parse_variable(match)
             if isinstance(reference, VariableReference):
-                return self._translate(match[0], reference)
-            self._refuse(reference, *path)
-            return ""
-
-        return variable_pattern(self._server.variables).sub(translate, text)
+                starts.append(len(translated))
+                translated += self._translate(match[0], reference)
+            else:
+                self._refuse(reference, *path)
+        translated += text[end:]
+        found = [match.start() for match in variable_pattern("braces").finditer(translated)]
+        if found != starts:
+            self._refuse("has a ${ that is no variable, and would become one: remove it", *path)
+        return translated
 
     def _translate(self, text: str, reference: VariableReference) -> str:
         kind, name, default = reference

@@ -14,6 +14,7 @@ from mcp_core.host._errors import CallDenied
 if TYPE_CHECKING:
     from ._options import HostOptions
     from ._runtime import HostRuntime
+    from ._source import ServerSource
 
 __all__ = ["CallInProgress", "CallRecorder"]
 
@@ -23,21 +24,24 @@ class CallInProgress:
 
     Attributes:
         definition: the digest of the tool's definition, or "".
-        secrets: texts that the record must not have.
         is_tool_error: whether the result says that the tool has failed.
     """
 
     def __init__(
-        self, server: str, tool: str, arguments: Mapping[str, Any] | None, time: float, now: float
+        self,
+        source: ServerSource,
+        tool: str,
+        arguments: Mapping[str, Any] | None,
+        time: float,
+        now: float,
     ) -> None:
-        self.server = server
+        self.source = source
         self.tool = tool
         self.arguments: Mapping[str, Any] = arguments or {}
         self.time = time
         self.began = now
         self.definition = ""
         self.approved_by = ""
-        self.secrets: frozenset[str] = frozenset()
         self.is_tool_error = False
 
     def allow(self, arguments: Mapping[str, Any], approved_by: str) -> None:
@@ -60,10 +64,12 @@ class CallRecorder:
         self._key = options.get("audit_key")
         self._runtime = runtime
 
-    def begin(self, server: str, tool: str, arguments: Mapping[str, Any] | None) -> CallInProgress:
+    def begin(
+        self, source: ServerSource, tool: str, arguments: Mapping[str, Any] | None
+    ) -> CallInProgress:
         """Return a call that begins now."""
         wall_time, now = self._runtime.wall_time(), self._runtime.monotonic()
-        return CallInProgress(server, tool, arguments, wall_time, now)
+        return CallInProgress(source, tool, arguments, wall_time, now)
 
     def end(
         self, call: CallInProgress, outcome: CallOutcome, error: BaseException | None = None
@@ -83,17 +89,18 @@ class CallRecorder:
         if isinstance(error, ApprovalRequired | CallDenied):
             approved_by = error.reason
         arguments = dict(call.arguments)
+        secrets = call.source.secrets  # of now: they are known once the server is connected
         return AuditRecord(
             time=call.time,
-            server=call.server,
+            server=call.source.name,
             tool=call.tool,
             outcome=outcome,
             duration=self._runtime.monotonic() - call.began,
             approved_by=approved_by,
             definition=call.definition,
-            arguments=redact_arguments(arguments, call.secrets) if self._is_redacted else UNSET,
+            arguments=redact_arguments(arguments, secrets) if self._is_redacted else UNSET,
             arguments_digest="" if self._is_redacted else self._digest(arguments),
-            error="" if error is None else redact_arguments(str(error), call.secrets),
+            error="" if error is None else redact_arguments(str(error), secrets),
         )
 
     def _digest(self, arguments: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from mcp_core.host._supervision import ServerStatus
 
+from ._runtime import Signal
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,7 +56,7 @@ class HostChanges:
         self._runtime = runtime
         self._close = close
         self._unread: deque[HostChange] = deque(maxlen=_MAX_UNREAD)
-        self._event = runtime.new_event()
+        self._signal = Signal(runtime.new_event)
         self._is_over = False
 
     def __repr__(self) -> str:
@@ -65,6 +67,7 @@ class HostChanges:
 
     async def __aexit__(self, *_: object) -> None:
         self._close(self)
+        self.end()  # for another task that is in the loop
 
     def __aiter__(self) -> HostChanges:
         return self
@@ -73,17 +76,16 @@ class HostChanges:
         while not self._unread:
             if self._is_over:
                 raise StopAsyncIteration
-            self._event = self._runtime.new_event()
-            await self._runtime.wait(self._event, None)
+            await self._signal.wait(self._runtime.wait, None)
         return self._unread.popleft()
 
     def add(self, change: HostChange) -> None:
         """Add `change`, and wake the task that waits. The host calls this."""
         self.is_incomplete = self.is_incomplete or len(self._unread) == _MAX_UNREAD
         self._unread.append(change)
-        self._event.set()
+        self._signal.notify()
 
     def end(self) -> None:
         """End the loop after the changes that are unread. The host calls this."""
         self._is_over = True
-        self._event.set()
+        self._signal.notify()

@@ -54,6 +54,16 @@ class AllowedCall(NamedTuple):
     approved_by: str
 
 
+class _CheckedCall(NamedTuple):
+    """A call of a tool while it is decided. `digest` is that of the definition at its begin."""
+
+    source: ServerSource
+    catalog: ServerCatalog
+    tool: str
+    arguments: dict[str, Any]
+    digest: str | None
+
+
 class Consent:
     """The approvals of one host.
 
@@ -76,7 +86,7 @@ class Consent:
         # Servers of the program have no file, so their approvals are not stored.
         self._own: ApprovalStore = MemoryApprovals()
         self._approvals = Approvals()
-        self._session_rules: dict[str, list[ToolRule]] = {}
+        self._session_rules: dict[str, tuple[ToolRule, ...]] = {}
 
     async def load(self) -> None:
         """Read what is stored.
@@ -157,11 +167,18 @@ class Consent:
     # -- Calls -----------------------------------------------------------------------------------
 
     async def add_rule(self, source: ServerSource, rule: ToolRule) -> None:
-        """Keep a rule: in the store if it is for good, else for this session."""
+        """Keep a rule: in the store if it is for good, else for this session.
+
+        It replaces the one of the same lifetime for the same tools.
+
+        Raises:
+            McpTrioError, OSError: it cannot be stored.
+        """
         if rule.lifetime != "always":
-            self._session_rules.setdefault(source.name, []).append(rule)
-            return
-        await self._change(source, lambda old: replace(old, rules=_with_rule(old.rules, rule)))
+            rules = self._session_rules.get(source.name, ())
+            self._session_rules[source.name] = _with_rule(rules, rule)
+        elif rule not in self.find(source).rules:  # else each call could write the file again
+            await self._change(source, lambda old: replace(old, rules=_with_rule(old.rules, rule)))
 
     def forget_session(self, server: str) -> None:
         """Drop the rules of this session for a server."""
@@ -176,112 +193,122 @@ class Consent:
             CallDenied: it may not.
             ApprovalRequired: its definition was not approved, or there is no callback that could
                 ask the user.
-            TypeError: `on_call` has returned something else.
+            TypeError: `on_call` or `on_approve_call` has returned something else.
+            McpTrioError, OSError: the answer is for good, and cannot be stored.
         """
-        allowed = await self._ask_hooks(source, catalog, name, arguments)
-        # The definition may have changed while the user was reading.
-        again = self._decide(source, catalog, name)
-        if again.about == "definition" or catalog.tool(name) is None:
-            raise ApprovalRequired(source.name, name, again.reason)
+        call = _CheckedCall(source, catalog, name, arguments, _digest_of(catalog, name))
+        self._decide(call)
+        allowed = await self._ask_callbacks(call)
+        # The definition or the rules may have changed while a callback was waiting.
+        self._decide(call)
         return allowed
 
-    async def _ask_hooks(
-        self, source: ServerSource, catalog: ServerCatalog, name: str, arguments: dict[str, Any]
-    ) -> AllowedCall:
-        decision = self._decide(source, catalog, name)
-        if decision.verdict == "deny":
-            raise CallDenied(source.name, name, decision.reason)
-        if decision.about == "definition":
-            raise ApprovalRequired(source.name, name, decision.reason)
+    async def _ask_callbacks(self, call: _CheckedCall) -> AllowedCall:
+        server, arguments = call.source.name, call.arguments
         on_call = self._options.get("on_call")
         verdict = (
-            None if on_call is None else await answer_of(on_call(source.name, name, arguments))
+            None if on_call is None else await answer_of(on_call(server, call.tool, arguments))
         )
         if isinstance(verdict, CallAnswer):
-            return await self._apply(source, catalog, name, arguments, verdict)
+            return await self._apply(call, verdict)
         if isinstance(verdict, Mapping):
             return AllowedCall(dict(verdict), "on_call")
         if verdict == "allow":
             return AllowedCall(arguments, "on_call")
         if verdict == "deny":
-            raise CallDenied(source.name, name, "on_call")
-        if verdict is not None and verdict != "ask":
+            raise CallDenied(server, call.tool, "on_call")
+        if verdict == "ask":
+            return await self._ask_about_call(call, "on_call asks about it")
+        if verdict is not None:
             raise TypeError(
                 f'on_call returns "allow", "deny", "ask", arguments, a CallAnswer or None, not'
                 f" {verdict!r}"
             )
-        if verdict is None and decision.verdict == "allow":
-            self._use_up(source.name, decision)
+        # Only now: another call may have used up a rule while `on_call` was waiting.
+        decision = self._decide(call)
+        if decision.verdict == "allow":
+            self._use_up(server, decision)
             return AllowedCall(arguments, decision.reason)
-        return await self._ask_about_call(source, catalog, name, arguments, decision)
+        return await self._ask_about_call(call, decision.reason)
 
-    def _decide(self, source: ServerSource, catalog: ServerCatalog, name: str) -> CallDecision:
-        definition = catalog.definition("tool", name)
-        tool = catalog.tool(name)
-        return decide_call(
+    def _decide(self, call: _CheckedCall) -> CallDecision:
+        """Return whether a call is allowed or the user has to be asked.
+
+        Raises:
+            CallDenied: a rule denies it, or its server does not offer the tool.
+            ApprovalRequired: its definition is not approved, or not the one of its begin.
+        """
+        source, catalog, name = call.source, call.catalog, call.tool
+        tool, digest = catalog.tool(name), _digest_of(catalog, name)
+        decision = decide_call(
             name,
             catalog.state("tool", name),
-            digest=None if definition is None else definition.digest,
+            digest=digest,
             is_trusted=source.is_trusted,
             annotations=None if tool is None else tool.annotations,
             rules=[*self.find(source).rules, *self._session_rules.get(source.name, ())],
             approve_all=self._options.get("approve", "ask") == "all",
         )
+        if decision.verdict == "deny":
+            self._use_up(source.name, decision)
+            raise CallDenied(source.name, name, decision.reason)
+        if decision.about == "definition":
+            raise ApprovalRequired(source.name, name, decision.reason)
+        if digest != call.digest:
+            # The new definition is approved. The answer of the user was about the old one.
+            raise ApprovalRequired(source.name, name, "its definition has changed: call it again")
+        return decision
 
     def _use_up(self, server: str, decision: CallDecision) -> None:
-        """Remove a rule that was for one call."""
+        """Remove the rule that has decided, if it was for one call."""
         rule = decision.rule
         if rule is not None and rule.lifetime == "call":
-            self._session_rules[server].remove(rule)
+            rules = self._session_rules[server]
+            self._session_rules[server] = tuple(each for each in rules if each != rule)
 
-    async def _ask_about_call(
-        self,
-        source: ServerSource,
-        catalog: ServerCatalog,
-        name: str,
-        arguments: dict[str, Any],
-        decision: CallDecision,
-    ) -> AllowedCall:
+    async def _ask_about_call(self, call: _CheckedCall, reason: str) -> AllowedCall:
         ask = self._options.get("on_approve_call")
-        tool = catalog.tool(name)
+        tool = call.catalog.tool(call.tool)
         if ask is None or tool is None:
-            raise ApprovalRequired(source.name, name, decision.reason)
+            raise ApprovalRequired(call.source.name, call.tool, reason)
         question = CallQuestion(
-            server=source.name, tool=tool, arguments=arguments, reason=decision.reason
+            server=call.source.name, tool=tool, arguments=call.arguments, reason=reason
         )
-        found: CallAnswer | bool = await answer_of(ask(question))
-        answer = CallAnswer(is_allowed=found) if isinstance(found, bool) else found
-        return await self._apply(source, catalog, name, arguments, answer)
+        answer: object = await answer_of(ask(question))
+        if isinstance(answer, bool):
+            answer = CallAnswer(is_allowed=answer)
+        if not isinstance(answer, CallAnswer):
+            raise TypeError(f"on_approve_call returns a CallAnswer or a bool, not {answer!r}")
+        return await self._apply(call, answer)
 
-    async def _apply(
-        self,
-        source: ServerSource,
-        catalog: ServerCatalog,
-        name: str,
-        arguments: dict[str, Any],
-        answer: CallAnswer,
-    ) -> AllowedCall:
+    async def _apply(self, call: _CheckedCall, answer: CallAnswer) -> AllowedCall:
         """Keep an answer as a rule if it is for more than this call, and obey it."""
         if answer.lifetime != "call":
-            definition = catalog.definition("tool", name)
-            digest = None if definition is None or not answer.is_allowed else definition.digest
+            is_for_definition = answer.is_allowed and not answer.pattern
             rule = ToolRule(
-                tool=answer.pattern or name,
+                tool=answer.pattern or call.tool,
                 is_pattern=bool(answer.pattern),
                 is_allowed=answer.is_allowed,
                 lifetime=answer.lifetime,
-                digest=None if answer.pattern else digest,
+                digest=call.digest if is_for_definition else None,
             )
-            await self.add_rule(source, rule)
+            await self.add_rule(call.source, rule)
         if not answer.is_allowed:
-            raise CallDenied(source.name, name, answer.reason)
-        edited = arguments if answer.arguments is None else dict(answer.arguments)
-        return AllowedCall(edited, answer.reason)
+            raise CallDenied(call.source.name, call.tool, answer.reason)
+        arguments = call.arguments if answer.arguments is None else dict(answer.arguments)
+        return AllowedCall(arguments, answer.reason)
+
+
+def _digest_of(catalog: ServerCatalog, tool: str) -> str | None:
+    """Return the digest of a definition, or None for a tool of a server of this program."""
+    definition = catalog.definition("tool", tool)
+    return None if definition is None else definition.digest
 
 
 def _with_rule(rules: tuple[ToolRule, ...], rule: ToolRule) -> tuple[ToolRule, ...]:
-    """Return `rules` with `rule` in place of those for the same tools."""
-    others = (
-        each for each in rules if (each.tool, each.is_pattern) != (rule.tool, rule.is_pattern)
-    )
-    return (*others, rule)
+    """Return `rules` with `rule` in place of the one of its lifetime for the same tools."""
+
+    def subject(each: ToolRule) -> tuple[str, bool, str]:
+        return each.tool, each.is_pattern, each.lifetime
+
+    return (*(each for each in rules if subject(each) != subject(rule)), rule)

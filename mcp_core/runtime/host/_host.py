@@ -70,12 +70,13 @@ class AbstractHost:
         self._limits = options.get("limits") or HostLimits()
         self._sources: dict[str, ServerSource] = {}
         self._hosted: HostedServers | None = None
+        self._is_closed = False
         self._recorder: CallRecorder
 
     def __repr__(self) -> str:
         if self._hosted is None:
             return f"<{type(self).__name__}, not open>"
-        states = [status.state for status in self.status().values()]
+        states = [each.status.state for each in self._hosted.servers.values()]
         return f"<{type(self).__name__}, {states.count('ready')} of {len(states)} servers ready>"
 
     # -- What a driver calls ---------------------------------------------------------------------
@@ -102,6 +103,7 @@ class AbstractHost:
 
     def _close(self) -> None:
         """Stop all servers. Their jobs end when the driver ends its tasks."""
+        self._is_closed = True
         if self._hosted is not None:
             self._hosted.close()
 
@@ -109,6 +111,8 @@ class AbstractHost:
     def _servers(self) -> HostedServers:
         if self._hosted is None:
             raise RuntimeError("the host is not open: write `async with Host(...) as host:`")
+        if self._is_closed:
+            raise RuntimeError("the host is closed: its methods are for the time of its block")
         return self._hosted
 
     # -- Servers ---------------------------------------------------------------------------------
@@ -147,8 +151,10 @@ class AbstractHost:
         Raises:
             UnknownName: there is no such server.
         """
+        source = self._sources.get(server)
         await self._servers.remove(server)
-        self._sources.pop(server, None)
+        if self._sources.get(server) is source:  # else another task has added it anew
+            self._sources.pop(server, None)
 
     async def replace_sources(self, sources: Iterable[ServerSource]) -> None:
         """Replace the servers by `sources`, and read the stored approvals again.
@@ -164,11 +170,19 @@ class AbstractHost:
         wanted = by_name(sources, self._limits.servers)
         servers = self._servers
         await servers.consent.load()
-        for name, source in list(self._sources.items()):
-            if name not in wanted or not source.same_as(wanted[name]):
-                await self.remove(name)
-            else:
-                servers.find(name).look_again()
+        gone = [
+            name
+            for name, source in self._sources.items()
+            if name not in wanted
+            or not source.same_as(wanted[name])
+            or servers.find(name).is_removed  # by a task that was cancelled before the end
+        ]
+        for name in gone:
+            servers.find(name).remove()  # side by side: a process may take seconds to end
+        for name in gone:
+            await self.remove(name)
+        for name in self._sources:
+            servers.find(name).look_again()
         for name, source in wanted.items():
             if name not in self._sources:
                 self.add_source(source)
@@ -385,7 +399,8 @@ class AbstractHost:
             hosted.source, hosted.catalog, name, dict(record.arguments)
         )
         record.allow(allowed.arguments, allowed.approved_by)
-        record.secrets = hosted.source.secrets
+        await self._wait_usable(hosted)  # it may have ended while the user was asked
+        hosted.require_approved("tool", name)
         with _CallSlot(hosted, self._limits.calls) as client:
             return await request(client, allowed.arguments)
 
@@ -394,13 +409,11 @@ class AbstractHost:
         self, hosted: HostedServer, name: str, arguments: Mapping[str, Any] | None
     ) -> Iterator[CallInProgress]:
         """Record a call that is made in the block."""
-        record = self._recorder.begin(hosted.source.name, name, arguments)
+        record = self._recorder.begin(hosted.source, name, arguments)
         try:
             yield record
         except BaseException as exc:
             self._recorder.end(record, _outcome_of(exc), exc)
-            if isinstance(exc, AuthRequired):
-                hosted.apply(ServerEvent.LOGIN_REQUIRED, reason=str(exc))
             raise
         self._recorder.end(record, "tool error" if record.is_tool_error else "ok")
 
@@ -467,6 +480,8 @@ class AbstractHost:
 class _CallSlot:
     """One of the calls that a server may have in flight, for the time of a block.
 
+    A server for which the call raises `AuthRequired` needs a login from then on.
+
     Raises:
         TooManyCalls: there are as many as allowed.
         ServerUnavailable: the server is not connected any more.
@@ -475,6 +490,7 @@ class _CallSlot:
     def __init__(self, hosted: HostedServer, limit: int) -> None:
         self._hosted = hosted
         self._limit = limit
+        self._client: AbstractClient | None = None
 
     def __enter__(self) -> AbstractClient:
         hosted = self._hosted
@@ -486,10 +502,14 @@ class _CallSlot:
         if hosted.client is None:
             raise ServerUnavailable(hosted.source.name, hosted.status)
         hosted.calls += 1
+        self._client = hosted.client
         return hosted.client
 
-    def __exit__(self, *_: object) -> None:
-        self._hosted.calls -= 1
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
+        hosted = self._hosted
+        hosted.calls -= 1
+        if isinstance(exc, AuthRequired) and hosted.client is self._client:
+            hosted.apply(ServerEvent.LOGIN_REQUIRED, reason=str(exc))
 
 
 def _outcome_of(exc: BaseException) -> CallOutcome:

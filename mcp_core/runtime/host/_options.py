@@ -90,15 +90,19 @@ class HostOptions(TypedDict, total=False):
             is not asked about calls that a rule denies, nor about definitions that were not
             approved. What it raises propagates to the caller.
         on_approve_server: gets a `ServerQuestion` and returns True if the server may be started.
-            The answer True is stored. Without it a server of a project's file is "unapproved".
+            The answer True is stored. Without it a server of a project's file is "unapproved". What
+            it raises is logged, and approves nothing.
         on_approve_definitions: gets a `DefinitionsQuestion` and returns True if they may be used,
-            which is stored. Without it they cannot be used.
+            which is stored. Without it they cannot be used. What it raises is logged.
         on_approve_call: gets a `CallQuestion` and returns a `CallAnswer`, or a bool for this call.
-            Without it such a call raises `ApprovalRequired`.
+            Without it such a call raises `ApprovalRequired`. What it raises propagates to the
+            caller.
         on_input: gets a `ConfigInput` and returns the text that the user enters, or None. It is
-            called once for each input. Without it a server that needs an input fails.
+            called once for each input of a file, and after None again at the next attempt to
+            connect. Without it a server that needs an input fails.
         approve: "all" to make the calls of tools that would be asked about; default "ask". Servers
-            and definitions are asked about still.
+            and definitions are asked about still, and so are calls for which `on_call` returns
+            "ask".
         approvals: where approvals are stored; default in memory.
         audit: called with the `AuditRecord` of each call of a tool. It must not block.
         audit_arguments: "digest" (the default) to record a digest of the arguments, or "redacted"

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,9 +19,10 @@ from mcp_core._errors import (
     CallTimeout,
     ConnectFailed,
     ConnectionLost,
-    LocalProtocolError,
+    Fault,
     McpTrioError,
     PeerError,
+    ProtocolError,
     single,
 )
 from mcp_core._text import escape_text, shorten_text
@@ -55,7 +57,12 @@ _MAX_QUIET: Final = 10.0
 _REFRESH_INTERVAL: Final = 1.0  # seconds between two readings of one list
 # Seconds before an ended subscription to changes is opened again.
 _LISTEN_AGAIN: Final = 5.0
+# Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
+# and does not answer a request for them, must not stay unusable for long.
+_LISTEN_TIMEOUT: Final = 5.0
 _MAX_REASON: Final = 500  # characters
+# Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
+_EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
 
 # Each list with its capability, the member of that, and how it is read.
 _LISTS: Final[Mapping[CatalogList, tuple[str, Callable[[AbstractClient], Any]]]] = {
@@ -165,10 +172,12 @@ class HostedServer:
         self._attempt: _Attempt | None = None
         self._has_room = False  # counts towards `HostLimits.connecting`
         self._retry: CallbackJob | None = None
+        self._retries_at_once = False
         self._quiet: CallbackJob | None = None
         self._quiet_since = 0.0
         self._asking: CallbackJob | None = None
-        self._refused: frozenset[str] = frozenset()  # digests that the user was asked about
+        # Digests of the definitions that the user was last asked about, or is being asked about.
+        self._asked: frozenset[str] = frozenset()
         self._read_at: dict[CatalogList, float] = {}
         self._is_listed = False
         self.is_removed = False
@@ -190,20 +199,27 @@ class HostedServer:
     def is_usable(self) -> bool:
         """True if it is ready and its lists are read, and pinned at first sight."""
         return (
-            self.status.state == "ready" and self._is_listed and not self.catalog.awaits_first_pins
+            self.status.state == "ready"
+            and self._is_listed
+            and not self.catalog.awaits_first_pins
+            and self.client is not None
+            and not self.client.is_closed  # its end is about to change the state
         )
 
     @property
     def is_settled(self) -> bool:
         """True if waiting changes nothing: it is usable, or not about to be."""
-        if self._asking is not None and self.status.state == "unapproved":
+        state = self.status.state
+        if self._retries_at_once or (self._asking is not None and state == "unapproved"):
             return False
-        return self.is_usable or self.status.state not in ("connecting", "ready")
+        return self.is_usable or state not in ("connecting", "ready")
 
     # -- States ----------------------------------------------------------------------------------
 
     def apply(self, event: ServerEvent, *, reason: str = "", attempt: int | None = None) -> bool:
         """Apply an event, do what the new state demands, and return True if there is one."""
+        if self.is_removed and event is not ServerEvent.DISABLED:
+            return False  # such as `host.enable` while `host.remove` waits for the process
         now = self._runtime.monotonic()
         if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
             now = max(now, self.status.retry_at)  # a clock may wake a task a little early
@@ -223,7 +239,9 @@ class HostedServer:
             self._leave_room()
             if self._attempt is not None:
                 self._attempt.stop()
+        self._retries_at_once = False
         if status.retry_at is not None:
+            self._retries_at_once = status.retry_at <= now
             self._retry = self._later(status.retry_at - now, ServerEvent.RETRY_DUE)
         if status.state == "unapproved":
             self._ask(self._check_approval)
@@ -247,6 +265,8 @@ class HostedServer:
         return job
 
     def _stop_waits(self) -> None:
+        if self._asking is not None:
+            self._asked = frozenset()  # there will be no answer
         for job in self._retry, self._quiet, self._asking:
             if job is not None:
                 job.abandon()
@@ -272,14 +292,15 @@ class HostedServer:
         """Run one of the questions, of which there is one at a time."""
 
         def on_end(_: object, error: BaseException | None) -> None:
-            self._asking = None
+            if self._asking is job:
+                self._asking = None
             if error is not None:
                 self._runtime.log_error(f"the approval of {self.source.name} failed", error)
             self._host.catalog_changed(self, None)
 
         if self._asking is not None:
             self._asking.abandon()
-        self._asking = self._start(function, on_end)
+        self._asking = job = self._start(function, on_end)
 
     async def _check_approval(self) -> None:
         """Look up whether the launch is approved, or ask the user."""
@@ -331,14 +352,17 @@ class HostedServer:
 
     # -- Attempts --------------------------------------------------------------------------------
 
-    def start_attempt(self) -> None:
-        """Begin to connect, if that is still wanted. The host calls this when there is room."""
-        if self.status.state == "connecting" and self._attempt is None:
-            self._has_room = True
-            self._attempt = _Attempt(self, self.status.attempt)
-            self._runtime.start_job(self._attempt)
-        else:
-            self._host.attempt_settled(self)
+    def start_attempt(self) -> bool:
+        """Begin to connect if that is still wanted, and return True if so.
+
+        The host calls this when there is room, which `attempt_settled` gives back.
+        """
+        if self.status.state != "connecting" or self._attempt is not None:
+            return False
+        self._has_room = True
+        self._attempt = _Attempt(self, self.status.attempt)
+        self._runtime.start_job(self._attempt)
+        return True
 
     def _leave_room(self) -> None:
         if self._has_room:
@@ -353,6 +377,8 @@ class HostedServer:
         self.error = attempt.error
         if attempt.error is not None:
             event, reason = _classify(attempt.error)
+            if not isinstance(attempt.error, _EXPECTED):
+                self._runtime.log_error(f"the server {self.source.name} failed", attempt.error)
         else:
             event, reason = ServerEvent.DIED, "the connection has ended"
         self.apply(event, reason=reason, attempt=attempt.number)
@@ -392,6 +418,7 @@ class HostedServer:
         """Keep the lists up to date, and return why the connection has ended.
 
         Raises:
+            AuthRequired: the server requires a login by now.
             ConnectionLost: it has ended during a request.
         """
         self.catalog.set_instructions(client.peer.instructions)
@@ -403,16 +430,18 @@ class HostedServer:
                     tools="tools" in announced,
                     prompts="prompts" in announced,
                     resources="resources" in announced,
-                    timeout=self._host.connect_timeout(self.source),
+                    timeout=min(_LISTEN_TIMEOUT, self._host.connect_timeout(self.source)),
                 ) as changes:
                     await self._read_lists(client)
                     self._lists_read(announced)
                     async for change in changes:
                         await self._read_again(client, change.list)
-            except (CallTimeout, LocalProtocolError, PeerError):
+            except (CallTimeout, ProtocolError, PeerError):
                 announced = ()  # it announces changes, and accepts no subscription to them
             else:
-                await self._runtime.sleep(_LISTEN_AGAIN)
+                with suppress(CallTimeout):
+                    # A server that is about to exit ends its subscriptions too.
+                    return await client.wait_closed(_LISTEN_AGAIN)
         await self._read_lists(client)
         self._lists_read(())
         return await client.wait_closed()
@@ -423,12 +452,14 @@ class HostedServer:
 
     async def _read_again(self, client: AbstractClient, changed: str | None) -> None:
         """Read a list that has changed, and start the wait for a quiet time anew."""
+        self._delay_first_pins()
         for name, (capability, _) in _LISTS.items():
             if capability == changed:
                 due = self._read_at.get(name, 0.0) + _REFRESH_INTERVAL
                 now = self._runtime.monotonic()
                 if due > now:
-                    await self._runtime.sleep(due - now)
+                    with suppress(CallTimeout):
+                        raise await client.wait_closed(due - now)
                 await self._read(client, name)
                 self._host.catalog_changed(self, name)
         self._lists_read((changed or "",))
@@ -442,10 +473,13 @@ class HostedServer:
         self._read_at[name] = self._runtime.monotonic()
         try:
             items = await find_call(client)(timeout=self._host.connect_timeout(self.source))
-        except ConnectionLost:
+        except (AuthRequired, ConnectionLost):
             raise
         except McpTrioError as exc:
-            self.catalog.set_problem(name, str(exc))
+            if name == "resource templates" and _is_unknown_method(client, exc):
+                self.catalog.set_list(name, ())  # many servers have resources only
+            else:
+                self.catalog.set_problem(name, str(exc))
         else:
             self.catalog.set_list(name, items)
 
@@ -462,34 +496,41 @@ class HostedServer:
             self._ask_about_definitions()
         self._host.catalog_changed(self, None)
 
+    def _delay_first_pins(self) -> None:
+        """Pin nothing before the list that has changed was read again, unless it took too long."""
+        waited = self._runtime.monotonic() - self._quiet_since
+        if self._quiet is not None and waited < _MAX_QUIET:
+            self._quiet.abandon()
+            self._quiet = None
+
     async def _pin_first(self, quiet: float) -> None:
         if quiet:
             await self._runtime.sleep(quiet)
+        self._quiet = None  # what is pinned must be stored: nothing abandons this job any more
         pins = self.catalog.pin_first()
         await self._host.consent.store_pins(self.source, pins)
 
     def _pinned(self, _: object, error: BaseException | None) -> None:
-        self._quiet = None
         if error is not None:
             self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
         self._host.catalog_changed(self, None)
 
     def _ask_about_definitions(self) -> None:
-        """Ask about definitions that are not approved, unless the user has seen all of them."""
+        """Ask about definitions that are not approved, unless the user sees or saw all of them."""
         question = self._host.definitions_question(self.catalog)
         if question is None:
             return
         digests = frozenset(each.digest for each in question.definitions)
-        if digests <= self._refused:
+        if digests <= self._asked:
             return
 
         async def ask() -> None:
-            approved = await self._host.consent.ask_about_definitions(question)
-            self._refused |= digests
-            if approved:
+            if await self._host.consent.ask_about_definitions(question):
+                self._asking = None  # the answer must be stored: nothing abandons this job any more
                 await self.approve_definitions(question)
 
         self._ask(ask)
+        self._asked = digests
 
 
 def _announced(client: AbstractClient) -> tuple[str, ...]:
@@ -499,6 +540,11 @@ def _announced(client: AbstractClient) -> tuple[str, ...]:
         for capability in ("tools", "prompts", "resources")
         if getattr(getattr(client.peer.capabilities, capability, None), "list_changed", None)
     )
+
+
+def _is_unknown_method(client: AbstractClient, error: McpTrioError) -> bool:
+    codes = client.peer.dialect.codes
+    return isinstance(error, PeerError) and error.code == codes[Fault.METHOD_NOT_FOUND]
 
 
 def _classify(error: BaseException) -> tuple[ServerEvent, str]:
@@ -512,5 +558,7 @@ def _classify(error: BaseException) -> tuple[ServerEvent, str]:
         return ServerEvent.LOGIN_REQUIRED, str(error)
     refused = isinstance(cause, AuthorizationFailed | FileNotFoundError | PermissionError)
     if refused or not isinstance(error, ConnectFailed | ConnectionLost | OSError):
-        return ServerEvent.REJECTED, str(error)
+        is_expected = isinstance(error, _EXPECTED)
+        text = str(error) if is_expected else f"{type(error).__name__}: {error}"
+        return ServerEvent.REJECTED, text
     return ServerEvent.DIED, str(error)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._limits import CLIENT_LIMITS
@@ -35,6 +35,8 @@ __all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
 HOST_TIMEOUT: Final = 60.0  # seconds; the default of the timeouts of a host
 _MAX_NAMES: Final = 5  # servers that a text names
 _MAX_NAME: Final = 200  # characters of a name in an error
+# Names that are compared with an unknown one, which takes 60 µs each and holds up all tasks.
+_MAX_COMPARED: Final = 500
 
 
 class HostedServers:
@@ -61,10 +63,11 @@ class HostedServers:
         self.changed = Signal(runtime.new_event)
         self._options = options
         self._listeners: list[HostChanges] = []
-        self._waiting: deque[HostedServer] = deque()
+        self._waiting: dict[HostedServer, None] = {}  # until there is room to connect
         self._connecting = 0
         self._inputs: dict[tuple[str, str], str] = {}
         self._inputs_asked: set[tuple[str, str]] = set()
+        self._inputs_declined: set[tuple[str, str]] = set()
 
     # -- The host --------------------------------------------------------------------------------
 
@@ -82,7 +85,7 @@ class HostedServers:
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
         """Build the error about a name, with a similar one, or the servers that are not ready."""
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
-        similar = get_close_matches(name[:_MAX_NAME], known, 1)
+        similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1)
         missing = [each for each, server in self.servers.items() if not server.is_usable]
         if similar:
             return UnknownName(f"{text}; did you mean {escape_text(similar[0])}?")
@@ -116,9 +119,13 @@ class HostedServers:
 
     def listen(self) -> HostChanges:
         """Return the stream of changes from now on."""
-        changes = HostChanges(self.runtime, self._listeners.remove)
+        changes = HostChanges(self.runtime, self._stop_listening)
         self._listeners.append(changes)
         return changes
+
+    def _stop_listening(self, changes: HostChanges) -> None:
+        if changes in self._listeners:
+            self._listeners.remove(changes)
 
     def close(self) -> None:
         """Stop all servers, and end the streams of changes."""
@@ -174,17 +181,22 @@ class HostedServers:
         found: dict[str, str] = {}
         for id, each in source.inputs().items():
             key = source.file, id
+            has_waited = key in self._inputs_asked
             while key in self._inputs_asked:  # for another server of the file
                 await self.changed.wait(self.runtime.wait, None)
-            if key not in self._inputs and ask is not None:
+            is_declined = has_waited and key in self._inputs_declined
+            if key not in self._inputs and ask is not None and not is_declined:
                 self._inputs_asked.add(key)
+                self._inputs_declined.discard(key)
                 try:
                     value = await answer_of(ask(each))
+                    if value is None:
+                        self._inputs_declined.add(key)
+                    else:
+                        self._inputs[key] = value
                 finally:
                     self._inputs_asked.discard(key)
                     self.changed.notify()
-                if value is not None:
-                    self._inputs[key] = value
             if key in self._inputs:
                 found[id] = self._inputs[key]
         return found
@@ -212,7 +224,7 @@ class HostedServers:
 
     def request_start(self, server: HostedServer) -> None:
         """Let a server begin to connect when there is room for one more."""
-        self._waiting.append(server)
+        self._waiting[server] = None
         self._start_waiting()
 
     def attempt_settled(self, server: HostedServer) -> None:
@@ -222,8 +234,10 @@ class HostedServers:
 
     def _start_waiting(self) -> None:
         while self._waiting and self._connecting < self.limits.connecting:
-            self._connecting += 1
-            self._waiting.popleft().start_attempt()
+            server = next(iter(self._waiting))
+            del self._waiting[server]
+            if server.start_attempt():
+                self._connecting += 1
 
     def _report(self, change: HostChange) -> None:
         for listener in self._listeners:

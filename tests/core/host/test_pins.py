@@ -51,6 +51,15 @@ def tool(description: str, name: str = "t") -> Tool:
     return Tool(name=name, description=description, input_schema={"type": "object"})
 
 
+@pytest.mark.parametrize(("depth", "value"), [(5_000, 1), (900, 2**64 - 1)])
+def test_definition_that_is_nested_too_deeply_is_a_value_error(depth: int, value: int) -> None:
+    schema: Any = value
+    for _ in range(depth):
+        schema = {"x": schema}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        define(Tool(name="t", input_schema=schema))
+
+
 def test_definition_has_its_members_and_their_digest() -> None:
     found = define(READ)
     assert found.key == ("tool", "read")

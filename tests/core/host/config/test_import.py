@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_core.host import (
@@ -198,6 +198,7 @@ def test_import_of_short_timeout_is_noted() -> None:
     assert server.notes == ("its timeout of 0.5 s is too short, and left out",)
 
 
+@example("${$A", "gemini")
 @given(st.text(st.sampled_from("${}AB:-x _"), max_size=12), st.sampled_from(["gemini", "cursor"]))
 def test_imported_texts_mean_the_same(text: str, client: str) -> None:
     config = read(client, {"s": {"command": "x", "args": [text]}})

@@ -1,0 +1,275 @@
+"""The lists of one server: which of its definitions are approved, and what cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from mcp_core.host import define
+from mcp_core.host.catalog._server import CatalogLimits, ServerCatalog
+from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
+from tests.core.host.catalog.lists import (
+    FIND,
+    FIND_CHANGED,
+    NOTES,
+    PROMPT,
+    READ,
+    TEMPLATE,
+    TEXT,
+    names,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_core.host import DefinitionKind
+    from mcp_core.host.catalog._server import CatalogList
+
+LISTS: list[tuple[CatalogList, Any, str]] = [
+    ("tools", READ, "tools"),
+    ("prompts", PROMPT, "prompts"),
+    ("resources", NOTES, "resources"),
+    ("resource templates", TEMPLATE, "resource_templates"),
+]
+# What is pinned: the list or None for instructions, the entry, its kind and its name.
+PINNED: list[tuple[CatalogList | None, Any, DefinitionKind, str]] = [
+    ("tools", READ, "tool", "read"),
+    ("prompts", PROMPT, "prompt", "review"),
+    ("resource templates", TEMPLATE, "resource template", "file:///{path}"),
+    (None, TEXT, "instructions", ""),
+]
+
+
+def offer(catalog: ServerCatalog, name: CatalogList | None, items: Sequence[Any]) -> None:
+    """Set a list, or the instructions."""
+    if name is None:
+        catalog.set_instructions(items[0] if items else None)
+    else:
+        catalog.set_list(name, items)
+
+
+def approved(catalog: ServerCatalog) -> list[Any]:
+    """Return all that may be used."""
+    found = [
+        *catalog.approved_tools(),
+        *catalog.approved_prompts(),
+        *catalog.approved_templates(),
+    ]
+    return [*found, *filter(None, [catalog.instructions])]
+
+
+def full(**options: Any) -> ServerCatalog:
+    """Return a catalog that has one entry in each list."""
+    catalog = ServerCatalog("a", **options)
+    for name, item, _ in LISTS:
+        catalog.set_list(name, [item])
+    catalog.set_instructions(TEXT)
+    return catalog
+
+
+# -- Lists -----------------------------------------------------------------------------------------
+
+
+def test_catalog_at_first_is_empty() -> None:
+    catalog = ServerCatalog("a")
+    assert repr(catalog) == "<ServerCatalog of 'a': empty>"
+    assert catalog.server == "a"
+    for _, _, member in LISTS:
+        assert list(getattr(catalog, member)) == []
+    assert catalog.instructions == ""
+    assert catalog.problems == {}
+    assert approved(catalog) == []
+    assert catalog.tool("read") is None
+    assert catalog.definition("tool", "read") is None
+    assert catalog.state("tool", "read") == "absent"
+
+
+@pytest.mark.parametrize(("name", "item", "member"), LISTS)
+def test_list_that_is_set_replaces_the_one_before(
+    name: CatalogList, item: Any, member: str
+) -> None:
+    catalog = ServerCatalog("a")
+    catalog.set_list(name, [item])
+    assert list(getattr(catalog, member)) == [item]
+    catalog.set_list(name, [])
+    assert list(getattr(catalog, member)) == []
+    assert repr(catalog) == f"<ServerCatalog of 'a': 0 {name}>"
+
+
+@pytest.mark.parametrize(("name", "item", "member"), LISTS)
+def test_list_above_its_limit_keeps_the_entries_with_a_problem(
+    name: CatalogList, item: Any, member: str
+) -> None:
+    catalog = ServerCatalog("a", limits=CatalogLimits(**{member: 2}), needs_pins=False)
+    catalog.set_list(name, [item] * 2)
+    catalog.set_list(name, [item] * 3)
+    assert list(getattr(catalog, member)) == [item] * 2
+    assert catalog.problems == {name: "the server lists 3, and the limit is 2"}
+    catalog.set_list(name, [item])
+    assert catalog.problems == {}
+    assert list(getattr(catalog, member)) == [item]
+
+
+@pytest.mark.parametrize(("name", "item", "member"), LISTS)
+def test_problem_of_a_list_keeps_its_entries(name: CatalogList, item: Any, member: str) -> None:
+    catalog = full()
+    catalog.pin_first()
+    before = approved(catalog)
+    catalog.set_problem(name, "it timed out")
+    assert catalog.problems == {name: "it timed out"}
+    assert list(getattr(catalog, member)) == [item]
+    assert approved(catalog) == before
+
+
+def test_problem_that_is_long_is_cut_and_escaped() -> None:
+    catalog = ServerCatalog("a")
+    catalog.set_problem("tools", "\x1b[31m" + "x" * 10_000)
+    assert "\x1b" not in catalog.problems["tools"]
+    assert len(catalog.problems["tools"]) < 400
+
+
+def test_definition_that_cannot_be_compared_is_a_problem_of_its_list() -> None:
+    catalog = full()
+    catalog.pin_first()
+    schema: dict[str, Any] = {}
+    for _ in range(1_000):
+        schema = {"properties": {"x": schema}}
+    catalog.set_list("tools", [READ, replace(FIND, input_schema=schema)])
+    assert catalog.problems["tools"].startswith("a definition cannot be compared: ")
+    assert list(catalog.tools) == [READ]
+    assert catalog.state("tool", "find") == "absent"
+    assert catalog.approved_tools() == [READ]
+
+
+# -- Pins ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "item", "kind", "key"), PINNED)
+def test_definition_before_the_first_pins_is_new(
+    name: CatalogList | None, item: Any, kind: DefinitionKind, key: str
+) -> None:
+    catalog = ServerCatalog("a")
+    offer(catalog, name, [item])
+    assert catalog.awaits_first_pins
+    assert catalog.pins is None
+    assert catalog.state(kind, key) == "new"
+    assert catalog.definition(kind, key) == define(item)
+    assert approved(catalog) == []
+    assert catalog.comparison is not None
+    assert catalog.comparison.is_first_sight
+
+
+@pytest.mark.parametrize(("name", "item", "kind", "key"), PINNED)
+def test_definition_that_is_pinned_can_be_used_until_it_changes(
+    name: CatalogList | None, item: Any, kind: DefinitionKind, key: str
+) -> None:
+    changed = f"{item} Now." if isinstance(item, str) else replace(item, description="Changed.")
+    catalog = ServerCatalog("a")
+    offer(catalog, name, [item])
+    assert catalog.pin_first() == catalog.pins == (define(item),)
+    assert not catalog.awaits_first_pins
+    assert (catalog.state(kind, key), approved(catalog)) == ("pinned", [item])
+    offer(catalog, name, [changed])
+    assert (catalog.state(kind, key), approved(catalog)) == ("changed", [])
+    assert catalog.definition(kind, key) == define(changed)
+    offer(catalog, name, [])
+    assert (catalog.state(kind, key), approved(catalog)) == ("absent", [])
+    offer(catalog, name, [item])  # it comes again, as it was
+    assert (catalog.state(kind, key), approved(catalog)) == ("pinned", [item])
+
+
+def test_pin_of_a_change_approves_what_was_seen() -> None:
+    """By then the server may offer a third form, which the user has not seen."""
+    catalog = ServerCatalog("a", pins=(define(FIND),))
+    catalog.set_list("tools", [FIND_CHANGED])
+    assert catalog.comparison is not None
+    [(_, seen)] = catalog.comparison.changed
+    catalog.set_list("tools", [replace(FIND, description="A third one.")])
+    catalog.pin([seen])
+    assert catalog.state("tool", "find") == "changed"
+    catalog.set_list("tools", [FIND_CHANGED])
+    assert catalog.approved_tools() == [FIND_CHANGED]
+
+
+def test_first_pins_leave_out_what_is_ambiguous() -> None:
+    catalog = ServerCatalog("a")
+    catalog.set_list("tools", [FIND, READ, FIND_CHANGED])
+    assert [each.name for each in catalog.pin_first()] == ["read"]
+    assert catalog.state("tool", "find") == "ambiguous"
+    assert names(catalog.approved_tools()) == ["read"]
+
+
+def test_first_pins_of_a_server_without_definitions_are_empty() -> None:
+    catalog = ServerCatalog("a")
+    assert catalog.pin_first() == ()
+    assert not catalog.awaits_first_pins
+    catalog.set_list("tools", [READ])  # too late to be pinned unseen
+    assert catalog.state("tool", "read") == "new"
+    assert catalog.approved_tools() == []
+
+
+def test_pins_of_an_earlier_run_are_compared_with_what_is_offered() -> None:
+    catalog = ServerCatalog("a", pins=(define(READ), define(FIND)))
+    assert not catalog.awaits_first_pins
+    catalog.set_list("tools", [READ, FIND_CHANGED])
+    assert [catalog.state("tool", name) for name in ("read", "find")] == ["pinned", "changed"]
+    assert names(catalog.approved_tools()) == ["read"]
+
+
+@pytest.mark.parametrize("second", [FIND, FIND_CHANGED])
+def test_tool_that_becomes_ambiguous_cannot_be_used(second: Tool) -> None:
+    catalog = ServerCatalog("a", pins=(define(FIND),))
+    catalog.set_list("tools", [FIND, second])
+    is_same = second == FIND
+    assert catalog.state("tool", "find") == ("pinned" if is_same else "ambiguous")
+    assert names(catalog.approved_tools()) == (["find"] if is_same else [])
+
+
+def test_entries_that_are_listed_twice_can_be_used_once() -> None:
+    catalog = ServerCatalog("a")
+    for name, item, _ in LISTS:
+        catalog.set_list(name, [item, item])
+    catalog.pin_first()
+    assert approved(catalog) == [READ, PROMPT, TEMPLATE]
+
+
+# -- Servers of this program -----------------------------------------------------------------------
+
+
+def test_server_of_the_program_needs_no_pins() -> None:
+    catalog = full(needs_pins=False)
+    assert not catalog.awaits_first_pins
+    assert catalog.comparison is None
+    assert approved(catalog) == [READ, PROMPT, TEMPLATE, TEXT]
+    assert catalog.definition("tool", "read") is None
+    assert catalog.tool("read") is READ
+    catalog.set_list("tools", [FIND])
+    assert catalog.state("tool", "find") == "pinned"
+    assert catalog.state("tool", "read") == "absent"
+    catalog.set_instructions(None)
+    assert catalog.instructions == ""
+    assert catalog.pin_first() == ()
+    assert names(catalog.approved_tools()) == ["find"]
+
+
+def test_server_of_the_program_may_have_any_definition() -> None:
+    catalog = ServerCatalog("a", needs_pins=False)
+    tool = Tool(name="t", input_schema={"default": float("nan")})
+    catalog.set_list("tools", [tool])
+    assert catalog.problems == {}
+    assert catalog.approved_tools() == [tool]
+
+
+def test_limits_by_default_are_above_common_servers() -> None:
+    catalog = full(needs_pins=False)
+    catalog.set_list("resources", [Resource(name="n", uri=f"x:{n}") for n in range(10_000)])
+    catalog.set_list("prompts", [Prompt(name=str(n)) for n in range(1_000)])
+    catalog.set_list(
+        "resource templates",
+        [ResourceTemplate(name="n", uri_template=str(n)) for n in range(1_000)],
+    )
+    assert catalog.problems == {}
+    catalog.set_list("tools", [READ] * 1_001)
+    assert catalog.problems == {"tools": "the server lists 1001, and the limit is 1000"}

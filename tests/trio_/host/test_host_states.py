@@ -1,0 +1,737 @@
+"""The states of the servers of a host: backoff, verdicts, restarts, and the stream of changes.
+
+The servers are played in memory, and the clock is trio's `MockClock`: delays are exact.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import AuthRequired, ConnectFailed, ConnectionLost
+from mcp_core.auth import AuthorizationFailed
+from mcp_core.host import ServerUnavailable, UnknownName
+from mcp_core.runtime.host import HostLimits
+from mcp_trio.host._host import Host
+from tests.core.helpers import D, E
+from tests.trio_.host.played import PlayedServer, PlayedSource, reached, states_of, tool
+from tests.trio_.wire import ERAS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp_core.runtime.host import HostChange
+
+HOUR = 3600.0
+REFUSED = ConnectFailed("connection refused")
+
+
+def failed_because(cause: BaseException) -> ConnectFailed:
+    """Return the error of an attempt that failed because of `cause`."""
+    error = ConnectFailed(f"it does not work: {cause}")
+    error.__cause__ = cause
+    return error
+
+
+async def is_late(function: Callable[[], Awaitable[object]]) -> bool:
+    """Return True if `function` does not return by the time at which all tasks wait."""
+    with trio.move_on_after(0.001) as scope:
+        await function()
+    return scope.cancelled_caught
+
+
+# -- Backoff -------------------------------------------------------------------------------------
+
+
+async def test_server_that_cannot_start_is_tried_again_at_growing_intervals(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource(failures=[REFUSED] * 9)
+    async with Host({}) as host:
+        host.add_source(source)
+        await trio.sleep(200)
+        assert source.delays == [0, 1, 2, 4, 8, 16, 30, 30, 30]
+        status = host.status()["played"]
+        assert (status.state, status.attempt, status.retry_at) == ("ready", 10, None)
+
+
+async def test_failed_server_names_reason_and_next_attempt(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource(failures=[REFUSED] * 4)
+    async with Host({}) as host:
+        host.add_source(source)
+        await trio.sleep(1.5)
+        status = host.status()["played"]
+        assert (status.state, status.reason, status.attempt) == ("failed", "connection refused", 3)
+        assert status.retry_at == pytest.approx(source.closed[-1] + 2)
+
+
+@pytest.mark.parametrize(
+    ("lives", "delays"),
+    [(9.0, [0, 1, 2, 4]), (10.0, [0, 0, 0, 0]), (60.0, [0, 0, 0, 0])],
+    ids=["unstable", "stable", "every minute"],
+)
+async def test_server_that_dies_is_started_again(
+    lives: float, delays: list[float], autojump_clock: trio.abc.Clock
+) -> None:
+    source = PlayedSource()
+    async with Host({}) as host:
+        host.add_source(source)
+        for _ in delays:
+            status = await reached(host, "ready")
+            await trio.sleep_until(status.since + lives)
+            await source.server.die()
+            await trio.testing.wait_all_tasks_blocked()
+        await host.wait_settled()
+        await trio.sleep(10)
+        assert source.delays == delays
+
+
+async def test_death_after_failures_counts_on_until_it_was_stable(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource(failures=[REFUSED, REFUSED, None, REFUSED])
+    async with Host({}) as host:
+        host.add_source(source)
+        await trio.sleep(5)
+        assert host.status()["played"].state == "ready"
+        await source.server.die()
+        await trio.sleep(100)
+        assert source.delays == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        failed_because(FileNotFoundError("no such program")),
+        failed_because(PermissionError("not executable")),
+        failed_because(AuthorizationFailed("the login was refused")),
+        ValueError("the URL is invalid"),
+        TypeError("no such option"),
+    ],
+    ids=lambda each: type(each.__cause__ or each).__name__,
+)
+async def test_verdict_is_not_tried_again_before_a_restart(
+    failure: Exception, autojump_clock: trio.abc.Clock
+) -> None:
+    source = PlayedSource(failures=[failure])
+    async with Host({}) as host:
+        host.add_source(source)
+        await trio.sleep(HOUR)
+        status = host.status()["played"]
+        assert (status.state, status.retry_at, len(source.attempts)) == ("failed", None, 1)
+        assert status.reason == str(failure)
+        host.restart("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+
+
+async def test_verdict_of_an_exception_without_text_names_its_type(
+    caplog: pytest.LogCaptureFixture, autojump_clock: trio.abc.Clock
+) -> None:
+    """A bug in the lifespan of a server of this process must not be lost."""
+    source = PlayedSource(failures=[KeyError("setting")])
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        assert host.status()["played"].reason == "KeyError: 'setting'"
+    assert "Traceback" in caplog.text
+
+
+async def test_server_that_requires_a_login_waits_for_it(autojump_clock: trio.abc.Clock) -> None:
+    needed = failed_because(AuthRequired("log in first"))
+    source = PlayedSource(failures=[needed, needed])
+    async with Host({}) as host, host.changes() as changes:
+        host.add_source(source)
+        await trio.sleep(HOUR)
+        assert host.status()["played"].state == "needs login"
+        assert len(source.attempts) == 1
+        with pytest.raises(ServerUnavailable, match=r"needs login: .*log in first"):
+            await host.call_tool("played", "look")
+        host.logged_in("played")
+        await trio.sleep(HOUR)
+        host.logged_in("played")
+        await host.wait_settled()
+        assert [state for _, state in states_of(changes)] == [
+            *("connecting", "needs login", "connecting", "needs login", "connecting", "ready")
+        ]
+
+
+@pytest.mark.parametrize("what", ["call", "prompt", "resource", "list"])
+async def test_login_that_is_required_later_ends_the_connection(
+    what: str, autojump_clock: trio.abc.Clock
+) -> None:
+    server = PlayedServer(
+        tool("look"),
+        prompts=[{"name": "greet"}],
+        resources=[{"uri": "x:1", "name": "one"}],
+    )
+    source = PlayedSource(server=server)
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+
+        def refuse(*_: object, **__: object) -> Any:
+            raise AuthRequired("the token has expired")
+
+        client = host.client("played")
+        for name in "call_tool", "get_prompt", "read_resource", "list_tools":
+            setattr(client, name, refuse)
+        if what == "list":
+            await server.announce()
+            await trio.sleep(2)
+        else:
+            functions: dict[str, Callable[[], Awaitable[object]]] = {
+                "call": partial(host.call, "mcp__played__look"),
+                "prompt": partial(host.get_prompt, "mcp__played__greet"),
+                "resource": partial(host.read, "x:1"),
+            }
+            with pytest.raises(AuthRequired):
+                await functions[what]()
+        status = host.status()["played"]
+        assert (status.state, status.reason) == ("needs login", "the token has expired")
+        assert host.tools() == ()
+        await trio.sleep(1)
+        host.logged_in("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+
+
+# -- What a user demands -------------------------------------------------------------------------
+
+
+async def test_restart_begins_when_the_old_connection_is_gone(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource()
+    source.closing_takes = 3.0
+    async with Host({}) as host, host.changes() as changes:
+        host.add_source(source)
+        await host.wait_settled()
+        host.restart("played")
+        assert host.status()["played"].state == "connecting"
+        assert host.tools() == ()
+        await trio.sleep(2.9)
+        host.restart("played")  # a second time has no effect but a new number
+        assert len(source.attempts) == 1
+        await host.wait_settled()
+        assert source.delays == [0]
+        assert source.attempts[1] - source.attempts[0] >= 4
+        assert [state for _, state in states_of(changes)] == [
+            *("connecting", "ready", "connecting", "connecting", "ready")
+        ]
+
+
+async def test_restart_ends_the_calls_in_flight(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    started = trio.Event()
+
+    async def never(_: object) -> None:
+        started.set()
+
+    source.server.answers["tools/call"] = never
+    async with Host({}) as host, trio.open_nursery() as nursery:
+        host.add_source(source)
+        await host.wait_settled()
+        nursery.start_soon(calls, host, ConnectionLost)
+        await started.wait()
+        host.restart("played")
+
+
+async def calls(host: Host, error: type[BaseException]) -> None:
+    with pytest.raises(error):
+        await host.call("mcp__played__look")
+
+
+async def test_restart_does_not_wait_for_a_retry(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource(failures=[REFUSED] * 7)
+    async with Host({}) as host:
+        host.add_source(source)
+        await trio.sleep(40)
+        assert len(source.attempts) == 7
+        host.restart("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+        await trio.sleep(HOUR)
+        assert len(source.attempts) == 8
+
+
+async def test_disabled_server_stays_ended_until_enabled(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    async with Host({}) as host, host.changes() as changes:
+        host.add_source(source)
+        await host.wait_settled()
+        host.disable("played")
+        await trio.sleep(HOUR)
+        assert (len(source.attempts), len(source.closed)) == (1, 1)
+        assert host.tools() == ()
+        with pytest.raises(ServerUnavailable, match="the server played is disabled"):
+            await host.call("mcp__played__look")
+        host.enable("played")
+        await host.wait_settled()
+        assert (await host.call("mcp__played__look")).content
+        assert [state for _, state in states_of(changes)] == [
+            *("connecting", "ready", "disabled", "connecting", "ready")
+        ]
+
+
+async def test_server_enabled_while_it_ends_begins_after_the_end(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource()
+    source.closing_takes = 2.0
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        host.disable("played")
+        await trio.sleep(1)
+        host.enable("played")
+        await host.wait_settled()
+        assert source.delays == [0]
+        assert host.status()["played"].state == "ready"
+
+
+async def test_server_disabled_by_its_configuration_is_not_connected_to(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource()
+    source.is_disabled = True
+    async with Host({}) as host:
+        host.add_source(source)
+        await trio.sleep(HOUR)
+        assert (host.status()["played"].state, source.attempts) == ("disabled", [])
+        host.enable("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+
+
+async def test_remove_waits_until_the_connection_is_gone(autojump_clock: trio.abc.Clock) -> None:
+    source, other = PlayedSource(), PlayedSource("other")
+    source.closing_takes = 3.0
+    async with Host({}) as host, host.changes() as changes:
+        host.add_source(source)
+        host.add_source(other)
+        await host.wait_settled()
+        before = trio.current_time()
+        await host.remove("played")
+        assert trio.current_time() - before >= 3
+        assert len(source.closed) == 1
+        assert list(host.status()) == ["other"]
+        assert [each.name for each in host.tools()] == ["mcp__other__look"]
+        kinds = [(each.server, each.kind) for each in changes._unread]
+        assert kinds[-1] == ("played", "removed")
+        with pytest.raises(UnknownName, match="there is no server played"):
+            host.restart("played")
+        with pytest.raises(UnknownName):
+            await host.remove("played")
+        host.add_source(source)  # the name is free again
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+
+
+async def test_remove_while_it_is_removed_waits_too(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    source.closing_takes = 3.0
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        with trio.move_on_after(1):
+            await host.remove("played")
+        assert host.status()["played"].state == "disabled"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(host.remove, "played")
+            nursery.start_soon(host.remove, "played")
+        assert host.status() == {}
+
+
+async def test_replaced_sources_keep_those_that_are_the_same(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    server, changed = PlayedServer(tool("look")), PlayedServer(tool("look"))
+    kept, old, gone = PlayedSource("kept", server), PlayedSource("old"), PlayedSource("gone")
+    for each in old, gone:
+        each.closing_takes = 3.0
+    async with Host({}) as host:
+        for each in kept, old, gone:
+            host.add_source(each)
+        await host.wait_settled()
+        client = host.client("kept")
+        new = PlayedSource("new")
+        before = trio.current_time()
+        await host.replace_sources(
+            [PlayedSource("kept", server), PlayedSource("old", changed), new]
+        )
+        assert trio.current_time() - before < 4  # side by side
+        await host.wait_settled()
+        assert host.client("kept") is client
+        assert {name: each.state for name, each in host.status().items()} == {
+            "kept": "ready",
+            "old": "ready",
+            "new": "ready",
+        }
+        assert len(old.closed) == len(gone.closed) == 1
+        with pytest.raises(ValueError, match="two servers have the name 'a'"):
+            await host.replace_sources([PlayedSource("a"), PlayedSource("a")])
+        assert host.client("kept") is client
+
+
+async def test_replaced_sources_after_a_cancelled_replacement_are_connected(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = PlayedSource()
+    source.closing_takes = 3.0
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        with trio.move_on_after(1):
+            await host.replace_sources([])
+        await host.replace_sources([source])
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+
+
+# -- Waiting -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wait", "waited"), [(0.0, 0.0), (2.0, 2.0), (None, 10.0), (60.0, 10.0)])
+async def test_block_begins_after_the_wait(
+    wait: float | None,
+    waited: float,
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    slow, quick = PlayedSource("slow"), PlayedSource("quick")
+    slow.connecting_takes = 10.0
+    for each in slow, quick:
+        each.needs_pins = False
+    host = Host([slow, quick], wait=wait)
+    before = trio.current_time()
+    async with host:
+        assert trio.current_time() - before == pytest.approx(waited)
+        is_late = waited < 10
+        assert ("servers that are not ready yet: slow" in caplog.text) is is_late
+        if waited:
+            assert [each.server for each in host.tools()] == ["quick", "slow"][: 2 - is_late] or (
+                not is_late
+            )
+        await host.wait_settled()
+        assert {each.server for each in host.tools()} == {"slow", "quick"}
+
+
+async def test_wait_settled_returns_false_after_its_time(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    source.connecting_takes = 10.0
+    async with Host({}) as host:
+        assert await host.wait_settled(0)
+        host.add_source(source)
+        assert not await host.wait_settled(5)
+        assert await host.wait_settled(10)
+
+
+async def test_connecting_servers_are_limited(autojump_clock: trio.abc.Clock) -> None:
+    sources = [PlayedSource(f"s{number}") for number in range(4)]
+    for each in sources:
+        each.connecting_takes = 5.0
+    async with Host({}, limits=HostLimits(connecting=2)) as host:
+        for each in sources:
+            host.add_source(each)
+        await trio.sleep(1)
+        assert [len(each.attempts) for each in sources] == [1, 1, 0, 0]
+        host.disable("s0")
+        await trio.sleep(1)
+        assert [len(each.attempts) for each in sources] == [1, 1, 1, 0]
+        await host.wait_settled()
+        states = [each.state for each in host.status().values()]
+        assert states == ["disabled", "ready", "ready", "ready"]
+
+
+async def test_restarts_of_a_server_that_waits_for_room_are_one(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    slow, waiting = PlayedSource("slow"), PlayedSource("waiting")
+    slow.connecting_takes = 5.0
+    async with Host({}, limits=HostLimits(connecting=1)) as host:
+        host.add_source(slow)
+        host.add_source(waiting)
+        for _ in range(2_000):
+            host.restart("waiting")
+        await host.wait_settled()
+        assert len(waiting.attempts) == 1
+        for each in slow, waiting:
+            each.connecting_takes = 0.0
+            host.restart(each.name)
+        await host.wait_settled()
+        assert [each.state for each in host.status().values()] == ["ready", "ready"]
+
+
+async def test_call_waits_for_a_server_that_connects_again(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        source.connecting_takes = 5.0
+        await source.server.die()
+        await trio.sleep(1)
+        assert host.status()["played"].state == "connecting"
+        before = trio.current_time()
+        assert (await host.call("mcp__played__look")).content
+        assert trio.current_time() - before == pytest.approx(4)
+
+
+async def test_call_of_a_failed_server_raises_at_once(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource(failures=[None, REFUSED, REFUSED, REFUSED])
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        await source.server.die()
+        await trio.sleep(5)
+        assert host.status()["played"].state == "failed"
+        with pytest.raises(ServerUnavailable, match="failed: connection refused") as caught:
+            await host.call("mcp__played__look")
+        assert caught.value.status == host.status()["played"]
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_server_that_ends_is_noticed_at_once(
+    version: str, autojump_clock: trio.abc.Clock
+) -> None:
+    source = PlayedSource(server=PlayedServer(tool("look"), version=version))
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        await source.server.die()
+        await trio.testing.wait_all_tasks_blocked()
+        assert host.status()["played"].attempt == 2
+
+
+async def test_server_that_ends_its_subscription_before_it_exits_is_noticed_at_once(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    """A server of 2026-07-28 ends the subscriptions when it is told to exit."""
+    server = PlayedServer(tool("look"), version=E)
+    source = PlayedSource(server=server)
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        await server.end_subscriptions()
+        await trio.sleep(0.1)
+        assert host.status()["played"].attempt == 1
+        await server.die()
+        await trio.testing.wait_all_tasks_blocked()
+        assert host.status()["played"].attempt == 2
+
+
+async def test_subscription_that_the_server_ended_is_opened_again(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    server = PlayedServer(tool("look"), version=E)
+    async with Host({}) as host:
+        host.add_source(PlayedSource(server=server))
+        await host.wait_settled()
+        await server.end_subscriptions()
+        server.lists["tools"] = []
+        await trio.sleep(6)
+        assert server.received["subscriptions/listen"] == 2
+        assert (host.tools(), host.status()["played"].attempt) == ((), 1)
+
+
+# -- Changes -------------------------------------------------------------------------------------
+
+
+async def test_changes_have_every_transition_in_order(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource(failures=[REFUSED, None])
+    found: list[HostChange] = []
+    async with Host({}) as host, trio.open_nursery() as nursery:
+        changes = host.changes()
+
+        async def listen() -> None:
+            async with changes:
+                found.extend([each async for each in changes if each.kind == "status"])
+
+        nursery.start_soon(listen)
+        host.add_source(source)
+        await host.wait_settled()
+        await trio.sleep(1)
+        await host.wait_settled()
+        await source.server.die()
+        await trio.sleep(5)
+        host._close()  # the end of the block, for which this nursery would wait
+    assert [(each.status.state, each.status.attempt) for each in found] == [
+        *(("connecting", 1), ("failed", 1), ("connecting", 2), ("ready", 2)),
+        *(("failed", 2), ("connecting", 3), ("ready", 3), ("disabled", 3)),
+    ]
+    assert found[1].status.reason == "connection refused"
+    assert found[4].status.reason
+    assert {each.server for each in found} == {"played"}
+    times = [each.status.since for each in found]
+    assert times == sorted(times)
+
+
+async def test_changes_that_are_not_read_lose_the_oldest(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    async with Host({}) as host, host.changes() as changes:
+        host.add_source(source)
+        await host.wait_settled()
+        for _ in range(1_100):
+            host.restart("played")
+        assert changes.is_incomplete
+        assert len(changes._unread) == 1_000
+        last = host.status()["played"]
+        while (await anext(changes)).status != last:
+            pass
+
+
+async def test_changes_are_for_several_tasks_and_end_with_the_host(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    ended: list[str] = []
+
+    async def listen(host: Host, name: str) -> None:
+        async with host.changes() as changes:
+            async for _ in changes:
+                pass
+        ended.append(name)
+
+    async with trio.open_nursery() as nursery, Host({}) as host:
+        nursery.start_soon(listen, host, "a")
+        nursery.start_soon(listen, host, "b")
+        await trio.testing.wait_all_tasks_blocked()
+        assert ended == []
+    assert sorted(ended) == ["a", "b"]
+
+
+async def test_changes_read_by_two_tasks_reach_one_of_them(autojump_clock: trio.abc.Clock) -> None:
+    found: list[HostChange] = []
+    async with Host({}) as host, trio.open_nursery() as nursery:
+        async with host.changes() as changes:
+
+            async def take() -> None:
+                found.append(await anext(changes))
+
+            nursery.start_soon(take)
+            nursery.start_soon(take)
+            await trio.testing.wait_all_tasks_blocked()
+            host.add_source(PlayedSource())
+            await host.wait_settled()
+        assert [each.status.state for each in found] == ["connecting", "ready"]
+
+
+async def test_changes_left_twice_do_no_harm(autojump_clock: trio.abc.Clock) -> None:
+    async with Host({}) as host, host.changes() as changes, changes:
+        pass
+
+
+# -- The block -----------------------------------------------------------------------------------
+
+
+async def test_exception_of_the_block_passes_unchanged(autojump_clock: trio.abc.Clock) -> None:
+    async def fail(source: PlayedSource, error: Exception) -> None:
+        async with Host({}) as host:
+            host.add_source(source)
+            await host.wait_settled()
+            raise error
+
+    error = ValueError("a")
+    with pytest.raises(ValueError, match="a") as caught:
+        await fail(PlayedSource(), error)
+    assert caught.value is error
+    with pytest.raises(ExceptionGroup, match="several") as group:
+        await fail(
+            PlayedSource(failures=[REFUSED] * 10),
+            ExceptionGroup("several", [error, KeyError("b")]),
+        )
+    assert group.value.exceptions[0] is error
+
+
+@pytest.mark.parametrize("when", ["connecting", "ready", "waiting for a retry"])
+async def test_cancelled_block_closes_every_server(
+    when: str, autojump_clock: trio.abc.Clock
+) -> None:
+    source = PlayedSource(failures=[REFUSED] * 5 if when == "waiting for a retry" else [])
+    source.connecting_takes = 100.0 if when == "connecting" else 0.0
+    source.closing_takes = 1.0
+    host = Host([source], wait=None)
+    with trio.move_on_after(3) as scope:
+        async with host:
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert len(source.closed) == len(source.attempts) > 0
+
+
+async def test_servers_are_closed_side_by_side(autojump_clock: trio.abc.Clock) -> None:
+    sources = [PlayedSource(f"s{number}") for number in range(10)]
+    async with Host({}) as host:
+        for each in sources:
+            each.closing_takes = 3.0
+            host.add_source(each)
+        await host.wait_settled()
+        before = trio.current_time()
+    assert trio.current_time() - before < 4
+    assert [len(each.closed) for each in sources] == [1] * 10
+
+
+async def test_host_is_for_the_time_of_its_block(autojump_clock: trio.abc.Clock) -> None:
+    host = Host({})
+    source = PlayedSource()
+    uses: list[Callable[[], object]] = [
+        host.status,
+        host.changes,
+        host.tools,
+        host.prompts,
+        host.resources,
+        host.pending,
+        host.collisions,
+        partial(host.add_source, source),
+        partial(host.restart, "played"),
+        partial(host.client, "played"),
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match="the host is not open"):
+            use()
+    with pytest.raises(RuntimeError, match="the host is not open"):
+        await host.call("x")
+    assert repr(host) == "<Host, not open>"
+    async with host:
+        host.add_source(source)
+        await host.wait_settled()
+        assert repr(host) == "<Host, 1 of 1 servers ready>"
+    for use in uses:
+        with pytest.raises(RuntimeError, match="the host is closed"):
+            use()
+    for function in host.wait_settled, partial(host.call, "x"), partial(host.remove, "played"):
+        with pytest.raises(RuntimeError, match="the host is closed"):
+            await function()
+    assert repr(host) == "<Host, 0 of 1 servers ready>"
+    with pytest.raises(RuntimeError, match="a host is for one block"):
+        async with host:
+            pass
+
+
+async def test_call_that_waits_when_the_host_closes_ends(autojump_clock: trio.abc.Clock) -> None:
+    source = PlayedSource()
+    async with trio.open_nursery() as nursery, Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        source.connecting_takes = 100.0
+        host.restart("played")
+        nursery.start_soon(calls, host, ServerUnavailable)
+        await trio.sleep(1)
+
+
+async def test_question_that_is_open_when_the_host_closes_is_cancelled(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async def ask(*_: object) -> bool:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    server = PlayedServer(tool("look"), version=D)
+    async with Host({}, on_approve_definitions=ask) as host:
+        host.add_source(PlayedSource(server=server))
+        await host.wait_settled()
+        await server.change(tool("look", "Does something else."))
+        await trio.sleep(2)
+        assert list(host.pending()) == ["played"]
