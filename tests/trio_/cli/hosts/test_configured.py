@@ -7,16 +7,21 @@ import os
 import signal
 import stat
 import subprocess
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
 from mcp_core.host import ToolRule, fit_name, merged_name
+from tests.trio_.cli.program import ROOT
 
 from .configured import OFFER, READ_ONLY, tool
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .configured import ConfiguredServers
 
 NOTICE = "mcp-trio: --yes approves for this run what is not approved yet, and stores nothing\n"
@@ -353,3 +358,40 @@ def test_login_at_a_program_is_an_error(servers: ConfiguredServers) -> None:
     assert "demo has no login" in servers.run("login", "--server", "demo", status=2).stderr
     result = servers.run("login", "--server", "demo", "https://h/", status=2)
     assert "and not both" in result.stderr
+
+
+def test_question_and_log_of_a_configured_server_reach_the_user(
+    servers: ConfiguredServers, tmp_path: Path
+) -> None:
+    source = """
+        import mcp_trio
+        server = mcp_trio.Server("forms")
+        FORM = {"type": "object", "properties": {"seats": {"type": "integer"}}}
+
+        @server.tool
+        async def book(context: mcp_trio.Context) -> str:
+            await context.log("notice", "on my way")
+            answer = await context.elicit("How many?", FORM)
+            return f"{answer.action} {getattr(answer, 'data', None)}"
+    """
+    file = servers.write(tmp_path / "forms.py", textwrap.dedent(source))
+    arguments = ["-P", "-m", "mcp_trio", "run", str(file)]
+    env = {"PYTHONPATH": str(ROOT)}
+    servers.add_entry("forms", {"command": sys.executable, "args": arguments, "env": env})
+    for revision in "2025-11-25", "2026-07-28":
+        words = ["mcp__forms__book", "--answer", "seats=3", "--yes", "--revision", revision]
+        result = servers.run("call", *words)
+        assert result.stdout == "accept {'seats': 3}\n"
+        assert "[notice] on my way" in result.stderr
+
+
+def test_task_of_a_configured_server_is_found_again(
+    servers: ConfiguredServers, lab: tuple[str, ...]
+) -> None:
+    servers.add_entry("lab", {"type": "http", "url": lab[0]}, user=True)
+    words = ["--server", "lab", "--yes"]
+    reference = servers.run("call", "research", "topic=owls", "--detach", *words).stdout.strip()
+    assert reference.startswith("mcp-task:1:")
+    assert reference in servers.run("tasks", "list", *words).stdout
+    result = servers.run("tasks", "result", reference, *words)
+    assert result.stdout == "All about owls\n"
