@@ -40,15 +40,16 @@ from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
 from ._consent import PausableTimeout, count_definitions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
-    from mcp_core.host import ScopedServer
+    from mcp_core.host import Approvals, ScopedServer
     from mcp_core.runtime import CallOptions, ClientTask
     from mcp_core.runtime.host import ApprovalStore
     from mcp_core.types import CallToolResult
     from mcp_trio._client import Client
     from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.cli._screen import Screen
     from mcp_trio.cli._session import Target
     from mcp_trio.host import HostOptions
     from mcp_trio.host._config_files import ConfigFiles
@@ -147,6 +148,29 @@ def approve_words(config: Path | None, server: str) -> str:
     return shlex.join(["mcp-trio", "servers", "approve", *options, server])
 
 
+class _CommandApprovals:
+    """The approvals in the user's file. What cannot be stored there holds for this run.
+
+    A home directory may be read-only, as in a container.
+    """
+
+    def __init__(self, file: ApprovalFile, stderr: Screen) -> None:
+        self._store: ApprovalStore = file
+        self._stderr = stderr
+
+    def load(self) -> Approvals:
+        return self._store.load()
+
+    def change(self, function: Callable[[Approvals], Approvals]) -> Approvals:
+        try:
+            return self._store.change(function)
+        except OSError as exc:
+            text = f"mcp-trio: approvals cannot be stored, and hold for this run: {exc}"
+            trio.from_thread.run_sync(self._stderr.write_line, text)
+            self._store = MemoryApprovals(self._store.load())
+            return self._store.change(function)
+
+
 class ConfiguredSession:
     """A host with one server of the configuration files, for the session of one command.
 
@@ -207,7 +231,7 @@ class ConfiguredSession:
         consent = self._consent
         options: HostOptions = {
             **_client_options(target),
-            "approvals": await trio.to_thread.run_sync(self._open_approvals),
+            "approvals": await trio.to_thread.run_sync(self._open_approvals, target.stderr),
             "restart": False,
             "wait": None,  # the command has a timeout of its own
             "connect_timeout": target.connecting_timeout,
@@ -219,12 +243,14 @@ class ConfiguredSession:
             options["on_input"] = consent.enter_input
         return options
 
-    def _open_approvals(self) -> ApprovalStore:
+    def _open_approvals(self, stderr: Screen) -> ApprovalStore:
         try:
             stored = ApprovalFile()
         except RuntimeError as exc:
             raise CliError(f"there is no place for approvals: {exc}", SERVER_ERROR) from None
-        return MemoryApprovals(stored.load()) if self._consent.assume_yes else stored
+        if self._consent.assume_yes:
+            return MemoryApprovals(stored.load())
+        return _CommandApprovals(stored, stderr)
 
     # -- The server --------------------------------------------------------------------------------
 
@@ -320,7 +346,7 @@ class ConfiguredSession:
             name: its name at the server, which lists it.
 
         Raises:
-            CliError: it was not, or the approval cannot be stored.
+            CliError: it was not.
         """
         host, server = self._opened, self.server
         state = host.catalog(server).state(kind, name)
@@ -335,10 +361,7 @@ class ConfiguredSession:
                 NO_CONNECTION,
             )
         if await self._consent.approve_definitions(question):
-            try:
-                await host.approve_definitions(question)
-            except OSError as exc:
-                raise CliError(f"the approval cannot be stored: {exc}", SERVER_ERROR) from exc
+            await host.approve_definitions(question)
             return
         what = "has changed since it was approved" if state == "changed" else "is not approved"
         raise CliError(

@@ -395,3 +395,25 @@ def test_task_of_a_configured_server_is_found_again(
     assert reference in servers.run("tasks", "list", *words).stdout
     result = servers.run("tasks", "result", reference, *words)
     assert result.stdout == "All about owls\n"
+
+
+def test_approvals_that_cannot_be_stored_hold_for_the_run(servers: ConfiguredServers) -> None:
+    servers.add()
+    servers.write(servers.state, "no directory")
+    for _ in range(2):
+        with servers.terminal("call", "greet", "name=x", "--server", "demo") as terminal:
+            terminal.type("yes\n", behind="decline (Ctrl")
+            shown = terminal.rest()
+        assert terminal.status == 0
+        assert '{"name": "x"}' in shown
+        assert shown.count("approvals cannot be stored, and hold for this run: ") == 1
+        assert "Traceback" not in shown
+
+
+def test_approvals_that_others_may_write_are_not_used(servers: ConfiguredServers) -> None:
+    servers.add(user=True)
+    servers.run("inspect", "--server", "demo")
+    servers.approvals.path.parent.chmod(0o777)
+    result = servers.run("inspect", "--server", "demo", status=3)
+    assert "are not used: other users may write to" in result.stderr
+    assert servers.starts() == 1
