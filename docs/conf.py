@@ -63,6 +63,7 @@ LONGEST_VALUE: Final = 150  # characters of a constant's value
 # The public packages, and the page of each. A name that several export belongs to the first.
 PUBLIC: Final = {
     "mcp_trio": "reference/api/mcp_trio",
+    "mcp_trio.host": "reference/api/mcp_trio_host",
     "mcp_trio.testing": "reference/api/testing",
     "mcp_asyncio_shim": "reference/api/mcp_asyncio_shim",
     "mcp_core": "reference/api/mcp_core",
@@ -75,6 +76,7 @@ PUBLIC: Final = {
     "mcp_core.http": "reference/api/http",
     "mcp_core.auth": "reference/api/auth",
     "mcp_core.host": "reference/api/host",
+    "mcp_core.runtime.host": "reference/api/host",
 }
 
 PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")

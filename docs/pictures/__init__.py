@@ -13,7 +13,7 @@ from ._chart import draw_benchmarks
 from ._conversations import USER, record
 from ._recorder import CLIENT, SERVER
 from ._sequence import draw_sequence
-from ._states import draw_lifecycle, draw_request, draw_task
+from ._states import draw_lifecycle, draw_request, draw_server, draw_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,7 @@ PICTURES: Final[dict[str, Callable[[], str]]] = {
     "connection-states.svg": draw_lifecycle,
     "request-phases.svg": draw_request,
     "task-statuses.svg": draw_task,
+    "server-states.svg": draw_server,
     "benchmarks.svg": draw_benchmarks,
     **{
         f"{name}.svg": partial(_draw_conversation, name, title)

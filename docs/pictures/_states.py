@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestPhase, State
+from mcp_core.host import SERVER_TRANSITIONS, ServerEvent, ServerState
 from mcp_core.tasks import TRANSITIONS
 from mcp_core.types import TaskStatus
 
-from ._svg import BLUE, INK, MUTED, TINT, Canvas, Point
+from ._svg import BLUE, INK, LINE, MUTED, PANEL, TINT, Canvas, Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["draw_lifecycle", "draw_request", "draw_task"]
+__all__ = ["draw_lifecycle", "draw_request", "draw_server", "draw_task"]
 
-# The status of a task is a text, and its actions are classes.
-_S = TypeVar("_S", State, RequestPhase, TaskStatus)
+# The status of a task is a text, and its actions are classes. The state of a server is a text too.
+_S = TypeVar("_S", State, RequestPhase, TaskStatus, ServerState)
 
 _BOX: Final = (120.0, 36.0)
 _LINE_HEIGHT: Final = 16
@@ -184,6 +185,77 @@ def draw_task() -> str:
     canvas = Canvas("The statuses of a task", 335)
     _draw(canvas, TRANSITIONS, _STATUSES, _TASK_ROUTES)
     return canvas.svg()
+
+
+# -- The server of a host -------------------------------------------------------------------------
+
+_SERVER_STATES: Final[Mapping[ServerState, Point]] = {
+    "disabled": (130, 50),
+    "unapproved": (340, 50),
+    "connecting": (230, 185),
+    "ready": (230, 290),
+    "failed": (110, 400),
+    "needs login": (340, 400),
+}
+# These have a frame. What leads from each of them to one state is an arrow from the frame.
+_WANTED: Final[Sequence[ServerState]] = ("connecting", "ready", "failed", "needs login")
+_FRAME: Final = ((16.0, 130.0), (404.0, 325.0))  # its corner, and its size
+_SERVER_ROUTES: Final[Mapping[tuple[ServerState, ServerState], Route]] = {
+    ("disabled", "connecting"): Route([(180, 68), (180, 167)], (188, 98)),
+    ("unapproved", "connecting"): Route([(285, 68), (285, 167)], (277, 120), "end"),
+    ("unapproved", "disabled"): Route([(280, 50), (190, 50)], (202, 43)),
+    ("unapproved", "failed"): Route(
+        [(400, 50), (430, 50), (430, 480), (110, 480), (110, 418)], (240, 473)
+    ),
+    ("connecting", "ready"): Route([(230, 203), (230, 272)], (238, 260)),
+    ("connecting", "failed"): Route([(170, 198), (118, 198), (118, 382)], (126, 228)),
+    ("connecting", "needs login"): Route([(290, 196), (370, 196), (370, 382)], (362, 224), "end"),
+    ("ready", "failed"): Route([(200, 308), (200, 394), (170, 394)], (192, 340), "end"),
+    ("ready", "needs login"): Route([(290, 290), (330, 290), (330, 382)], (322, 352), "end"),
+    ("failed", "connecting"): Route([(50, 400), (30, 400), (30, 187), (170, 187)], (38, 290)),
+    ("needs login", "connecting"): Route(
+        [(400, 400), (412, 400), (412, 178), (290, 178)], (325, 171)
+    ),
+    ("needs login", "failed"): Route([(280, 406), (170, 406)], (195, 424)),
+}
+_FRAME_ROUTES: Final[Mapping[ServerState, Route]] = {
+    "disabled": Route([(100, 130), (100, 68)], (92, 100), "end"),
+    "unapproved": Route([(320, 130), (320, 68)], (328, 104)),
+    "connecting": Route([(16, 176), (170, 176)], (40, 169)),
+}
+
+
+def draw_server() -> str:
+    """Return the picture of the states of a server of a host."""
+    canvas = Canvas("The states of a server of a host", 500)
+    corner, size = _FRAME
+    canvas.box(corner, size, fill=PANEL, stroke=LINE)
+    table, of_frame = _split_common(SERVER_TRANSITIONS, _WANTED)
+    if of_frame.keys() != _FRAME_ROUTES.keys():
+        raise ValueError(f"other targets than in {Path(__file__).name}: {[*of_frame]}")
+    for target, route in _FRAME_ROUTES.items():
+        _draw_route(canvas, route, of_frame[target])
+    _draw(canvas, table, _SERVER_STATES, _SERVER_ROUTES)
+    return canvas.svg()
+
+
+def _split_common(
+    table: Mapping[ServerState, Mapping[ServerEvent, ServerState]], states: Sequence[ServerState]
+) -> tuple[Mapping[ServerState, Mapping[ServerEvent, ServerState]], dict[ServerState, list[str]]]:
+    """Return the table without what all of the states have, and the events of that by target."""
+    rows = [table[state].items() for state in states]
+    common = {cell for cell in rows[0] if all(cell in row for row in rows)}
+    rest = {
+        state: {event: target for event, target in row.items() if (event, target) not in common}
+        if state in states
+        else row
+        for state, row in table.items()
+    }
+    events: dict[ServerState, list[str]] = defaultdict(list)
+    for event, target in rows[0]:
+        if (event, target) in common:
+            events[target].append(event.value)
+    return rest, events
 
 
 # -- All ------------------------------------------------------------------------------------------

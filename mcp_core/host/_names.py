@@ -76,17 +76,22 @@ class NameCollision(McpTrioError):
     Attributes:
         merged: the merged name, or the URI.
         names: the `QualifiedName` of each, sorted.
+
+    Args:
+        cure: what to do about it, for the text.
     """
 
-    def __init__(self, merged: str, names: Sequence[QualifiedName]) -> None:
+    def __init__(
+        self,
+        merged: str,
+        names: Sequence[QualifiedName],
+        cure: str = "rename a server, or choose another scheme of names",
+    ) -> None:
         self.merged = merged
         self.names = tuple(names)
         first, second, *others = map(str, self.names)
         more = f" and {len(others)} more" if others else ""
-        super().__init__(
-            f"{_shown(merged)} is the name of {first} and of {second}{more}:"
-            " rename a server, or choose another scheme of names"
-        )
+        super().__init__(f"{_shown(merged)} is the name of {first} and of {second}{more}: {cure}")
 
 
 def _shown(text: str) -> str:
@@ -159,7 +164,7 @@ class _ServerNames(abc.ABC):
     def collisions(self) -> list[NameCollision]:
         """Return the collisions, sorted by merged name: to show, or to raise the first."""
         return [
-            NameCollision(merged, sorted(names))
+            self._collision(merged, sorted(names))
             for merged, names in sorted(self._by_merged.items())
             if len(names) > 1
         ]
@@ -169,9 +174,13 @@ class _ServerNames(abc.ABC):
         if names is None:
             return None
         if len(names) > 1:
-            raise NameCollision(merged, sorted(names))
+            raise self._collision(merged, sorted(names))
         [name] = names
         return name
+
+    def _collision(self, merged: str, names: list[QualifiedName]) -> NameCollision:
+        """Build the error about `names`, which share a merged name."""
+        return NameCollision(merged, names)
 
 
 class NameTable(_ServerNames):
@@ -226,6 +235,10 @@ class ResourceTable(_ServerNames):
 
     def _merge(self, server: str, name: str) -> str:
         return name
+
+    def _collision(self, merged: str, names: list[QualifiedName]) -> NameCollision:
+        label = _shown(resource_label(*names[0]))
+        return NameCollision(merged, names, f"name the server, as in {label}")
 
     def wire_uri(self, server: str, uri: str) -> str:
         """Return the URI by which clients read `uri` of `server`, such as for a link in a result.

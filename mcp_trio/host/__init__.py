@@ -8,6 +8,7 @@ from __future__ import annotations
 from mcp_core.host import ApprovalRequired as ApprovalRequired
 from mcp_core.host import AuditRecord as AuditRecord
 from mcp_core.host import CallDenied as CallDenied
+from mcp_core.host import CatalogLimits as CatalogLimits
 from mcp_core.host import HostPrompt as HostPrompt
 from mcp_core.host import HostResource as HostResource
 from mcp_core.host import HostResourceTemplate as HostResourceTemplate
@@ -20,6 +21,8 @@ from mcp_core.host import ServerUnavailable as ServerUnavailable
 from mcp_core.host import ToolRule as ToolRule
 from mcp_core.host import TooManyCalls as TooManyCalls
 from mcp_core.host import UnknownName as UnknownName
+from mcp_core.host import describe_definition as describe_definition
+from mcp_core.host import describe_definition_change as describe_definition_change
 from mcp_core.host import merged_name as merged_name
 from mcp_core.host import plain_name as plain_name
 from mcp_core.runtime.host import CallAnswer as CallAnswer
@@ -32,6 +35,7 @@ from mcp_core.runtime.host import HostLimits as HostLimits
 from mcp_core.runtime.host import HostOptions as HostOptions
 from mcp_core.runtime.host import MemoryApprovals as MemoryApprovals
 from mcp_core.runtime.host import ServerQuestion as ServerQuestion
+from mcp_core.runtime.host import ServerSource as ServerSource
 
 from ._approval_file import ApprovalFile as ApprovalFile
 from ._approval_file import UnsafeApprovals as UnsafeApprovals
@@ -51,6 +55,7 @@ __all__ = [
     "CallDenied",
     "CallQuestion",
     "CallVerdict",
+    "CatalogLimits",
     "ConfigFiles",
     "DefinitionsQuestion",
     "Host",
@@ -68,12 +73,15 @@ __all__ = [
     "MemoryApprovals",
     "NameCollision",
     "ServerQuestion",
+    "ServerSource",
     "ServerStatus",
     "ServerUnavailable",
     "TooManyCalls",
     "ToolRule",
     "UnknownName",
     "UnsafeApprovals",
+    "describe_definition",
+    "describe_definition_change",
     "find_config_files",
     "merged_name",
     "plain_name",

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar, Unpack
 
 import trio
 
@@ -23,10 +23,10 @@ from ._sources import SourceOptions, make_source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from mcp_core.host import MergedServers
+    from mcp_core.host import ConfigProblem, MergedServers
     from mcp_core.runtime import EventLike, Job
     from mcp_core.runtime.host import ServerSource
     from mcp_trio.auth._authorization import LoginConfig
@@ -44,6 +44,7 @@ HostConfig: TypeAlias = (
 )
 
 _log = logging.getLogger("mcp_trio")
+_MAX_LOGGED: Final = 10  # problems of configuration files
 
 
 class _TrioHostRuntime(HostRuntime):
@@ -97,7 +98,6 @@ class Host(AbstractHost):
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
         trace: as of a client, with the name of the server before the direction.
-        servers: the names of the servers of configuration files that are used; default all.
         options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
             configuration files, so that approvals of `mcp-trio servers approve` count.
 
@@ -109,7 +109,7 @@ class Host(AbstractHost):
         RuntimeError: it is entered a second time, or outside a run of trio.
         McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
         InvalidConfig: when it is entered: a file of the administrator cannot be used. Problems of
-            other files are in `configuration`, and their other servers are used.
+            other files are logged and in `configuration`, and their other servers are used.
         TypeError: an option is unknown, or a target has another type.
         ValueError: when it is entered: there are too many servers.
     """
@@ -122,12 +122,10 @@ class Host(AbstractHost):
         auth: LoginConfig | bool | None = None,
         stderr: HostStderr = "forward",
         trace: HostTrace | None = None,
-        servers: Collection[str] | None = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
         self._shared = SourceOptions(auth, stderr, trace)
-        self._names = None if servers is None else frozenset(servers)
         if self._given(config) is None:
             options.setdefault("approvals", ApprovalFile())
         super().__init__(options)
@@ -155,8 +153,8 @@ class Host(AbstractHost):
             assert not isinstance(config, Mapping | list)
             files = single_config_file(config)
         self.configuration = await trio.to_thread.run_sync(files.read)
-        found = configured_sources(files, self.configuration, self._shared)
-        return [each for each in found if self._names is None or each.name in self._names]
+        _log_problems(self.configuration.problems)
+        return configured_sources(files, self.configuration, self._shared)
 
     async def __aenter__(self) -> Self:
         check_trio()
@@ -211,3 +209,11 @@ class Host(AbstractHost):
         sources = await self._read(config)
         self._config = config
         await self.replace_sources(sources)
+
+
+def _log_problems(problems: Sequence[ConfigProblem]) -> None:
+    """Log the first problems of configuration files, such as that there is no file of that name."""
+    for problem in problems[:_MAX_LOGGED]:
+        _log.warning("%s", problem)
+    if len(problems) > _MAX_LOGGED:
+        _log.warning("%d more problems of configuration files", len(problems) - _MAX_LOGGED)

@@ -14,6 +14,7 @@ from docs.pictures._recorder import CLIENT, SERVER, Recorder, Step, describe
 from docs.pictures._svg import PANEL, TINT, WIDTH, text_width
 from mcp_core import Connection, Role, State
 from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestAction, RequestPhase
+from mcp_core.host import SERVER_TRANSITIONS, ServerEvent
 from mcp_core.registry import Server
 from mcp_core.revisions._methods import Step as LifecycleStep
 from mcp_core.tasks import TRANSITIONS
@@ -108,6 +109,36 @@ def test_task_diagram_has_every_status_and_action_of_its_table() -> None:
     texts = Counter(element.text for element in svg.iter(f"{SVG}text"))
     actions = Counter(action.__name__ for row in TRANSITIONS.values() for action in row)
     assert texts == actions + Counter(list(TRANSITIONS))
+
+
+def test_server_diagram_has_every_state_and_event_of_its_table() -> None:
+    """An event that each state in the frame has, with the same target, is drawn once."""
+    svg = ET.fromstring(file_text("server-states.svg"))
+    texts = Counter(element.text for element in svg.iter(f"{SVG}text"))
+    rows = [
+        {(event.value, target) for event, target in SERVER_TRANSITIONS[state].items()}
+        for state in _states._WANTED
+    ]
+    common = set.intersection(*rows)
+    events = Counter(event.value for row in SERVER_TRANSITIONS.values() for event in row)
+    for event, _ in common:
+        events[event] -= len(rows) - 1
+    assert texts == events + Counter(list(SERVER_TRANSITIONS))
+
+
+def test_server_transition_without_a_place_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {ServerEvent.LOGGED_IN: "ready"}
+    monkeypatch.setattr(_states, "SERVER_TRANSITIONS", {**SERVER_TRANSITIONS, "disabled": row})
+    with pytest.raises(ValueError, match=r"disabled.*ready"):
+        _states.draw_server()
+
+
+def test_server_event_that_one_state_lacks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {**SERVER_TRANSITIONS["ready"]}
+    del row[ServerEvent.DISABLED]
+    monkeypatch.setattr(_states, "SERVER_TRANSITIONS", {**SERVER_TRANSITIONS, "ready": row})
+    with pytest.raises(ValueError, match="targets"):
+        _states.draw_server()
 
 
 def test_transition_without_a_place_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

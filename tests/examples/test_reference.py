@@ -14,8 +14,11 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core import CLIENT_LIMITS, DIALECTS, Fault, Limits, McpTrioError, Rate
 from mcp_core.client._options import ClientConfigOptions
+from mcp_core.host import CatalogLimits
 from mcp_core.http import HttpLimits
 from mcp_core.revisions._config import PROBE_TIMEOUT
+from mcp_core.runtime.host import HostLimits, HostOptions
+from mcp_core.runtime.host._servers import HOST_TIMEOUT
 from mcp_core.tasks import TaskLimits
 from mcp_trio._connect import ClientOptions
 from mcp_trio.http_server._serve import serve_http
@@ -137,13 +140,29 @@ def test_options_page_lists_options_of_clients() -> None:
     [
         ("Limits of a connection", Limits),
         ("Limits of tasks", TaskLimits),
+        ("Limits of a host", HostLimits),
+        ("Limits of the lists of a server", CatalogLimits),
         ("Limits of an endpoint", HttpLimits),
     ],
 )
 def test_options_page_lists_limits_with_defaults(title: str, limits: type[msgspec.Struct]) -> None:
     shown = options_of(title)
     expected = {field.name: field.default for field in msgspec.structs.fields(limits)}
+    if limits is HostLimits:
+        assert expected["catalog"] == CatalogLimits()
+        expected["catalog"] = "CatalogLimits()"
     assert {name: number(default) for name, default in shown.items()} == expected
+
+
+def test_options_page_lists_options_of_hosts() -> None:
+    shown = options_of("Host")
+    own = parameters(mcp_trio.Host, *keys(HostOptions))
+    assert shown.keys() == {*keys(HostOptions), *own}
+    assert parameters(mcp_asyncio_shim.Host, *keys(HostOptions)).keys() == {"servers"}
+    for name, parameter in own.items():
+        assert number(shown[name]) == parameter.default, name
+    for name in "connect_timeout", "call_timeout", "wait":
+        assert number(shown[name]) == HOST_TIMEOUT, name
 
 
 def test_options_page_names_limits_that_clients_change() -> None:

@@ -15,6 +15,7 @@ from mcp_core.host._errors import UnknownName
 from mcp_core.host._names import merged_name
 from mcp_core.host._supervision import ServerEvent
 from mcp_core.host.catalog._merged import HostCatalog
+from mcp_core.revisions._config import PROBE_TIMEOUT
 from mcp_core.revisions._dialects import ALL
 
 from ._changes import HostChange, HostChangeKind, HostChanges
@@ -149,9 +150,13 @@ class HostedServers:
     def client_options(self, source: ServerSource) -> ClientConfigOptions:
         """Return the options of the client of a server, with its name in each callback."""
         options = self._options
+        # A client tries one after the other, and a server that is silent answers neither.
+        timeout = self.connect_timeout(source)
+        probe_timeout = min(PROBE_TIMEOUT, timeout / 2)
         found: ClientConfigOptions = {
             "versions": options.get("versions", ALL),
-            "initialize_timeout": self.connect_timeout(source),
+            "probe_timeout": probe_timeout,
+            "initialize_timeout": timeout - probe_timeout,
             "keep_alive": options.get("keep_alive"),
             "log_level": options.get("log_level"),
             "elicitation": options.get("elicitation"),

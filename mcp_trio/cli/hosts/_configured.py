@@ -36,6 +36,8 @@ from mcp_trio.cli._errors import (
 from mcp_trio.cli.servers._places import find_files, read_files, shown_name, unusable_server
 from mcp_trio.cli.state._logins import login_storage
 from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
+from mcp_trio.host._configured import ConfiguredServer
+from mcp_trio.host._sources import SourceOptions
 
 from ._consent import PausableTimeout, count_definitions
 
@@ -43,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
-    from mcp_core.host import Approvals, ScopedServer
+    from mcp_core.host import Approvals, MergedServers, ScopedServer
     from mcp_core.runtime import CallOptions, ClientTask
-    from mcp_core.runtime.host import ApprovalStore
+    from mcp_core.runtime.host import ApprovalStore, ServerSource
     from mcp_core.types import CallToolResult
     from mcp_trio._client import Client
     from mcp_trio.auth._authorization import LoginConfig
@@ -72,12 +74,14 @@ class ServerChoice(NamedTuple):
 
     Args:
         files: the configuration files.
+        configuration: their servers, as they were read.
         config: the file of `--config`, or None.
         servers: the servers by name.
         merged: the merged name of a tool or a prompt, or "".
     """
 
     files: ConfigFiles
+    configuration: MergedServers
     config: Path | None
     servers: Mapping[str, ScopedServer]
     merged: str = ""
@@ -110,21 +114,21 @@ def choose_servers(config: Path | None, server: str | None, merged: str = "") ->
         CliError: there is no such server, or it is not clear which one is meant.
     """
     files = find_files(config)
-    merged_servers = read_files(files)
-    known = merged_servers.servers
+    configuration = read_files(files)
+    known = configuration.servers
     if server is not None:
         if server not in known:
-            raise unusable_server(server, merged_servers)
-        return ServerChoice(files, config, {server: known[server]})
+            raise unusable_server(server, configuration)
+        return ServerChoice(files, configuration, config, {server: known[server]})
     if merged:
         found = {name: each for name, each in known.items() if _may_have(name, merged)}
         if not found:
             raise _no_server_of(merged, list(known))
-        return ServerChoice(files, config, found, merged)
+        return ServerChoice(files, configuration, config, found, merged)
     if len(known) == 1:
-        return ServerChoice(files, config, known)
+        return ServerChoice(files, configuration, config, known)
     has = f"it has {join_names(list(known))}" if known else "it has none that can be used"
-    problems = [str(each) for each in merged_servers.problems]
+    problems = [str(each) for each in configuration.problems]
     raise CliError("\n".join([f"which server of {config}? Add --server NAME; {has}", *problems]))
 
 
@@ -213,19 +217,21 @@ class ConfiguredSession:
         self._consent.timeout = PausableTimeout(connecting)
         if self._consent.assume_yes:
             target.stderr.write_line(_YES_NOTICE)
-        async with Host(
-            self.choice.files,
-            servers=self.choice.servers,
-            auth=target.auth or _stored_logins(target),
-            stderr=_stderr_of(target),
-            trace=_trace_of(target),
-            **await self._host_options(target),
-        ) as host:
+        async with Host(self._sources(target), **await self._host_options(target)) as host:
             self._host = host
             self.server = self._find_server(host)
             client = self._client(host, self.server)
             self._warn_about_definitions(host, target)
             yield client
+
+    def _sources(self, target: Target) -> list[ServerSource]:
+        choice = self.choice
+        auth = target.auth or _stored_logins(target)
+        shared = SourceOptions(auth, _stderr_of(target), _trace_of(target))
+        return [
+            ConfiguredServer(choice.files, choice.configuration, name, shared)
+            for name in choice.servers
+        ]
 
     async def _host_options(self, target: Target) -> HostOptions:
         consent = self._consent

@@ -35,7 +35,9 @@ from mcp_trio.host import (
     MemoryApprovals,
     ServerQuestion,
 )
+from mcp_trio.host._configured import ConfiguredServer
 from mcp_trio.host._prepared_launch import prepare_launch
+from mcp_trio.host._sources import SourceOptions
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._places import find_files, read_files, shown_name, unusable_server
@@ -148,10 +150,10 @@ class _Review:
         """Connect to servers, and ask about what they offer."""
         count = f"{len(names)} server{'s' * (len(names) > 1)}"
         self._stderr.write_line(f"mcp-trio: connecting to {count}, for at most {timeout:g} s")
+        # The reason of a failure has the last lines of a server's stderr.
+        shared = SourceOptions(None, "discard")
         async with Host(
-            self._files,
-            servers=names,
-            stderr="discard",  # the reason of a failure has the last lines
+            [ConfiguredServer(self._files, self._merged, name, shared) for name in names],
             # In memory, so that the first sight of a server is not stored before it was shown.
             approvals=MemoryApprovals(await self._load()),
             on_input=self._consent.enter_input,
@@ -163,9 +165,9 @@ class _Review:
                 await self._approve_offered(host, name)
 
     async def _approve_offered(self, host: Host, name: str) -> None:
-        status = host.status().get(name)
-        if status is None or status.state != "ready":
-            reason = "" if status is None else status.reason or status.state
+        status = host.status()[name]
+        if status.state != "ready":
+            reason = status.reason or status.state
             self._leave(name, f"could not be connected to, so what it offers is unknown: {reason}")
             return
         stored = (await self._load()).find(self._file_of(name), name)

@@ -22,7 +22,9 @@ from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.hosts._configured import approve_words
 from mcp_trio.cli.hosts._consent import shown_definition
 from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
+from mcp_trio.host._configured import ConfiguredServer
 from mcp_trio.host._prepared_launch import prepare_launch
+from mcp_trio.host._sources import SourceOptions
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._places import find_files, read_files, shown_name
@@ -121,7 +123,7 @@ def list_servers(*, config: Path | None, as_json: bool, connects: bool, timeout:
     if connects and pending:
         count = f"{len(pending)} server{'s' * (len(pending) > 1)}"
         stderr.write_line(f"mcp-trio: connecting to {count}, for at most {timeout:g} s")
-        stopped = trio.run(_connect, files, approvals, pending, timeout)
+        stopped = trio.run(_connect, files, merged, approvals, pending, timeout)
     if stopped:
         return stopped
     screen = Screen(sys.stdout)
@@ -156,31 +158,34 @@ def _unconnected(
 
 
 async def _connect(
-    files: ConfigFiles, approvals: Approvals, rows: Sequence[_Row], timeout: float
+    files: ConfigFiles,
+    merged: MergedServers,
+    approvals: Approvals,
+    rows: Sequence[_Row],
+    timeout: float,
 ) -> int:
     """Connect to the servers of `rows`, and add what is found. Return 130 or 143 if stopped."""
     with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
+        # The reason of a failure has the last lines of a server's stderr.
+        shared = SourceOptions(None, "discard")
         async with Host(
-            files,
-            servers=[row.name for row in rows],
-            stderr="discard",  # the reason of a failure has the last lines
+            [ConfiguredServer(files, merged, row.name, shared) for row in rows],
             approvals=MemoryApprovals(approvals),
             restart=False,
             wait=timeout,
             connect_timeout=timeout,
         ) as host:
             states = host.status()
-            catalogs = {row.name: host.catalog(row.name) for row in rows if row.name in states}
+            catalogs = {row.name: host.catalog(row.name) for row in rows}
             names = ToolNames(
                 QualifiedName(name, tool.name)
                 for name, catalog in catalogs.items()
                 for tool in catalog.tools
             )
             for row in rows:
-                if row.name in catalogs:  # the file may have changed a moment ago
-                    stored = approvals.find(row.scoped.server.place.file, row.name)
-                    row.is_pinned = stored is not None and stored.pins is not None
-                    _complete(row, states[row.name], catalogs[row.name], names, timeout)
+                stored = approvals.find(row.scoped.server.place.file, row.name)
+                row.is_pinned = stored is not None and stored.pins is not None
+                _complete(row, states[row.name], catalogs[row.name], names, timeout)
     return stop.exit_code
 
 

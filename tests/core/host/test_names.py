@@ -203,6 +203,7 @@ def test_uri_of_two_servers_names_its_server() -> None:
     with pytest.raises(NameCollision) as caught:
         table.find(URI)
     assert caught.value.names == (("a", URI), ("b", URI))
+    assert str(caught.value).endswith(f": name the server, as in @a:{URI}")
     table.discard_server("a")
     assert table.wire_uri("b", URI) == URI
     assert table.find(wire) == ("b", URI)  # a client may have kept it

@@ -16,15 +16,17 @@ from mcp_core import AuthRequired, ConnectFailed, ConnectionLost
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.host import ServerUnavailable, UnknownName
 from mcp_core.runtime.host import HostLimits
+from mcp_trio import connect_stream, memory_pair
 from mcp_trio.host._host import Host
 from tests.core.helpers import D, E
 from tests.trio_.host.played import PlayedServer, PlayedSource, reached, states_of, tool
 from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from mcp_core.runtime.host import HostChange
+    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime.host import ClientConnection, HostChange
 
 HOUR = 3600.0
 REFUSED = ConnectFailed("connection refused")
@@ -735,3 +737,22 @@ async def test_question_that_is_open_when_the_host_closes_is_cancelled(
         await server.change(tool("look", "Does something else."))
         await trio.sleep(2)
         assert list(host.pending()) == ["played"]
+
+
+class SilentSource(PlayedSource):
+    """A server that never answers."""
+
+    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+        ours, self.end = memory_pair()
+        return connect_stream(ours, **options)
+
+
+@pytest.mark.parametrize("seconds", [2, 60])
+async def test_server_that_is_silent_fails_after_connect_timeout(
+    seconds: float, autojump_clock: trio.abc.Clock
+) -> None:
+    async with Host({}, connect_timeout=seconds) as host:
+        before = trio.current_time()
+        host.add_source(SilentSource())
+        await reached(host, "failed")
+        assert trio.current_time() - before == pytest.approx(seconds, abs=0.1)

@@ -382,7 +382,7 @@ async def test_options_of_a_client_follow_those_of_the_host(
         [source], on_sample=lambda *_: None, on_roots=roots, limits=limits, **options
     ):
         [found] = source.options
-        assert found["initialize_timeout"] == seconds
+        assert found["probe_timeout"] + (found["initialize_timeout"] or 0) == seconds
         assert found["on_roots"] is roots
         assert found["max_listing"] == 1_000
         assert callable(found["on_sample"])
