@@ -44,7 +44,8 @@ STARTS_PROGRAMS = [
         *("trio_/cli/use/test_prompt", "trio_/cli/use/test_task_line", "trio_/cli/use/test_tasks"),
         *("trio_/cli/state/test_handshakes", "trio_/cli/test_hostile_server"),
         *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
-        *("trio_/cli/test_target", "trio_/cli/test_user"),
+        *("trio_/cli/test_target", "trio_/cli/test_user", "trio_/cli/hosts/test_configured"),
+        *("trio_/cli/servers/test_approve", "trio_/cli/servers/test_list"),
         *("trio_/streams/test_child_tree", "trio_/test_main", "trio_/test_processes"),
     )
 ]

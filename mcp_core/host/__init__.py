@@ -50,6 +50,7 @@ from ._names import QualifiedName as QualifiedName
 from ._names import ResourceTable as ResourceTable
 from ._names import fit_name as fit_name
 from ._names import merged_name as merged_name
+from ._names import merged_prefix as merged_prefix
 from ._names import plain_name as plain_name
 from ._names import read_resource_label as read_resource_label
 from ._names import resource_label as resource_label
@@ -226,6 +227,7 @@ __all__ = [
     "make_launch",
     "merge_servers",
     "merged_name",
+    "merged_prefix",
     "parse_env_file",
     "plain_name",
     "plan_disabling",

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -159,6 +159,16 @@ class Approvals(Struct, frozen=True, kw_only=True):
         if not of_file:
             del servers[file]
         return replace(self, servers=servers)
+
+    def with_change(
+        self, file: str, server: str, function: Callable[[ServerApproval], ServerApproval]
+    ) -> Approvals:
+        """Return the approvals with that of `server` of `file` replaced.
+
+        `function` gets the approval, an empty one if there was none, and returns the new one.
+        """
+        old = self.find(file, server) or ServerApproval()
+        return self.with_server(file, server, function(old))
 
 
 class _Versioned(Struct):

@@ -31,6 +31,7 @@ __all__ = [
     "ResourceTable",
     "fit_name",
     "merged_name",
+    "merged_prefix",
     "plain_name",
     "read_resource_label",
     "resource_label",
@@ -41,6 +42,8 @@ MAX_NAME_LENGTH: Final = 64
 _FITTING: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _UNFITTING: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_LENGTH: Final = 8  # hex digits
+# Characters of a name that does not fit, in front of an underscore and the digest.
+_KEPT_LENGTH: Final = MAX_NAME_LENGTH - 1 - _DIGEST_LENGTH
 
 _GATEWAY: Final = "mcp-gateway://"
 _GATEWAY_SCHEME: Final = "mcp-gateway:"
@@ -100,6 +103,14 @@ def merged_name(server: str, name: str) -> str:
     return f"mcp__{server}__{name}"
 
 
+def merged_prefix(server: str) -> str:
+    """Return the text with which all merged names of `server` begin, in the default scheme.
+
+    Merged names of other servers may begin with it too.
+    """
+    return _UNFITTING.sub("_", merged_name(server, ""))[:_KEPT_LENGTH]
+
+
 def plain_name(server: str, name: str) -> str:
     """Return `name` alone, without `server`: a scheme for servers that share no names."""
     return name
@@ -114,8 +125,7 @@ def fit_name(text: str) -> str:
     if _FITTING.fullmatch(text):
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
-    room = MAX_NAME_LENGTH - 1 - _DIGEST_LENGTH
-    return f"{_UNFITTING.sub('_', text[:room])}_{digest}"
+    return f"{_UNFITTING.sub('_', text[:_KEPT_LENGTH])}_{digest}"
 
 
 class _ServerNames(abc.ABC):

@@ -157,6 +157,12 @@ class PinComparison(Struct, frozen=True):
     ambiguous: tuple[Definition, ...]
 
     @property
+    def offered(self) -> tuple[Definition, ...]:
+        """All definitions that are offered now."""
+        changed = (new for _, new in self.changed)
+        return (*self.unchanged, *changed, *self.new, *self.ambiguous)
+
+    @property
     def needs_approval(self) -> bool:
         """True if something is offered that was not approved as it is."""
         return bool(self.changed or self.new or self.ambiguous)

@@ -137,10 +137,19 @@ class ServerSupervisor:
         now: the time, as in all methods.
         is_enabled: False for a server that is disabled at first.
         is_approved: False for a server that the user has to approve first.
+        restarts: False if a server that ended by itself is not started again.
     """
 
-    def __init__(self, now: float, *, is_enabled: bool = True, is_approved: bool = True) -> None:
+    def __init__(
+        self,
+        now: float,
+        *,
+        is_enabled: bool = True,
+        is_approved: bool = True,
+        restarts: bool = True,
+    ) -> None:
         self._is_approved = is_approved
+        self._restarts = restarts
         self._deaths = 0  # without being ready for long in between
         self._status = ServerStatus(state="disabled", since=now)
         if is_enabled:
@@ -180,7 +189,7 @@ class ServerSupervisor:
             new = replace(new, attempt=old.attempt + 1)
             if event is not ServerEvent.RETRY_DUE:
                 self._deaths = 0  # the user did something: begin anew
-        elif event is ServerEvent.DIED:
+        elif event is ServerEvent.DIED and self._restarts:
             if old.state == "ready" and now - old.since >= _STABLE_AFTER:
                 self._deaths = 0
             new = replace(new, retry_at=now + self._next_delay())

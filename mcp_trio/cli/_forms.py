@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Dialogue",
+    "DialogueSteps",
     "InvalidInput",
     "PrintLine",
     "PromptParts",

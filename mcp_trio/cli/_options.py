@@ -20,10 +20,13 @@ __all__ = [
     "REFERENCES",
     "URIS",
     "VariadicArgument",
+    "add_config",
+    "add_configured_options",
     "add_log_level",
     "add_output",
     "add_server_options",
     "add_session_options",
+    "add_timeout",
     "environment_variable",
     "existing_path",
     "header",
@@ -113,13 +116,44 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cwd", metavar="DIRECTORY", type=existing_path, help="start COMMAND in this directory"
     )
+    add_configured_options(parser)
+    add_timeout(
+        parser,
+        "the timeout for the connection, and for each response; progress restarts it (default:"
+        f" that of the configuration, or {DEFAULT_TIMEOUT:g})",
+    )
+
+
+def add_timeout(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add `--timeout`, whose value is None by default."""
+    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help=help)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add `--config`."""
     parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=_seconds,
-        default=DEFAULT_TIMEOUT,
-        help="the timeout for the connection, and for each response; progress restarts it"
-        " (default: %(default)g)",
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="use this file only, in any of the formats that other programs have, as one that"
+        " others may get",
+    )
+
+
+def add_configured_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a server of configuration files, in place of its URL."""
+    add_config(parser)
+    parser.add_argument(
+        "--server",
+        metavar="NAME",
+        dest="server_name",
+        help="use this server of the configuration files; `mcp-trio servers list` shows them",
+    )
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="with a server of the configuration files: approve what is not approved for this run,"
+        " and store nothing",
     )
 
 

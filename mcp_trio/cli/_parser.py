@@ -25,6 +25,7 @@ from ._options import (
     REFERENCES,
     URIS,
     VariadicArgument,
+    add_configured_options,
     add_log_level,
     add_output,
     add_server_options,
@@ -34,6 +35,7 @@ from ._options import (
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._target import (
+    configured_target,
     invalid_url,
     is_server,
     is_url,
@@ -42,7 +44,7 @@ from ._target import (
     shown_server,
 )
 from .serve._completion import READ_PARSER, ReadParser, completion
-from .state._logins import add_keychain_option, uses_keychain
+from .state._logins import add_keychain_option, has_login, uses_keychain
 
 if TYPE_CHECKING:
     from mcp_core.auth import Secret
@@ -56,7 +58,8 @@ exit status:
   0    done
   1    the tool or the server returned an error, or FILE could not be imported
   2    the command line is wrong, or names something that the server does not have
-  3    no connection: the server did not start, refused, timed out, or closed it
+  3    no connection: the server did not start, refused, timed out, or closed it; or it, or what
+       it offers, is not approved
   130  Ctrl+C
   143  SIGTERM
 """
@@ -234,8 +237,10 @@ def _call(words: Sequence[str]) -> Command:
         " and\n"
         "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its"
         " members\n"
-        "replace those given by KEY=VALUE.",
-        example="mcp-trio call greet name=World greeter.py",
+        "replace those given by KEY=VALUE. The merged name of a tool, mcp__SERVER__TOOL, names its"
+        " server too.",
+        example="mcp-trio call greet name=World greeter.py\n"
+        "  mcp-trio call mcp__git__git_status repo_path=.",
         TOOL="the name of the tool; `mcp-trio inspect` lists them",
     )
     add_output(
@@ -392,13 +397,14 @@ def _tasks(words: Sequence[str]) -> Command:
 def _login(words: Sequence[str]) -> Command:
     parser = _parser(
         "login",
-        usage="mcp-trio login [options] URL",
+        usage="mcp-trio login [options] URL\n       mcp-trio login [options] --server NAME",
         description="Opens a browser, in which you authorize this command to use the server at URL,"
-        " and\n"
-        "stores the access token for the other commands.",
+        " or a server\n"
+        "of the configuration files, and stores the access token for the other commands.",
         epilog=f"example:\n  mcp-trio login https://mcp.example.com/mcp\n\n{_EXIT_STATUSES}",
     )
-    parser.add_argument("url", metavar="URL", help="the URL of the server")
+    parser.add_argument("url", metavar="URL", nargs="?", help="the URL of the server")
+    add_configured_options(parser)
     parser.add_argument(
         "--client-id",
         metavar="ID",
@@ -437,13 +443,7 @@ def _login(words: Sequence[str]) -> Command:
         help="show each message on stderr when it is sent or received",
     )
     found = parser.parse_args(words)
-    if not is_url(found.url):
-        raise invalid_url(found.url)
-    require_url(found.url)
-    stderr = Screen(sys.stderr)
-    trace = trace_printer(stderr) if found.trace else None
-    keychain = uses_keychain(found, found.url)
-    target = Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
+    target = _login_target(parser, found)
     from mcp_trio.cli.use._login import login
 
     return partial(
@@ -455,6 +455,33 @@ def _login(words: Sequence[str]) -> Command:
         scopes=found.scopes,
         open_browser=not found.no_browser,
     )
+
+
+def _login_target(parser: argparse.ArgumentParser, found: argparse.Namespace) -> Target:
+    """Return the server to log in at.
+
+    Raises:
+        SystemExit: argparse has printed an error: there is no server, or there are two.
+        CliError: there is no such server, or it has no login.
+    """
+    is_configured = found.server_name is not None or found.config is not None
+    if is_configured == (found.url is not None):
+        parser.error("give the URL of the server, or --server NAME, and not both")
+    if is_configured:
+        target = configured_target(found, found.server_name)
+        assert target.configured is not None
+        if not target.configured.choice.has_login:
+            raise CliError(f"{target.name} has no login: only servers at http:// and https:// have")
+        return target
+    if found.yes:
+        parser.error("--yes is for a server of the configuration files: --server NAME")
+    if not is_url(found.url):
+        raise invalid_url(found.url)
+    require_url(found.url)
+    stderr = Screen(sys.stderr)
+    trace = trace_printer(stderr) if found.trace else None
+    keychain = uses_keychain(found, has_login=has_login(found.url))
+    return Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
 
 
 def _install(words: Sequence[str]) -> Command:
@@ -537,7 +564,8 @@ def _parser(
 _SERVER_HELP: Final = """
 
 The server is at URL, or in FILE, a Python file as for `mcp-trio run`, or COMMAND ARG... starts it.
-A server that is started runs on stdin and stdout, and is ended afterwards."""
+A server that is started runs on stdin and stdout, and is ended afterwards. --server NAME is a
+server of the configuration files: see `mcp-trio servers --help`."""
 
 
 def _server_parser(
@@ -563,7 +591,8 @@ def _server_parser(
     parser = _parser(
         name,
         usage=f"mcp-trio {words} [options] URL\n       mcp-trio {words} [options] FILE[:NAME]\n"
-        f"       mcp-trio {words} [options] -- COMMAND ARG...",
+        f"       mcp-trio {words} [options] -- COMMAND ARG...\n"
+        f"       mcp-trio {words} [options] --server NAME",
         description=description + _SERVER_HELP,
         epilog=f"example:\n  {example}\n\n{_EXIT_STATUSES}",
     )

@@ -42,7 +42,7 @@ from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
 
-from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError
+from ._errors import MISUSE, NO_CONNECTION, SERVER_ERROR, CliError, one_line
 from ._screen import Screen
 from .state._handshakes import RememberedServer
 from .state._logins import login_storage
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from ._progress import OnProgress
     from ._user import User
+    from .hosts._configured import ConfiguredSession
 
 __all__ = [
     "ARROWS",
@@ -136,6 +137,9 @@ class Target:
         allow_cleartext: whether they may be sent unencrypted to another machine.
         keychain: whether logins are stored in the keychain of the system instead of files.
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
+        connect_timeout: seconds for connecting, None for those of `timeout`.
+        configured: the session with a server of configuration files, or None; `server` then has
+            the unexpanded texts of its entry.
     """
 
     server: str | tuple[str, ...]
@@ -155,10 +159,14 @@ class Target:
     allow_cleartext: bool = False
     keychain: bool = False
     auth: LoginConfig | None = None
+    connect_timeout: float | None = None
+    configured: ConfiguredSession | None = None
 
     @property
     def name(self) -> str:
-        """The URL, the file or the command line of the server."""
+        """The URL, the file or the command line of the server, or its name in the configuration."""
+        if self.configured is not None:
+            return one_line(shorten_text(self.configured.server, _MAX_NAME))
         if self.file:
             return self.file
         return self.server if isinstance(self.server, str) else shlex.join(self.server)
@@ -175,8 +183,41 @@ class Target:
         """A reference to the server's stderr, to append to errors about a lost connection."""
         return "" if isinstance(self.server, str) else "; its stderr, if any, is above"
 
-    def connect(self) -> AbstractAsyncContextManager[Client]:
-        """Connect to the server for the duration of a block."""
+    @property
+    def words(self) -> list[str]:
+        """The words that name the server at the end of a command line, such as `mcp-trio login`."""
+        if self.configured is not None:
+            return self.configured.choice.words(self.configured.server)
+        return [self.name]
+
+    @property
+    def connecting_timeout(self) -> float:
+        """Seconds for connecting."""
+        return self.connect_timeout or self.timeout
+
+    def local_name(self, name: str) -> str:
+        """Return the name of a tool or a prompt at the server; `name` may be a merged name.
+
+        Call it while the session is connected.
+        """
+        return name if self.configured is None else self.configured.local_name(name)
+
+    async def require_approved(self, kind: Literal["tool", "prompt"], name: str) -> None:
+        """Check that the user has approved a definition, if the server is a configured one.
+
+        Raises:
+            CliError: they have not.
+        """
+        if self.configured is not None:
+            await self.configured.require_approved(kind, name)
+
+    def connect(self, connecting: trio.CancelScope) -> AbstractAsyncContextManager[Client]:
+        """Connect to the server for the duration of a block.
+
+        `connecting` has the timeout, which is paused while a user is asked.
+        """
+        if self.configured is not None:
+            return self.configured.connect(self, connecting)
         if isinstance(self.server, str):
             headers = dict(self.headers)
             if self.server.lower().startswith("ws"):
@@ -198,12 +239,13 @@ class Target:
             env=dict(self.env),
             inherit_env=self.inherit_env,
             cwd=self.cwd,
-            stderr=self._child_stderr,
+            stderr=self.child_stderr,
             **self.client_options,
         )
 
     @property
-    def _child_stderr(self) -> Stderr:
+    def child_stderr(self) -> Stderr:
+        """The destination of the stderr of a server that is started."""
         # A file or pipe gets the bytes unchanged; then a reader that stalls cannot block us.
         return self._print_stderr_line if self.stderr.terminal else "forward"
 
@@ -327,6 +369,8 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     Raises:
         CliError: the connection failed, or a call in `body` failed.
     """
+    if target.configured is not None:  # its URL is what the file says
+        return trio.run(_run_session, target, body, lambda client: None)
     try:
         return _connect_and_run(target, body)
     except CliError as exc:
@@ -382,9 +426,9 @@ async def _run_session(
 ) -> int:
     status = 0
     with ExitStack() as signals, _explain_errors(target):
-        with trio.move_on_after(target.timeout) as connecting:
+        with trio.move_on_after(target.connecting_timeout) as connecting:
             stops = [signals.enter_context(stop_on_signals(connecting.cancel))]
-            async with _slow_notice(target) as connected, target.connect() as client:
+            async with _slow_notice(target) as connected, target.connect(connecting) as client:
                 connecting.deadline = math.inf
                 connected()
                 on_connected(client)
@@ -400,8 +444,8 @@ async def _run_session(
         stopped = max(stop.exit_code for stop in stops)
         if connecting.cancelled_caught and not stopped:
             raise CliError(
-                f"{target.name} did not answer within {target.timeout:g} s. {target.not_mcp_hint},"
-                " a larger --timeout allows more time",
+                f"{target.name} did not answer within {target.connecting_timeout:g} s."
+                f" {target.not_mcp_hint}, a larger --timeout allows more time",
                 NO_CONNECTION,
             )
     return stopped or (
@@ -422,9 +466,10 @@ async def _slow_notice(target: Target) -> AsyncIterator[Callable[[], object]]:
 async def _print_notice(target: Target, scope: trio.CancelScope) -> None:
     with scope:
         await trio.sleep(_NOTICE_AFTER)
-        target.stderr.write_line(
-            f"mcp-trio: waiting for {target.name} (for at most {target.timeout:g} s)"
-        )
+        if target.configured is None or not target.configured.is_asking:
+            target.stderr.write_line(
+                f"mcp-trio: waiting for {target.name} (for at most {target.connecting_timeout:g} s)"
+            )
 
 
 def _login_hint(target: Target, error: AuthRequired) -> str:
@@ -433,7 +478,9 @@ def _login_hint(target: Target, error: AuthRequired) -> str:
         return ""
     scopes = [word for scope in error.scopes for word in ("--scope", scope)]
     keychain = ["--keychain"] if target.keychain else []
-    login = shlex.join(["mcp-trio", "login", *keychain, *scopes, target.name])
+    login = shlex.join(["mcp-trio", "login", *keychain, *scopes, *target.words])
+    if target.configured is not None:
+        return f". `{login}` gets a token"
     if any(name == "authorization" for name, _ in target.headers):
         return f". Check the token that was sent, or get one by `{login}` and send none yourself"
     return f". `{login}` gets a token, --token-env VARIABLE sends one that you have"

@@ -4,6 +4,8 @@
    if it ends in `.py` or `.py:NAME` and is not KEY=VALUE.
 2. The words after `--` are the command that starts the server. They are split off before argparse
    sees them, so options of the server are never taken for ours.
+3. `--server` and `--config` name a server of the configuration files. So does a merged name, such
+   as `mcp__git__git_log`, if no server is given in another way.
 """
 
 from __future__ import annotations
@@ -16,18 +18,22 @@ import shutil
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from mcp_core import ALL
 
-from ._errors import CliError, split_file
+from ._errors import CliError, one_line, split_file
 from ._options import ARGUMENTS, NO_WORDS, REFERENCES
 from ._screen import Screen
-from ._session import Target, trace_printer
-from ._user import User
-from .state._logins import uses_keychain
+from ._session import DEFAULT_TIMEOUT, Target, trace_printer
+from ._user import User, open_terminal
+from .state._logins import has_login, uses_keychain
+
+if TYPE_CHECKING:
+    from mcp_core.host import QualifiedName
 
 __all__ = [
+    "configured_target",
     "invalid_url",
     "is_server",
     "is_url",
@@ -41,6 +47,11 @@ _URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
 _URL_WITHOUT_SCHEME: Final = re.compile(
     r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
 )  # a URL without its scheme
+_MERGED_PREFIX: Final = "mcp__"
+# What the entry of a configured server has, so that no option gives it.
+_UNCONFIGURED_OPTIONS: Final = (
+    *("headers", "token_env", "allow_cleartext", "env", "inherit_env", "cwd"),
+)
 _FILE: Final = re.compile(r"(?s).*\.py(?::\w+)?")
 
 
@@ -70,6 +81,11 @@ def parse_server_command(
     given = [getattr(found, position) for position in found.positions]
     for word in (*given, *found.words, *getattr(found, "answer", ())):
         require_utf_8(word)
+    if _is_configured(found, has_server=_ends_in_server(words, found)):
+        stray = [*found.words[len(list(takewhile(found.takes.fits, found.words))) :], *unknown]
+        return found, _configured_target(parser, found, [*stray, *words[cut:]])
+    if found.yes:
+        parser.error("--yes is for a server of the configuration files: --server NAME")
     server: str | tuple[str, ...] = tuple(command)
     file = ""
     if "--" not in words and found.words and is_url(found.words[-1]):
@@ -105,6 +121,113 @@ def parse_server_command(
             " command)"
         )
     return found, _target(found, server, file)
+
+
+def _ends_in_server(words: Sequence[str], found: argparse.Namespace) -> bool:
+    """Return True if a command line names a server by its last words."""
+    if "--" in words:
+        return True
+    return bool(found.words) and (is_url(found.words[-1]) or _is_file(found.words[-1], found))
+
+
+def _is_configured(found: argparse.Namespace, *, has_server: bool) -> bool:
+    """Return True if the server is one of the configuration files."""
+    if found.server_name is not None or found.config is not None:
+        return True
+    return not has_server and (bool(_merged_name(found)) or _resource_label(found) is not None)
+
+
+def _merged_name(found: argparse.Namespace) -> str:
+    """Return the merged name of a tool or a prompt that is given, or ""."""
+    if found.positions[:1] not in (["tool"], ["name"]):
+        return ""
+    name: str = getattr(found, found.positions[0])
+    return name if name.startswith(_MERGED_PREFIX) else ""
+
+
+def _resource_label(found: argparse.Namespace) -> QualifiedName | None:
+    """Return the server and URI of a label `@SERVER:URI` that is given, or None."""
+    if found.positions != ["uri"] or not found.uri.startswith("@"):
+        return None
+    from mcp_core.host import read_resource_label
+
+    return read_resource_label(found.uri)
+
+
+def _configured_target(
+    parser: argparse.ArgumentParser, found: argparse.Namespace, stray: Sequence[str]
+) -> Target:
+    """Return the server of the configuration files that a command line names.
+
+    Raises:
+        SystemExit: argparse has printed an error: there are words or options for other servers.
+        CliError: there is no such server.
+    """
+    if stray:
+        parser.error(
+            "the server is one of the configuration files: leave"
+            f" {shlex.join(stray)} out, or --server and --config"
+        )
+    for option in _UNCONFIGURED_OPTIONS:
+        if getattr(found, option, None):
+            name = option.replace("_", "-").removesuffix("s")
+            parser.error(f"--{name} is not for a server of the configuration files: write it there")
+    server: str | None = found.server_name
+    label = _resource_label(found)
+    if label is not None:
+        if server not in (None, label.server):
+            parser.error(f"{found.uri} is a resource of another server than that of --server")
+        server, found.uri = label.server, label.name
+    if server is not None:
+        require_utf_8(server)
+    kind: Literal["tool", "prompt"] = "prompt" if found.positions == ["name"] else "tool"
+    merged = "" if server is not None else _merged_name(found)
+    return configured_target(found, server, merged, kind)
+
+
+def configured_target(
+    found: argparse.Namespace,
+    server: str | None,
+    merged: str = "",
+    kind: Literal["tool", "prompt"] = "tool",
+) -> Target:
+    """Return a server of the configuration files as the target of a command.
+
+    Args:
+        found: the options of the command.
+        server: the name of the server, or None for the one of `merged`, or else the only one.
+        merged: the merged name of a tool or a prompt, or "".
+        kind: what `merged` names.
+
+    Raises:
+        CliError: there is no such server, or an option is not for it.
+    """
+    from .hosts._configured import ConfiguredSession, choose_servers
+    from .hosts._consent import TerminalConsent
+
+    choice = choose_servers(found.config, server, merged)
+    config = choice.first.server
+    stderr = Screen(sys.stderr)
+    user = None
+    if "answer" in found:
+        user = User(" or ".join(map(one_line, choice.servers)), found.answer, stderr)
+    terminal = open_terminal(stderr) if user is None else user.terminal
+    consent = TerminalConsent(stderr, terminal, assume_yes=found.yes)
+    timeout = getattr(found, "timeout", None)
+    revision = getattr(found, "revision", None)
+    return Target(
+        server=config.url or (config.command or "", *config.args),
+        versions=ALL if revision is None else (revision,),
+        timeout=timeout or config.call_timeout or DEFAULT_TIMEOUT,
+        connect_timeout=timeout or config.connect_timeout or DEFAULT_TIMEOUT,
+        log_level=getattr(found, "log_level", None),
+        stderr=stderr,
+        trace=trace_printer(stderr) if found.trace else None,
+        user=user,
+        roots=tuple(getattr(found, "roots", ())),
+        keychain=uses_keychain(found, has_login=choice.has_login),
+        configured=ConfiguredSession(choice, consent, kind),
+    )
 
 
 def _is_file(word: str, found: argparse.Namespace) -> bool:
@@ -160,7 +283,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...], file: str)
         server=server,
         file=file,
         versions=ALL if found.revision is None else (found.revision,),
-        timeout=found.timeout,
+        timeout=found.timeout or DEFAULT_TIMEOUT,
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
@@ -168,7 +291,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...], file: str)
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,
         allow_cleartext=allow_cleartext,
-        keychain=uses_keychain(found, server),
+        keychain=uses_keychain(found, has_login=has_login(server)),
         env=_environment(found, server, file),
         inherit_env=found.inherit_env,
         cwd=found.cwd,

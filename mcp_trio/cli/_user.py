@@ -44,9 +44,10 @@ class User:
         given: the values of `--answer`.
         stderr: for questions and errors.
 
-    `at_terminal` is True if there is a terminal to ask at. Set `answers_later` to declare forms
-    without one, for a task that another command will follow. `answers_invalid` is True after a form
-    for which `given` had no valid answer; the reason was written to `stderr`.
+    `terminal` is the terminal of the user, or None, and `at_terminal` is True if there is one. Set
+    `answers_later` to declare forms without one, for a task that another command will follow.
+    `answers_invalid` is True after a form for which `given` had no valid answer; the reason was
+    written to `stderr`.
 
     Raises:
         CliError: a value is neither KEY=VALUE nor a JSON object.
@@ -56,10 +57,10 @@ class User:
         self._source = f"The server ({server})"
         self._field_texts, self._forms = _parse_answers(given)
         self._stderr = stderr
-        self._terminal = open_terminal(stderr)
+        self.terminal = open_terminal(stderr)
         self._form_callback = answer_form(self._answer_form)
         self.answers_later = False
-        self.at_terminal = self._terminal is not None
+        self.at_terminal = self.terminal is not None
         self.answers_invalid = False
 
     @property
@@ -77,9 +78,9 @@ class User:
     def _on_elicit(self, params: ElicitParams) -> Any:
         if params.mode != "url":
             return self._form_callback(params)
-        assert self._terminal is not None, "pages are declared only with a terminal"
+        assert self.terminal is not None, "pages are declared only with a terminal"
         assert params.url is not None
-        return self._terminal.run_dialogue(
+        return self.terminal.run_dialogue(
             partial(ask_to_open_page, self._source, params.message, params.url)
         )
 
@@ -92,14 +93,14 @@ class User:
             except CliError as exc:
                 self.answers_invalid = True
                 self._stderr.write_message(f"mcp-trio: {exc}")
-        elif self._terminal is None:
+        elif self.terminal is None:
             self.answers_invalid = True
             self._stderr.write_message(
                 "mcp-trio: no --answer is left for this form of the server: "
                 f"{shorten_text(message, _MAX_MESSAGE)}"
             )
         else:
-            return self._terminal.run_dialogue(partial(fill_in, self._source, message, form))
+            return self.terminal.run_dialogue(partial(fill_in, self._source, message, form))
         return ElicitResult(action="cancel")
 
     def _form_content(self, form: FormSchema) -> dict[str, Any]:

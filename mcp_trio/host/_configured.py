@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcp_core.host import ConfigInput, MergedServers, ServerConfig, ServerLaunch
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
+    from mcp_trio._connect import ClientOptions
 
     from ._config_files import ConfigFiles
     from ._prepared_launch import ExpandedLaunch, PreparedLaunch
@@ -83,7 +84,8 @@ class ConfiguredServer(ServerSource):
     ) -> AsyncIterator[Any]:
         launch = await trio.to_thread.run_sync(self._expand, inputs)
         self.secrets = launch.secrets
-        async with self._connection(launch, options) as client:
+        given = self._shared.client_options(self.name, options)
+        async with self._connection(launch, given) as client:
             yield client
 
     def _expand(self, inputs: Mapping[str, str]) -> ExpandedLaunch:
@@ -93,7 +95,7 @@ class ConfiguredServer(ServerSource):
         assert self._prepared is not None
         return self._prepared.expand(inputs)
 
-    def _connection(self, launch: ExpandedLaunch, options: ClientConfigOptions) -> ClientConnection:
+    def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
         if launch.url is None:
             return connect_stdio(
                 launch.argv,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime.host import ServerSource
     from mcp_trio.auth._authorization import LoginConfig
 
-    from ._sources import HostStderr, Target
+    from ._sources import HostStderr, HostTrace, Target
 
 __all__ = ["Host", "HostConfig"]
 
@@ -97,6 +97,7 @@ class Host(AbstractHost):
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
+        trace: as of a client, with the name of the server before the direction.
         options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
             configuration files, so that approvals of `mcp-trio servers approve` count.
 
@@ -120,10 +121,11 @@ class Host(AbstractHost):
         *,
         auth: LoginConfig | bool | None = None,
         stderr: HostStderr = "forward",
+        trace: HostTrace | None = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
-        self._shared = SourceOptions(auth, stderr)
+        self._shared = SourceOptions(auth, stderr, trace)
         given = self._given(config)
         if given is None:
             options.setdefault("approvals", ApprovalFile())

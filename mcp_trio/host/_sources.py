@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
+    from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.streams._child import Stderr
 
-__all__ = ["HostStderr", "SourceOptions", "Target", "make_source"]
+__all__ = ["HostStderr", "HostTrace", "SourceOptions", "Target", "make_source"]
 
 _SCHEMES: Final = ("http://", "https://", "ws://", "wss://")
 
@@ -29,12 +30,23 @@ Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
 # line.
 HostStderr: TypeAlias = Literal["forward", "discard"] | Callable[[str, str], object]
 
+# Called for each message, with the name of the server, the direction and the bytes.
+HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], object]
+
 
 class SourceOptions(NamedTuple):
-    """The options that the sources of one host share: `auth` and `stderr` of `Host`."""
+    """The options that the sources of one host share: `auth`, `stderr` and `trace` of `Host`."""
 
     auth: LoginConfig | bool | None
     stderr: HostStderr
+    trace: HostTrace | None = None
+
+    def client_options(self, server: str, options: ClientConfigOptions) -> ClientOptions:
+        """Return the options of the client of a server: `options`, and `trace` if it is given."""
+        found: ClientOptions = {"trace": None, **options}
+        if self.trace is not None:
+            found["trace"] = partial(self.trace, server)
+        return found
 
     def stderr_of(self, server: str) -> Stderr:
         """Return the option `stderr` of `connect_stdio` for a server."""
@@ -85,14 +97,15 @@ class _ProgramServer(ServerSource):
 
     def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
         target = self._target
+        given = self._shared.client_options(self.name, options)
         if isinstance(target, Server):
-            return connect(target, **options)
+            return connect(target, **given)
         if not isinstance(target, str):
             stderr = self._shared.stderr_of(self.name)
-            return connect_stdio(target, stderr=stderr, **options)
+            return connect_stdio(target, stderr=stderr, **given)
         if target.lower().startswith(("http://", "https://")):
-            return connect_http(target, auth=self._shared.auth_of({}), **options)
-        return connect(target, **options)
+            return connect_http(target, auth=self._shared.auth_of({}), **given)
+        return connect(target, **given)
 
     def same_as(self, other: Any) -> bool:
         return isinstance(other, _ProgramServer) and other._target == self._target

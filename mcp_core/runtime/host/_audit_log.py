@@ -24,6 +24,7 @@ class CallInProgress:
 
     Attributes:
         definition: the digest of the tool's definition, or "".
+        is_tool_error: whether the result says that the tool has failed.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class CallInProgress:
         self.began = now
         self.definition = ""
         self.approved_by = ""
+        self.is_tool_error = False
 
     def allow(self, arguments: Mapping[str, Any], approved_by: str) -> None:
         """Take note of the arguments that are sent, and of who or what has allowed the call."""

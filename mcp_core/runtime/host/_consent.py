@@ -23,7 +23,6 @@ from mcp_core.host._approvals import (
     approval_state,
     decide_call,
 )
-from mcp_core.host._definition_warnings import ToolNames, find_warnings
 from mcp_core.host._errors import CallDenied
 from mcp_core.host._launch import ServerLaunch, digest_launch
 from mcp_core.host._names import QualifiedName
@@ -106,8 +105,7 @@ class Consent:
         self, source: ServerSource, function: Callable[[ServerApproval], ServerApproval]
     ) -> None:
         def change(approvals: Approvals) -> Approvals:
-            old = approvals.find(source.file, source.name) or ServerApproval()
-            return approvals.with_server(source.file, source.name, function(old))
+            return approvals.with_change(source.file, source.name, function)
 
         if source.file:
             self._approvals = await self._in_thread(lambda: self._store.change(change))
@@ -155,14 +153,7 @@ class Consent:
             return None
         if not (comparison.new or comparison.changed):
             return None
-        names = ToolNames(tools)
-        question = DefinitionsQuestion(server=catalog.server, comparison=comparison, warnings={})
-        found = {
-            each.key: warnings
-            for each in question.definitions
-            if (warnings := find_warnings(each, catalog.server, names))
-        }
-        return replace(question, warnings=found)
+        return DefinitionsQuestion.about(catalog.server, comparison, tools)
 
     async def ask_about_definitions(self, question: DefinitionsQuestion) -> bool:
         """Ask the user about definitions, and return True if they may be used."""

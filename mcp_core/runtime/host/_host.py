@@ -5,8 +5,9 @@ A driver adds a subclass that opens a `HostRuntime` and calls `_open` and `_clos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from mcp_core._errors import AuthRequired, CallTimeout
 from mcp_core._keywords import shows_keywords
@@ -16,7 +17,7 @@ from mcp_core.host._approvals import ApprovalRequired
 from mcp_core.host._errors import CallDenied, ServerUnavailable, TooManyCalls
 from mcp_core.host._supervision import ServerEvent
 
-from ._audit_log import CallRecorder
+from ._audit_log import CallInProgress, CallRecorder
 from ._options import HostLimits
 from ._servers import HOST_TIMEOUT, HostedServers, by_name, name_some
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from mcp_core.host.catalog._server import ServerCatalog
     from mcp_core.runtime._client import AbstractClient
+    from mcp_core.runtime.client_tasks._task import ClientTask
 
     from ._changes import HostChanges
     from ._options import HostOptions
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from ._source import ServerSource
 
 __all__ = ["AbstractHost"]
+
+T = TypeVar("T")
 
 
 class AbstractHost:
@@ -232,11 +236,12 @@ class AbstractHost:
 
         Raises:
             UnknownName: there is no such server.
-            ServerUnavailable: it is not connected.
+            ServerUnavailable: it is not connected. The cause is the error with which the last
+                attempt to connect has ended, if there was one.
         """
         found = self._servers.find(server)
         if found.client is None or found.status.state != "ready":
-            raise ServerUnavailable(server, found.status)
+            raise ServerUnavailable(server, found.status) from found.error
         return found.client
 
     # -- Lists -----------------------------------------------------------------------------------
@@ -348,28 +353,79 @@ class AbstractHost:
             arguments: its arguments, by name.
             options: see `CallOptions`.
         """
-        servers = self._servers
-        hosted = servers.find(server)
+        hosted = self._servers.find(server)
+
+        async def request(client: AbstractClient, checked: dict[str, Any]) -> t.CallToolResult:
+            return await client.call_tool(name, checked, **self._call_options(hosted, options))
+
+        with self._recorded(hosted, name, arguments) as record:
+            result = await self._call_approved(hosted, name, record, request)
+            record.is_tool_error = result.is_error is True
+        return result
+
+    @shows_keywords(CallOptions)
+    async def start_tool(
+        self,
+        server: str,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> ClientTask:
+        """Call a tool of one server as a task, and return the task once it is created.
+
+        The call is approved as by `call_tool`. Its record says that the task was created, and not
+        how it ends. See `AbstractClient.start_tool` for the task.
+
+        Args:
+            server: the name of the server.
+            name: the name of the tool at the server.
+            arguments: its arguments, by name.
+            options: see `CallOptions`.
+
+        Raises:
+            LocalProtocolError: the server or its revision has no tasks, or the tool does not run as
+                one.
+        """
+        hosted = self._servers.find(server)
+
+        async def request(client: AbstractClient, checked: dict[str, Any]) -> ClientTask:
+            return await client.start_tool(name, checked, **self._call_options(hosted, options))
+
+        with self._recorded(hosted, name, arguments) as record:
+            return await self._call_approved(hosted, name, record, request)
+
+    async def _call_approved(
+        self,
+        hosted: HostedServer,
+        name: str,
+        record: CallInProgress,
+        request: Callable[[AbstractClient, dict[str, Any]], Awaitable[T]],
+    ) -> T:
+        """Check that a tool may be called, and make the request with the approved arguments."""
+        await self._wait_usable(hosted)
+        definition = hosted.catalog.definition("tool", name)
+        record.definition = "" if definition is None else definition.digest
+        allowed = await self._servers.consent.check_call(
+            hosted.source, hosted.catalog, name, dict(record.arguments)
+        )
+        record.allow(allowed.arguments, allowed.approved_by)
+        await self._wait_usable(hosted)  # it may have ended while the user was asked
+        hosted.require_approved("tool", name)
+        with _CallSlot(hosted, self._limits.calls) as client:
+            return await request(client, allowed.arguments)
+
+    @contextmanager
+    def _recorded(
+        self, hosted: HostedServer, name: str, arguments: Mapping[str, Any] | None
+    ) -> Iterator[CallInProgress]:
+        """Record a call that is made in the block."""
         record = self._recorder.begin(hosted.source, name, arguments)
         try:
-            await self._wait_usable(hosted)
-            definition = hosted.catalog.definition("tool", name)
-            record.definition = "" if definition is None else definition.digest
-            allowed = await servers.consent.check_call(
-                hosted.source, hosted.catalog, name, dict(arguments or {})
-            )
-            record.allow(allowed.arguments, allowed.approved_by)
-            await self._wait_usable(hosted)  # it may have ended while the user was asked
-            hosted.require_approved("tool", name)
-            with _CallSlot(hosted, self._limits.calls) as client:
-                result = await client.call_tool(
-                    name, allowed.arguments, **self._call_options(hosted, options)
-                )
+            yield record
         except BaseException as exc:
             self._recorder.end(record, _outcome_of(exc), exc)
             raise
-        self._recorder.end(record, "tool error" if result.is_error else "ok")
-        return result
+        self._recorder.end(record, "tool error" if record.is_tool_error else "ok")
 
     @shows_keywords(CallOptions)
     async def get_prompt(

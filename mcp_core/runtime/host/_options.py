@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Literal, Protocol, TypedDict
 
 from msgspec import Struct
@@ -118,8 +118,11 @@ class HostOptions(TypedDict, total=False):
         elicitation: as of a client.
         sampling: as of a client.
         info: as of a client.
+        versions: as of a client.
         keep_alive: as of a client: a server that does not answer a ping is connected to again.
             Default never.
+        restart: False to leave a server failed that could not be connected to or has ended by
+            itself. Default True: it is started again, later each time.
         connect_timeout: seconds for a server to be connected, unless its configuration says
             otherwise; default 60.
         call_timeout: seconds without progress for a call, unless the configuration says otherwise;
@@ -152,7 +155,9 @@ class HostOptions(TypedDict, total=False):
     elicitation: t.ElicitationCapability | None
     sampling: t.SamplingCapability | None
     info: t.Implementation | None
+    versions: Iterable[str]
     keep_alive: float | None
+    restart: bool
     connect_timeout: float
     call_timeout: float | None
     wait: float | None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mcp_core.host._approvals import ApprovalState, RuleLifetime
-from mcp_core.host._definition_warnings import DefinitionWarning
+from mcp_core.host._definition_warnings import DefinitionWarning, ToolNames, find_warnings
 from mcp_core.host._launch import LaunchLine, ServerLaunch, describe_launch
+from mcp_core.host._names import QualifiedName
 from mcp_core.host._pins import Definition, DefinitionKind, PinComparison
 from mcp_core.types import Tool
 
@@ -54,6 +56,42 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
     server: str
     comparison: PinComparison
     warnings: Mapping[tuple[DefinitionKind, str], Sequence[DefinitionWarning]]
+
+    @classmethod
+    def about(
+        cls, server: str, comparison: PinComparison, tools: Iterable[QualifiedName]
+    ) -> DefinitionsQuestion:
+        """Return the question about what is new or has changed, with its warnings.
+
+        Args:
+            server: the name of the server.
+            comparison: what is new and what has changed.
+            tools: the tools of all servers, to find imitations.
+        """
+        question = cls(server=server, comparison=comparison, warnings={})
+        names = ToolNames(tools)
+        found = {
+            each.key: warnings
+            for each in question.definitions
+            if (warnings := find_warnings(each, server, names))
+        }
+        return replace(question, warnings=found)
+
+    def only(self, kind: DefinitionKind, name: str) -> DefinitionsQuestion | None:
+        """Return the question about one definition, or None if that is not asked about.
+
+        Args:
+            kind: a tool, a prompt, a resource template, or the instructions.
+            name: the name at the server, the URI template, or "" for instructions.
+        """
+        key = kind, name
+        comparison = replace(
+            self.comparison,
+            new=tuple(each for each in self.comparison.new if each.key == key),
+            changed=tuple(each for each in self.comparison.changed if each[1].key == key),
+        )
+        found = replace(self, comparison=comparison)
+        return found if found.definitions else None
 
     @property
     def definitions(self) -> tuple[Definition, ...]:

@@ -79,6 +79,7 @@ class HostOfServers(Protocol):
     runtime: HostRuntime
     consent: Consent
     limits: HostLimits
+    restarts: bool
 
     def client_options(self, source: ServerSource) -> ClientConfigOptions:
         """Return the options of the client of a server."""
@@ -146,12 +147,14 @@ class HostedServer:
         catalog: what the server offers.
         client: the open client, or None.
         calls: the number of calls in flight.
+        error: why the last attempt to connect has failed or ended, or None.
     """
 
     def __init__(self, host: HostOfServers, source: ServerSource) -> None:
         self.source = source
         self.client: AbstractClient | None = None
         self.calls = 0
+        self.error: BaseException | None = None
         self._host = host
         self._runtime = host.runtime
         self.catalog = ServerCatalog(
@@ -161,7 +164,10 @@ class HostedServer:
             limits=host.limits.catalog,
         )
         self._supervisor = ServerSupervisor(
-            self._runtime.monotonic(), is_enabled=False, is_approved=not source.needs_approval
+            self._runtime.monotonic(),
+            is_enabled=False,
+            is_approved=not source.needs_approval,
+            restarts=host.restarts,
         )
         self._attempt: _Attempt | None = None
         self._has_room = False  # counts towards `HostLimits.connecting`
@@ -312,6 +318,7 @@ class HostedServer:
             )
         except (McpTrioError, OSError) as exc:  # of its configuration, or of the stored approvals
             self._asking = None  # this very job: `apply` must not cancel it
+            self.error = exc
             self.apply(ServerEvent.REJECTED, reason=str(exc))
             return
         if is_approved:
@@ -372,6 +379,7 @@ class HostedServer:
         self._attempt = None
         self.client = None
         self._leave_room()
+        self.error = attempt.error
         if attempt.error is not None:
             event, reason = _classify(attempt.error)
             if not isinstance(attempt.error, _EXPECTED):

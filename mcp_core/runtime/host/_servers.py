@@ -16,6 +16,7 @@ from mcp_core.host._names import merged_name
 from mcp_core.host._supervision import ServerEvent
 from mcp_core.host.catalog._merged import HostCatalog
 from mcp_core.revisions._config import PROBE_TIMEOUT
+from mcp_core.revisions._dialects import ALL
 
 from ._changes import HostChange, HostChangeKind, HostChanges
 from ._consent import Consent, answer_of
@@ -55,6 +56,7 @@ class HostedServers:
 
     def __init__(self, options: HostOptions, limits: HostLimits, runtime: HostRuntime) -> None:
         self.limits = limits
+        self.restarts = options.get("restart", True)
         self.runtime = runtime
         self.consent = Consent(options, runtime.in_thread, runtime.wall_time)
         self.servers: dict[str, HostedServer] = {}
@@ -156,6 +158,7 @@ class HostedServers:
         timeout = self.connect_timeout(source)
         probe_timeout = min(PROBE_TIMEOUT, timeout / 2)
         found: ClientConfigOptions = {
+            "versions": options.get("versions", ALL),
             "probe_timeout": probe_timeout,
             "initialize_timeout": timeout - probe_timeout,
             "keep_alive": options.get("keep_alive"),

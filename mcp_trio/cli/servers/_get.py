@@ -10,12 +10,12 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mcp_core.host import InvalidConfig, find_variables, hide_values
+from mcp_core.host import find_variables, hide_values
 from mcp_core.urls import redacted_url
-from mcp_trio.cli._errors import SERVER_ERROR, CliError, join_names, suggestion
+from mcp_trio.cli._errors import SERVER_ERROR
 from mcp_trio.cli._screen import Screen
 
-from ._places import find_files, shown_name
+from ._places import find_files, read_files, shown_name, unknown_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mcp_core.host import (
         ConfigPlace,
         ConfigProblem,
-        MergedServers,
         OmittedServer,
         ScopedServer,
         ServerConfig,
@@ -46,31 +45,18 @@ def get(name: str, *, config: Path | None, as_json: bool) -> int:
     Raises:
         CliError: there is no such server, or no server can be used.
     """
-    try:
-        merged = find_files(config).read()
-    except InvalidConfig as exc:
-        raise CliError(f"no server can be used: {exc}", SERVER_ERROR) from exc
+    merged = read_files(find_files(config))
     counting = merged.servers.get(name)
     omitted = [each for each in merged.omitted if each.server.name == name]
     problems = [each for each in merged.problems if each.server in (None, name)]
     if counting is None and not omitted and all(each.server is None for each in problems):
-        raise _unknown_server(name, merged, problems)
+        raise unknown_server(name, merged, problems)
     screen = Screen(sys.stdout)
     if as_json:
         screen.write_json(_to_json(name, counting, omitted, problems))
     else:
         _show(name, counting, omitted, problems, screen)
     return 0 if counting is not None else SERVER_ERROR
-
-
-def _unknown_server(
-    name: str, merged: MergedServers, problems: Sequence[ConfigProblem]
-) -> CliError:
-    known = list(dict.fromkeys([*merged.servers, *(each.server.name for each in merged.omitted)]))
-    has = f"the servers are {join_names(known)}" if known else "there are no servers"
-    text = f"there is no server {shown_name(name)}; {has}.{suggestion(name, known)}"
-    # A file that cannot be read may be the one that has it.
-    return CliError("\n".join([text, *map(str, problems)]))
 
 
 def _to_json(

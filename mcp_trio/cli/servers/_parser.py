@@ -6,12 +6,18 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from mcp_core.host import CLIENT_FORMATS
 from mcp_trio.cli._errors import MISUSE, CliError
-from mcp_trio.cli._options import environment_variable, existing_path, header
+from mcp_trio.cli._options import (
+    add_config,
+    add_timeout,
+    environment_variable,
+    existing_path,
+    header,
+)
+from mcp_trio.cli._session import DEFAULT_TIMEOUT
 from mcp_trio.cli._target import (
     invalid_url,
     is_server,
@@ -29,6 +35,8 @@ _Command: TypeAlias = Callable[[], int]
 _NewParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 _SUMMARIES: Final = {
+    "list": "show all servers, their states, and what has changed since it was approved",
+    "approve": "approve what servers run and offer",
     "add": "write a server into a configuration file",
     "get": "show a server as it counts, and what is wrong with it",
     "remove": "remove a server from a configuration file",
@@ -42,7 +50,7 @@ exit status:
   0    done
   1    a configuration file cannot be read or changed, or the server cannot be used
   2    the command line is wrong, or names a server that is not there
-  3    not confirmed
+  3    not confirmed or not approved, or no connection
   130  Ctrl+C
 """
 _FILES: Final = """
@@ -83,6 +91,8 @@ def parse(words: Sequence[str], new_parser: _NewParser) -> _Command:
 def _commands(new_parser: _NewParser) -> dict[str, Callable[[Sequence[str]], _Command]]:
     """Return the function that parses the words of each subcommand."""
     return {
+        "list": partial(_list, new_parser=new_parser),
+        "approve": partial(_approve, new_parser=new_parser),
         "add": partial(_add, new_parser=new_parser),
         "get": partial(_get, new_parser=new_parser),
         "remove": partial(_remove, new_parser=new_parser),
@@ -90,6 +100,80 @@ def _commands(new_parser: _NewParser) -> dict[str, Callable[[Sequence[str]], _Co
         "disable": partial(_set_enabled, "disable", new_parser=new_parser),
         "import": partial(_import, new_parser=new_parser),
     }
+
+
+def _list(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    parser = _server_parser(
+        new_parser,
+        "list",
+        description="Shows the servers of the configuration files, and connects to those that are"
+        " approved: their\nstates, how many tools they have, what has changed since you approved"
+        " it, and what may deceive\nyou in it. Nothing is approved or stored." + _FILES,
+        example="mcp-trio servers list",
+        name=False,
+    )
+    add_config(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--no-connect",
+        action="store_true",
+        help="start no server and connect to none",
+    )
+    _add_connect_timeout(parser)
+    found = parser.parse_args(words)
+    from ._list import list_servers
+
+    return partial(
+        list_servers,
+        config=found.config,
+        as_json=found.json,
+        connects=not found.no_connect,
+        timeout=found.timeout or DEFAULT_TIMEOUT,
+    )
+
+
+def _approve(words: Sequence[str], new_parser: _NewParser) -> _Command:
+    parser = _server_parser(
+        new_parser,
+        "approve",
+        usage="mcp-trio servers approve [options] NAME ...\n"
+        "       mcp-trio servers approve [options] --all",
+        description="Shows what servers run or connect to, and what they offer, and stores what you"
+        " approve. Of a\nserver that was approved before only what is new or has changed is shown."
+        " It needs a terminal." + _FILES,
+        example="mcp-trio servers approve docs",
+        name=False,
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="a server")
+    parser.add_argument(
+        "--all", action="store_true", help="all servers that are not disabled, one after the other"
+    )
+    parser.add_argument("--yes", action="store_true", help=argparse.SUPPRESS)
+    add_config(parser)
+    _add_connect_timeout(parser)
+    found = parser.parse_intermixed_args(words)
+    if found.yes:
+        raise CliError(
+            "servers approve has no --yes: it stores what a person has seen and approved. For a"
+            " single run without questions give --yes to that command: mcp-trio call --yes ..."
+        )
+    if bool(found.names) == found.all:
+        parser.error("give the names of servers, or --all, and not both")
+    for name in found.names:
+        require_utf_8(name)
+    from ._approve import approve
+
+    return partial(
+        approve,
+        found.names,
+        every=found.all,
+        config=found.config,
+        timeout=found.timeout or DEFAULT_TIMEOUT,
+    )
+
+
+def _add_connect_timeout(parser: argparse.ArgumentParser) -> None:
+    add_timeout(parser, f"the timeout for the connections (default: {DEFAULT_TIMEOUT:g})")
 
 
 def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
@@ -214,7 +298,7 @@ def _get(words: Sequence[str], new_parser: _NewParser) -> _Command:
         " hidden." + _FILES,
         example="mcp-trio servers get docs",
     )
-    _add_config(parser)
+    add_config(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     found = parser.parse_args(words)
     from ._get import get
@@ -332,18 +416,8 @@ def _server_parser(
     return parser
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        type=Path,
-        help="use this file only, in any of the formats that other programs have, as one that"
-        " others may get",
-    )
-
-
 def _add_scope(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    _add_config(parser)
+    add_config(parser)
     shown = default or "the only file that has the server"
     parser.add_argument(
         "--scope",

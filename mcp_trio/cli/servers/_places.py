@@ -19,17 +19,41 @@ from mcp_trio.cli._config_update import (
     read_config_file,
     show_changes,
 )
-from mcp_trio.cli._errors import SERVER_ERROR, CliError, join_names, one_line, suggestion
+from mcp_trio.cli._errors import (
+    NO_CONNECTION,
+    SERVER_ERROR,
+    CliError,
+    join_names,
+    one_line,
+    suggestion,
+)
 from mcp_trio.host._config_files import find_config_files, single_config_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcp_core.host import ClientFormat, ConfigFile, MemberChange, ServerScope
+    from mcp_core.host import (
+        ClientFormat,
+        ConfigFile,
+        ConfigProblem,
+        MemberChange,
+        MergedServers,
+        ServerScope,
+    )
     from mcp_trio.cli._screen import Screen
     from mcp_trio.host._config_files import ConfigFiles
 
-__all__ = ["SCOPES", "ConfigPath", "ServersUpdate", "find_files", "find_server", "path_of_scope"]
+__all__ = [
+    "SCOPES",
+    "ConfigPath",
+    "ServersUpdate",
+    "find_files",
+    "find_server",
+    "path_of_scope",
+    "read_files",
+    "unknown_server",
+    "unusable_server",
+]
 
 # The scopes whose files users change, and who gets their servers.
 SCOPES: Final = {
@@ -66,6 +90,18 @@ def shown_name(name: str) -> str:
 def find_files(config: Path | None) -> ConfigFiles:
     """Return the configuration files for this directory, or the one of `--config`."""
     return find_config_files(Path.cwd()) if config is None else single_config_file(config)
+
+
+def read_files(files: ConfigFiles) -> MergedServers:
+    """Return the servers of configuration files.
+
+    Raises:
+        CliError: no server can be used, because a file of the administrator cannot be.
+    """
+    try:
+        return files.read()
+    except InvalidConfig as exc:
+        raise CliError(f"no server can be used: {exc}", SERVER_ERROR) from exc
 
 
 def path_of_scope(config: Path | None, scope: str) -> ConfigPath:
@@ -138,6 +174,28 @@ def find_server(
         f"there is no server {shown} in {' and '.join(map(str, searched))}; {has}."
         f"{suggestion(name, known)}"
     )
+
+
+def unknown_server(name: str, merged: MergedServers, problems: Sequence[ConfigProblem]) -> CliError:
+    """Build the error for a server that no configuration file has."""
+    known = list(dict.fromkeys([*merged.servers, *(each.server.name for each in merged.omitted)]))
+    has = f"the servers are {join_names(known)}" if known else "there are no servers"
+    text = f"there is no server {shown_name(name)}; {has}.{suggestion(name, known)}"
+    # A file that cannot be read may be the one that has it.
+    return CliError("\n".join([text, *map(str, problems)]))
+
+
+def unusable_server(server: str, merged: MergedServers) -> CliError:
+    """Build the error for a server that does not count."""
+    for omitted in merged.omitted:
+        if omitted.server.name == server:
+            text = f"the server {shown_name(server)} cannot be used: {omitted.explanation}"
+            return CliError(text, NO_CONNECTION)
+    problems = [each for each in merged.problems if each.server == server]
+    if problems:
+        text = f"the server {shown_name(server)} cannot be used"
+        return CliError("\n".join([text, *map(str, problems)]), NO_CONNECTION)
+    return unknown_server(server, merged, [each for each in merged.problems if not each.server])
 
 
 class ServersUpdate(ConfigUpdate):

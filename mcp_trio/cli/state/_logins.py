@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.auth._storage import LockableStorage
 
-__all__ = ["add_keychain_option", "login_storage", "uses_keychain"]
+__all__ = ["add_keychain_option", "has_login", "login_storage", "uses_keychain"]
 
 
 def add_keychain_option(parser: argparse.ArgumentParser) -> None:
@@ -27,14 +27,23 @@ def add_keychain_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def uses_keychain(found: argparse.Namespace, server: str | tuple[str, ...]) -> bool:
-    """Return True if logins at `server` are in the keychain.
+def has_login(server: str | tuple[str, ...]) -> bool:
+    """Return True if logins at `server`, a URL or the words of a command, are stored."""
+    return isinstance(server, str) and server.lower().startswith("http")
+
+
+def uses_keychain(found: argparse.Namespace, *, has_login: bool) -> bool:
+    """Return True if logins are in the keychain.
+
+    Args:
+        found: the options of the command.
+        has_login: whether logins at its server are stored.
 
     Raises:
-        CliError: there are no stored logins for a server of this kind.
+        CliError: `--keychain` is given for a server without.
     """
     keychain: bool = found.keychain
-    if keychain and not (isinstance(server, str) and server.lower().startswith("http")):
+    if keychain and not has_login:
         raise CliError("--keychain needs a server at http:// or https://: others have no login")
     return keychain
 

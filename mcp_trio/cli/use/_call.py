@@ -52,15 +52,18 @@ def call(
     """
 
     async def body(client: Client) -> int:
-        found = await _find_tool(tool, client, target.timeout)
-        arguments = parse_arguments(words, found.input_schema, f"the tool {tool}")
+        name = target.local_name(tool)
+        found = await _find_tool(name, client, target.timeout)
+        await target.require_approved("tool", name)
+        arguments = parse_arguments(words, found.input_schema, f"the tool {name}")
         started: ClientTask | CallToolResult
-        with show_progress(target.stderr, tool) as progress:
+        caller = target.configured or client
+        with show_progress(target.stderr, name) as progress:
             options = target.call_options(progress)
             if detach or _may_become_task(found, client):
-                started = await client.start_tool(tool, arguments, **options)
+                started = await caller.start_tool(name, arguments, **options)
             else:
-                started = await client.call_tool(tool, arguments, **options)
+                started = await caller.call_tool(name, arguments, **options)
         if not isinstance(started, ClientTask):
             result = started
         elif not started.id:

@@ -132,6 +132,7 @@ def login(
                 show=show,
             ),
             timeout=_LOGIN_TIMEOUT,
+            connect_timeout=None,
         ),
         body,
     )

@@ -29,12 +29,14 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
     """
 
     async def body(client: Client) -> int:
-        accepted = (await find_prompt(name, client, target.timeout)).arguments or ()
+        found = target.local_name(name)
+        accepted = (await find_prompt(found, client, target.timeout)).arguments or ()
+        await target.require_approved("prompt", found)
         required = [argument.name for argument in accepted if argument.required]
         schema = text_schema([argument.name for argument in accepted], required)
-        arguments = parse_arguments(words, schema, f"the prompt {name}")
-        with show_progress(target.stderr, name) as progress:
-            result = await client.get_prompt(name, arguments, **target.call_options(progress))
+        arguments = parse_arguments(words, schema, f"the prompt {found}")
+        with show_progress(target.stderr, found) as progress:
+            result = await client.get_prompt(found, arguments, **target.call_options(progress))
         screen = Screen(sys.stdout)
         if as_json:
             screen.write_json(result)

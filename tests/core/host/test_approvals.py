@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mcp_core.host import (
     ApprovalRequired,
@@ -239,3 +240,14 @@ def test_call_is_allowed_only_for_a_reason(
         assert pin == "pinned"
         assert all(rule.is_allowed for rule in matching)
         assert matching or trusted or approve_all
+
+
+def test_with_change_replaces_the_approval_of_one_server() -> None:
+    def pin_nothing(old: ServerApproval) -> ServerApproval:
+        return replace(old, pins=())
+
+    before = Approvals().with_server("/f", "b", ServerApproval(launch="x"))
+    after = before.with_change("/f", "a", pin_nothing).with_change("/f", "b", pin_nothing)
+    assert after.find("/f", "a") == ServerApproval(pins=())
+    assert after.find("/f", "b") == ServerApproval(launch="x", pins=())
+    assert before.find("/f", "a") is None

@@ -18,6 +18,8 @@ from mcp_core.host import (
     QualifiedName,
     ResourceTable,
     fit_name,
+    merged_name,
+    merged_prefix,
     plain_name,
     read_resource_label,
     resource_label,
@@ -252,3 +254,14 @@ def test_label_is_readable() -> None:
 @pytest.mark.parametrize("label", ["", "@", "a:b", "@a", "@:b", "@a b:c"])
 def test_label_that_is_malformed_is_refused(label: str) -> None:
     assert read_resource_label(label) is None
+
+
+@given(st.text(), st.text())
+def test_merged_prefix_begins_each_merged_name_of_the_server(server: str, name: str) -> None:
+    assert fit_name(merged_name(server, name)).startswith(merged_prefix(server))
+
+
+def test_merged_prefix_of_a_plain_name_is_readable() -> None:
+    assert merged_prefix("git") == "mcp__git__"
+    assert merged_prefix("a.b") == "mcp__a_b__"
+    assert len(merged_prefix("n" * 200)) == 55

@@ -190,3 +190,14 @@ def test_any_history_keeps_the_rules(
             if event is DIED:
                 assert new.retry_at is not None
                 assert 0 <= new.retry_at - now <= 30.001
+
+
+def test_server_without_restarts_fails_for_good_until_it_is_restarted() -> None:
+    server = ServerSupervisor(0.0, restarts=False)
+    status = server.apply(DIED, 1.0, reason="gone")
+    assert status is not None
+    assert (status.state, status.reason, status.retry_at) == ("failed", "gone", None)
+    assert server.apply(RETRY_DUE, 9.0) is None
+    again = server.apply(ServerEvent.RESTARTED, 9.0)
+    assert again is not None
+    assert again.state == "connecting"

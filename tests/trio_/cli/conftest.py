@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.trio_.cli import program
+from tests.trio_.cli.hosts.configured import ConfiguredServers
 from tests.trio_.cli.program import LAB, ROOT, Forks, Hosted, ServerFile
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ def teahouse(hosted: Hosted) -> tuple[str, ...]:
 def lab(hosted: Hosted) -> tuple[str, ...]:
     """The target of a server that runs tools as tasks, over HTTP."""
     return hosted(LAB)
+
+
+@pytest.fixture
+def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfiguredServers:
+    return ConfiguredServers(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -40,7 +40,14 @@ CASES: Final[Mapping[str, set[str]]] = {
     "mcp-trio tasks get REFERENCE exf": {"exfile.py"},
     "mcp-trio login --no": {"--no-browser"},
     "mcp-trio completion ": {"bash", "fish", "zsh"},
-    "mcp-trio servers ": {"add", "get", "remove", "enable", "disable", "import"},
+    "mcp-trio servers ": {
+        *("list", "approve", "add", "get", "remove", "enable", "disable", "import")
+    },
+    "mcp-trio servers list --no": {"--no-connect"},
+    "mcp-trio servers approve --al": {"--all"},
+    "mcp-trio call TOOL --ser": {"--server"},
+    "mcp-trio login --ser": {"--server"},
+    "mcp-trio inspect --config exo": {"exother.txt"},
     "mcp-trio servers im": {"import"},
     "mcp-trio servers add NAME --rep": {"--replace"},
     "mcp-trio servers add NAME exf": {"exfile.py"},

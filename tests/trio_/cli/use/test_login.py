@@ -93,6 +93,27 @@ async def test_login_without_browser_prints_the_address_only(world: World, tmp_p
         assert line.startswith(b"mcp-trio: logged in")
 
 
+@pytest.mark.parametrize("url", ["{url}", "${{PLACE}}"])
+async def test_login_at_configured_server_is_used_by_its_name(
+    world: World, tmp_path: Path, url: str
+) -> None:
+    path = tmp_path / ".config" / "mcp-trio" / "mcp.json"
+    path.parent.mkdir(parents=True)
+    entry = {"type": "http", "url": url.format(url=world.url)}
+    path.write_text(json.dumps({"mcpServers": {"oauth": entry}}))
+    env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "", "PLACE": world.url}
+    env["XDG_STATE_HOME"] = str(tmp_path / "state")
+    inspect = ["inspect", "--revision", "2025-11-25", "--server", "oauth"]
+    result = await run_command(tmp_path, *inspect, **env)
+    assert result.returncode == 3
+    assert "`mcp-trio login --server oauth` gets a token" in result.stderr
+    result = await run_command(tmp_path, "login", "--server", "oauth", **env)
+    assert (result.returncode, "logged in" in result.stderr) == (0, True), result.stderr
+    result = await run_command(tmp_path, *inspect, **env)
+    assert "add" in result.stdout
+    assert world.tokens == 1
+
+
 async def test_login_again_replaces_token_only_on_success(world: World, tmp_path: Path) -> None:
     for scope in "one", "two":
         result = await run_command(tmp_path, "login", "--scope", scope, world.url)
@@ -352,7 +373,7 @@ SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--is
         (("login", "ftp://me:CANARY@x/"), "...@x/ is not supported: give a URL"),
         (("login", "http://me:CANARY@x/"), "must not contain a user name or password"),
         (("login", "x"), "give a URL that begins with"),
-        (("login",), "required: URL"),
+        (("login",), "give the URL of the server, or --server NAME"),
     ],
 )
 def test_login_options_misused_are_explained(words: tuple[str, ...], text: str) -> None:

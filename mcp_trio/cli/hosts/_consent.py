@@ -1,0 +1,306 @@
+"""The questions of a host to the user of a command: about servers, definitions, calls and inputs.
+
+1. A question comes below the complete text of what is approved. Only a typed word approves. The end
+   of the input denies, and Ctrl+C ends the command, so nothing is approved by either.
+2. Texts of servers and files have escapes for hidden characters.
+3. Without a terminal nothing is approved. With `--yes` servers and definitions are, for this run.
+
+Each question is a dialogue as in `_forms.py`, and a callback of `HostOptions` runs it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+import trio
+
+from mcp_core.host import describe_definition, describe_definition_change
+from mcp_core.runtime import shorten_text
+from mcp_trio.cli._forms import ask_permission
+from mcp_trio.cli._screen import split_lines
+from mcp_trio.host import CallAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mcp_core.host import ConfigInput, Definition
+    from mcp_trio.cli._forms import DialogueSteps, PrintLine
+    from mcp_trio.cli._screen import Screen
+    from mcp_trio.cli._terminal import Terminal
+    from mcp_trio.host import CallQuestion, DefinitionsQuestion, HostOptions, ServerQuestion
+
+__all__ = [
+    "PausableTimeout",
+    "TerminalConsent",
+    "ask_about_call",
+    "ask_about_definitions",
+    "ask_about_server",
+    "ask_for_input",
+    "count_definitions",
+    "print_definitions",
+    "shown_definition",
+]
+
+T = TypeVar("T")
+
+_MAX_NAME: Final = 200  # characters of a name
+_MAX_LINES: Final = 400  # lines of one definition, or of the arguments of a call
+# Lines of each definition at the first sight of a server: it may have a hundred of them.
+_MAX_FIRST_LINES: Final = 60
+_LABEL_WIDTH: Final = 16
+_WARNING_STYLE: Final = "yellow"
+_SIGN_STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
+_ANSWERS: Final = {
+    "once": CallAnswer(is_allowed=True),
+    "session": CallAnswer(is_allowed=True, lifetime="session"),
+    "always": CallAnswer(is_allowed=True, lifetime="always"),
+    "no": CallAnswer(is_allowed=False),
+}
+_ANSWER_HELP: Final = (
+    "  Write once for this call, session until this program ends, always for this tool as it is"
+    " now, or no"
+)
+_CANCELLED: Final = _ANSWERS["no"]
+
+
+class PausableTimeout:
+    """The deadline of a cancel scope, which waits while the user is asked."""
+
+    def __init__(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
+        self._questions = 0
+        self._left = 0.0
+
+    @property
+    def is_paused(self) -> bool:
+        """True while the user is asked."""
+        return self._questions > 0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the time for the block."""
+        if not self._questions:
+            self._left = self._scope.deadline - trio.current_time()
+            self._scope.deadline = float("inf")
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self._questions:
+                self._scope.deadline = trio.current_time() + self._left
+
+
+class TerminalConsent:
+    """The user of a command, as a host asks them.
+
+    Args:
+        stderr: for the questions.
+        terminal: the terminal at which they are answered, or None.
+        assume_yes: whether servers and definitions are approved without a question.
+
+    `timeout` is the timeout that waits while the user is asked, or None.
+    """
+
+    def __init__(
+        self, stderr: Screen, terminal: Terminal | None, *, assume_yes: bool = False
+    ) -> None:
+        self._stderr = stderr
+        self._terminal = terminal
+        self.assume_yes = assume_yes
+        self.timeout: PausableTimeout | None = None
+
+    @property
+    def at_terminal(self) -> bool:
+        """True if there is a terminal to ask at."""
+        return self._terminal is not None
+
+    @property
+    def host_options(self) -> HostOptions:
+        """The callbacks for a host that asks about everything."""
+        found: HostOptions = {
+            "on_approve_server": self.approve_server,
+            "on_approve_definitions": self.approve_definitions,
+        }
+        if self.at_terminal:
+            found["on_approve_call"] = self.approve_call
+            found["on_input"] = self.enter_input
+        return found
+
+    async def approve_server(self, question: ServerQuestion) -> bool:
+        """Return True if the user approves a server."""
+        if self.assume_yes:
+            return True
+        return self.at_terminal and await self._ask(partial(ask_about_server, question))
+
+    async def approve_definitions(self, question: DefinitionsQuestion) -> bool:
+        """Return True if the user approves definitions. They are shown without a terminal too."""
+        if self.assume_yes:
+            return True
+        if not self.at_terminal:
+            print_definitions(question, self._stderr.write_line)
+            return False
+        return await self._ask(partial(ask_about_definitions, question))
+
+    async def approve_call(self, question: CallQuestion) -> CallAnswer:
+        """Return the answer of the user about a call."""
+        return await self._ask(partial(ask_about_call, question))
+
+    async def enter_input(self, given: ConfigInput) -> str | None:
+        """Return what the user enters for an input of a configuration file, or None."""
+        return await self._ask(partial(ask_for_input, given), echo=not given.secret)
+
+    async def _ask(self, begin: Callable[[PrintLine], DialogueSteps[T]], *, echo: bool = True) -> T:
+        assert self._terminal is not None, "there is a terminal to ask at"
+        if self.timeout is None:
+            return await self._terminal.run_dialogue(begin, echo=echo)
+        with self.timeout.paused():
+            return await self._terminal.run_dialogue(begin, echo=echo)
+
+
+# -- Servers ---------------------------------------------------------------------------------------
+
+
+def ask_about_server(question: ServerQuestion, print_line: PrintLine) -> DialogueSteps[bool]:
+    """Show what a server runs or connects to, and ask whether it may."""
+    is_program = bool(question.launch.command)
+    before = (
+        "has changed since you approved it" if question.state == "changed" else "is not approved"
+    )
+    print_line()
+    print_line(
+        ("The server ", "bold"),
+        (_shown(question.server), "bold cyan"),
+        (f" {before}. It {'runs this program' if is_program else 'is at this address'}:", "bold"),
+    )
+    print_line("  ", (f"{'file':{_LABEL_WIDTH}}", "dim"), question.file)
+    for label, text, mark in question.lines():
+        line = ["  ", (f"{label:{_LABEL_WIDTH}}", "dim"), text]
+        print_line(*line, (f"  ! {mark}" if mark else "", _WARNING_STYLE))
+    if is_program:
+        print_line(("A program can do all that you can do on this machine.", "dim"))
+    what = "Start" if is_program else "Connect to"
+    asked = f"{what} {_shown(question.server)}, now and whenever it is used?"
+    return (yield from _ask_consent(asked, print_line))
+
+
+# -- Definitions -----------------------------------------------------------------------------------
+
+
+def ask_about_definitions(
+    question: DefinitionsQuestion, print_line: PrintLine
+) -> DialogueSteps[bool]:
+    """Show definitions, and ask whether they may be used."""
+    print_definitions(question, print_line)
+    asked = f"Approve {count_definitions(question)} of {_shown(question.server)}?"
+    return (yield from _ask_consent(asked, print_line))
+
+
+def count_definitions(question: DefinitionsQuestion) -> str:
+    """Return how many definitions are new and how many have changed, such as "1 new tool"."""
+    new, changed = len(question.comparison.new), len(question.comparison.changed)
+    parts = [f"{count} {word}" for count, word in ((new, "new"), (changed, "changed")) if count]
+    return f"{' and '.join(parts)} {'definition' if new + changed == 1 else 'definitions'}"
+
+
+def print_definitions(question: DefinitionsQuestion, print_line: PrintLine) -> None:
+    """Show what is new and what has changed, with warnings."""
+    comparison = question.comparison
+    limit = _MAX_FIRST_LINES if comparison.is_first_sight else _MAX_LINES
+    print_line()
+    print_line(
+        ("The server ", "bold"),
+        (_shown(question.server), "bold cyan"),
+        (f" offers {count_definitions(question)}:", "bold"),
+    )
+    for old, new in comparison.changed:
+        _print_heading(question, new, "changed", print_line)
+        _print_lines(describe_definition_change(old, new), print_line)
+    for each in comparison.new:
+        _print_heading(question, each, "new", print_line)
+        _print_lines(describe_definition(each, limit), print_line)
+
+
+def shown_definition(definition: Definition) -> str:
+    """Return the kind and the name of a definition."""
+    return f"{definition.kind} {_shown(definition.name)}".rstrip()
+
+
+def _print_heading(
+    question: DefinitionsQuestion, definition: Definition, state: str, print_line: PrintLine
+) -> None:
+    print_line("  ", (shown_definition(definition), "bold"), f" ({state})")
+    for warning in question.warnings.get(definition.key, ()):
+        print_line((f"    ! {warning.path} {warning.text}", _WARNING_STYLE))
+
+
+def _print_lines(lines: Iterator[tuple[str, str]], print_line: PrintLine) -> None:
+    for sign, line in lines:
+        print_line((f"    {sign} {line}", _SIGN_STYLES[sign]))
+
+
+# -- Calls -----------------------------------------------------------------------------------------
+
+
+def ask_about_call(question: CallQuestion, print_line: PrintLine) -> DialogueSteps[CallAnswer]:
+    """Show a call of a tool, and ask whether it may be made, and for how long that holds."""
+    print_line()
+    print_line(
+        ("The tool ", "bold"),
+        (_shown(question.tool.name), "bold cyan"),
+        (f" of {_shown(question.server)} is to be called with:", "bold"),
+    )
+    lines = split_lines(_format_json(question.arguments))
+    for line in lines[:_MAX_LINES]:
+        print_line("  ", line)
+    if len(lines) > _MAX_LINES:
+        print_line((f"  … ({len(lines) - _MAX_LINES} more lines)", _WARNING_STYLE))
+    while True:
+        text = yield ("Call it? once, session, always, or no (Ctrl+D: no): ",)
+        if text is None:
+            return _CANCELLED
+        answer = _ANSWERS.get(text.strip().lower())
+        if answer is not None:
+            return answer
+        print_line((_ANSWER_HELP, _WARNING_STYLE))
+
+
+def _format_json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+# -- Inputs ----------------------------------------------------------------------------------------
+
+
+def ask_for_input(given: ConfigInput, print_line: PrintLine) -> DialogueSteps[str | None]:
+    """Ask for the value of an input. An empty line takes the default, if there is one."""
+    print_line()
+    print_line((_shown(given.description or given.id), "bold"), f"  ({given.place})")
+    for option in given.options:
+        print_line("    ", _shown(option))
+    # The default of a secret is not shown, as what is typed is not.
+    bracket = "" if given.default is None or given.secret else f" [{_shown(given.default)}]"
+    hint = ", not shown" if given.secret else ""
+    while True:
+        text = yield (f"  text{hint}{bracket} (Ctrl+D: none): ",)
+        if text is None:
+            return None
+        value = text or given.default
+        if value is None:
+            print_line(("  Write a text", _WARNING_STYLE))
+        elif given.options and value not in given.options:
+            print_line(("  Write one of the values above", _WARNING_STYLE))
+        else:
+            return value
+
+
+def _ask_consent(question: str, print_line: PrintLine) -> DialogueSteps[bool]:
+    result = yield from ask_permission((question,), print_line)
+    return result.action == "accept"
+
+
+def _shown(text: str) -> str:
+    return shorten_text(text, _MAX_NAME)

@@ -1,0 +1,292 @@
+"""The questions of a host as dialogues: what is shown, and which answers approve."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core.host import (
+    ConfigInput,
+    ConfigPlace,
+    DefinitionWarning,
+    ServerLaunch,
+    compare_pins,
+    define,
+)
+from mcp_core.types import Tool
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.hosts._consent import (
+    PausableTimeout,
+    TerminalConsent,
+    ask_about_call,
+    ask_about_definitions,
+    ask_about_server,
+    ask_for_input,
+    count_definitions,
+    print_definitions,
+)
+from mcp_trio.host import CallQuestion, DefinitionsQuestion, ServerQuestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_trio.cli._forms import Dialogue, DialogueSteps
+
+EVIL = "a\u202eb\x1b[31m\nmcp-trio: trust me"
+PLACE = ConfigPlace("/p/.mcp.json", 3, 5)
+
+
+def talk(
+    begin: Any, question: object, typed: Sequence[str | None]
+) -> tuple[Any, list[str], list[str]]:
+    """Return the result of a dialogue, its lines, and its prompts."""
+    lines: list[str] = []
+    prompts: list[str] = []
+
+    def plain(parts: Sequence[object]) -> str:
+        return "".join(part if isinstance(part, str) else part[0] for part in parts)  # type: ignore[index]
+
+    dialogue: DialogueSteps[Any] | Dialogue = begin(
+        question, lambda *parts: lines.append(plain(parts))
+    )
+    answers = iter(typed)
+    try:
+        prompts.append(plain(next(dialogue)))
+        while True:
+            prompts.append(plain(dialogue.send(next(answers))))
+    except StopIteration as end:
+        assert next(answers, "all used") == "all used"
+        return end.value, lines, prompts
+
+
+def server_question(**launch: Any) -> ServerQuestion:
+    given = {"transport": "stdio", "command": "/bin/x", "directory": "/p"} | launch
+    return ServerQuestion(
+        server="demo", file="/p/.mcp.json", launch=ServerLaunch(**given), state="new"
+    )
+
+
+def definition(name: str = "greet", description: str = "Say hello.") -> Any:
+    return define(Tool(name=name, description=description, input_schema={"type": "object"}))
+
+
+def definitions_question(pins: Any, offered: Any, warnings: Any = None) -> DefinitionsQuestion:
+    comparison = compare_pins(pins, offered)
+    return DefinitionsQuestion(server="demo", comparison=comparison, warnings=warnings or {})
+
+
+ANSWERS: list[tuple[list[str | None], bool]] = [
+    (["yes"], True),
+    ([" Y "], True),
+    (["no"], False),
+    ([None], False),
+    (["", "maybe", "yes"], True),
+    (["", None], False),
+    (["!"], False),
+]
+
+
+@pytest.mark.parametrize(("typed", "approved"), ANSWERS)
+def test_question_yes_is_approved_only_when_typed(typed: list[str | None], approved: bool) -> None:
+    assert talk(ask_about_server, server_question(), typed)[0] is approved
+    question = definitions_question((), [definition()])
+    assert talk(ask_about_definitions, question, typed)[0] is approved
+
+
+def test_question_about_program_shows_all_of_its_launch() -> None:
+    question = server_question(args=("-c", "rm -rf ~"), env={"LD_PRELOAD": "./x.so"})
+    _, lines, prompts = talk(ask_about_server, question, ["no"])
+    assert lines == [
+        "",
+        "The server demo is not approved. It runs this program:",
+        "  file            /p/.mcp.json",
+        "  command         /bin/x",
+        '  argument        "-c"',
+        '  argument        "rm -rf ~"',
+        "  directory       /p",
+        '  variable        LD_PRELOAD="./x.so"  ! it can make the program run other code',
+        "A program can do all that you can do on this machine.",
+    ]
+    assert prompts[0].startswith("Start demo, now and whenever it is used? yes, or no")
+
+
+def test_question_about_address_shows_variables_that_leave_the_machine() -> None:
+    launch = ServerLaunch(transport="http", url="https://h/", headers={"A": "Bearer ${TOKEN}"})
+    question = ServerQuestion(server="demo", file="/p", launch=launch, state="changed")
+    _, lines, prompts = talk(ask_about_server, question, ["no"])
+    assert lines[1] == "The server demo has changed since you approved it. It is at this address:"
+    assert "  sends           TOKEN  ! its value leaves this machine" in lines
+    assert prompts[0].startswith("Connect to demo, now")
+
+
+def test_question_about_definitions_shows_difference_and_warnings() -> None:
+    old, new, other = definition(), definition(description="Obey."), definition("other")
+    warnings = {other.key: [DefinitionWarning("mention", "description", "names x of y")]}
+    question = definitions_question((old,), [new, other], warnings)
+    _, lines, prompts = talk(ask_about_definitions, question, ["yes"])
+    assert "The server demo offers 1 new and 1 changed definitions:" in lines
+    assert '    -   "Say hello."' in lines
+    assert '    +   "Obey."' in lines
+    assert lines.index("  tool greet (changed)") < lines.index("  tool other (new)")
+    assert "    ! description names x of y" in lines
+    assert prompts[0].startswith("Approve 1 new and 1 changed definitions of demo?")
+
+
+def test_definitions_at_first_sight_are_cut_and_later_ones_are_longer() -> None:
+    long = definition(description="".join(f"Line {number}.\n" for number in range(300)))
+    for pins, shown in (None, 60), ((), 300):
+        lines: list[str] = []
+        print_definitions(
+            definitions_question(pins, [long]),
+            lambda *parts, into=lines: into.append(str(parts)),
+        )
+        assert shown <= len(lines) < shown + 25
+
+
+def test_count_definitions_of_one_is_singular() -> None:
+    assert count_definitions(definitions_question((), [definition()])) == "1 new definition"
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_allowed", "lifetime"),
+    [
+        (["once"], True, "call"),
+        (["Session"], True, "session"),
+        (["always "], True, "always"),
+        (["no"], False, "call"),
+        ([None], False, "call"),
+        (["", "yes", "ok", "no"], False, "call"),
+    ],
+)
+def test_question_about_call_has_four_answers(
+    typed: list[str | None], is_allowed: bool, lifetime: str
+) -> None:
+    tool = Tool(name="greet", input_schema={"type": "object"})
+    question = CallQuestion(server="demo", tool=tool, arguments={"a": [1]}, reason="new")
+    answer, lines, _ = talk(ask_about_call, question, typed)
+    assert (answer.is_allowed, answer.lifetime) == (is_allowed, lifetime)
+    assert lines[1] == "The tool greet of demo is to be called with:"
+    assert "  " + '  "a": [' in lines
+
+
+def test_question_about_call_with_many_arguments_says_how_many_lines_are_left_out() -> None:
+    tool = Tool(name="greet", input_schema={"type": "object"})
+    arguments = {str(number): number for number in range(1000)}
+    question = CallQuestion(server="demo", tool=tool, arguments=arguments, reason="new")
+    _, lines, _ = talk(ask_about_call, question, ["no"])
+    assert lines[-1] == "  … (602 more lines)"
+
+
+INPUTS: list[tuple[dict[str, Any], list[str | None], str | None]] = [
+    ({}, ["x y"], "x y"),
+    ({}, ["", "x"], "x"),
+    ({}, [None], None),
+    ({"default": "d"}, [""], "d"),
+    ({"options": ("a", "b")}, ["c", "b"], "b"),
+    ({"secret": True}, ["s"], "s"),
+]
+
+
+@pytest.mark.parametrize(("members", "typed", "value"), INPUTS)
+def test_question_for_input_takes_text(
+    members: dict[str, Any], typed: list[str | None], value: str | None
+) -> None:
+    given = ConfigInput(id="key", type="promptString", place=PLACE, **members)
+    assert talk(ask_for_input, given, typed)[0] == value
+
+
+def test_question_for_secret_shows_no_default() -> None:
+    given = ConfigInput(id="k", type="promptString", place=PLACE, secret=True, default="CANARY")
+    _, lines, prompts = talk(ask_for_input, given, [None])
+    assert "CANARY" not in "".join([*lines, *prompts])
+    assert "not shown" in prompts[0]
+
+
+def recorder() -> tuple[Screen, list[str]]:
+    """Return a screen, and the texts that are written to it."""
+    screen = Screen(None)
+    shown: list[str] = []
+    screen._write = shown.append  # type: ignore[assignment, method-assign]
+    return screen, shown
+
+
+def test_questions_escape_names_that_imitate_the_command() -> None:
+    screen, shown = recorder()
+    question = definitions_question((), [definition(EVIL, EVIL)])
+    ask_about_definitions(question, screen.write_line).send(None)
+    launch = server_question(command=f"/bin/{EVIL}", args=(EVIL,), env={EVIL: EVIL})
+    ask_about_server(launch, screen.write_line).send(None)
+    assert "\u202e" not in "".join(shown)
+    assert "\x1b" not in "".join(shown)
+    assert all(not line.startswith("mcp-trio") for line in "".join(shown).splitlines())
+
+
+async def test_consent_without_terminal_approves_nothing_and_shows_definitions() -> None:
+    screen, shown = recorder()
+    consent = TerminalConsent(screen, None)
+    assert not await consent.approve_server(server_question())
+    assert not await consent.approve_definitions(definitions_question((), [definition()]))
+    assert "  tool greet (new)\n" in shown
+    assert consent.host_options.keys() == {"on_approve_server", "on_approve_definitions"}
+
+
+async def test_consent_with_yes_approves_servers_and_definitions() -> None:
+    consent = TerminalConsent(Screen(None), None, assume_yes=True)
+    assert await consent.approve_server(server_question())
+    assert await consent.approve_definitions(definitions_question((), [definition()]))
+
+
+class _Keyboard:
+    """A terminal whose user thinks for 100 seconds, and then types the next answer."""
+
+    def __init__(self, *typed: str) -> None:
+        self._typed = iter(typed)
+        self.echoes: list[bool] = []
+
+    async def run_dialogue(self, begin: Any, *, echo: bool = True) -> Any:
+        self.echoes.append(echo)
+        dialogue = begin(lambda *parts: None)
+        next(dialogue)
+        await trio.sleep(100)
+        try:
+            dialogue.send(next(self._typed))
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("the dialogue has not ended")
+
+
+async def test_consent_at_terminal_pauses_the_timeout(autojump_clock: object) -> None:
+    keyboard: Any = _Keyboard("yes", "once", "CANARY")
+    consent = TerminalConsent(Screen(None), keyboard)
+    tool = Tool(name="greet", input_schema={"type": "object"})
+    with trio.fail_after(10) as scope:
+        consent.timeout = PausableTimeout(scope)
+        await trio.sleep(4)
+        assert await consent.approve_server(server_question())
+        call = CallQuestion(server="demo", tool=tool, arguments={}, reason="new")
+        assert (await consent.approve_call(call)).is_allowed
+        given = ConfigInput(id="k", type="promptString", place=PLACE, secret=True)
+        assert await consent.enter_input(given) == "CANARY"
+        assert scope.deadline - trio.current_time() == pytest.approx(6)
+    assert keyboard.echoes == [True, True, False]
+
+
+async def test_pausable_timeout_of_two_questions_waits_for_both(autojump_clock: object) -> None:
+    with trio.CancelScope(deadline=trio.current_time() + 5) as scope:
+        timeout = PausableTimeout(scope)
+
+        async def ask(seconds: float) -> None:
+            with timeout.paused():
+                await trio.sleep(seconds)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, 10)
+            nursery.start_soon(ask, 20)
+            await trio.sleep(15)
+            assert timeout.is_paused
+            assert math.isinf(scope.deadline)
+        assert scope.deadline - trio.current_time() == pytest.approx(5)
+    assert not scope.cancelled_caught
