@@ -198,7 +198,8 @@ async def time_lists(servers: Mapping[str, Server], tools: int) -> tuple[float, 
         for _ in range(100):
             host.tools()
         listed = (perf_counter() - start) / 100
-    return opened, *time_merging(lists), listed
+    turns = [time_merging(lists) for _ in range(5)]
+    return opened, *map(median, zip(*turns, strict=True)), listed
 
 
 def time_merging(lists: Mapping[str, list[Tool]]) -> tuple[float, float]:
@@ -207,16 +208,21 @@ def time_merging(lists: Mapping[str, list[Tool]]) -> tuple[float, float]:
     start = perf_counter()
     merged = HostCatalog()
     for name, tools in lists.items():
-        catalog = ServerCatalog(name, needs_pins=False)
-        catalog.set_list("tools", tools)
-        merged.update(catalog, is_available=True)
+        merged.update(catalog_of(name, tools), is_available=True)
     assert len(merged.tools()) == sum(map(len, lists.values()))
     first = perf_counter() - start
+    name, tools = next(iter(lists.items()))
     start = perf_counter()
-    catalog.set_list("tools", tools[:-1])
-    merged.update(catalog, is_available=True)
+    merged.update(catalog_of(name, tools[:-1]), is_available=True)
     merged.tools()
     return first, perf_counter() - start
+
+
+def catalog_of(server: str, tools: list[Tool]) -> ServerCatalog:
+    """Return what a server of this process offers."""
+    catalog = ServerCatalog(server, needs_pins=False)
+    catalog.set_list("tools", tools)
+    return catalog
 
 
 def measure_lists(rounds: int, servers: int, tools: int) -> dict[str, float]:
@@ -334,7 +340,7 @@ def measure_calls(rounds: int, calls: int) -> dict[str, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description="A host of many servers.")
     options.add_argument("--rounds", type=int, default=7, help="turns of each (7)")
-    options.add_argument("--servers", type=int, default=10, help="servers that are started (10)")
+    options.add_argument("--servers", type=int, default=10, help="servers that are started, at least 2 (10)")
     options.add_argument("--sleep", type=float, default=1.0, help="seconds that they sleep (1.0)")
     options.add_argument("--many", type=int, default=100, help="servers in this process (100)")
     options.add_argument("--tools", type=int, default=100, help="tools of each of these (100)")
