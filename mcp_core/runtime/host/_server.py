@@ -60,7 +60,7 @@ _LISTEN_AGAIN: Final = 5.0
 # Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
 # and does not answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
-_MAX_REASON: Final = 500  # characters
+_MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
 
@@ -217,6 +217,8 @@ class HostedServer:
         now = self._runtime.monotonic()
         if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
             now = max(now, self.status.retry_at)  # a clock may wake a task a little early
+        # An error of a process has a line for each of its last ones, and a status is one line.
+        reason = "; ".join(line.strip() for line in reason.splitlines())
         reason = escape_text(shorten_text(reason, _MAX_REASON))
         status = self._supervisor.apply(event, now, reason=reason, attempt=attempt)
         if status is None:

@@ -68,6 +68,18 @@ async def test_failed_server_names_reason_and_next_attempt(autojump_clock: trio.
         assert status.retry_at == pytest.approx(source.closed[-1] + 2)
 
 
+async def test_reason_of_several_lines_is_one_line_with_the_last_one(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    said = [f"{number}" + "x" * 290 for number in range(5)]
+    text = "\n  its stderr: ".join(["it has ended (exit status 1)", *said])
+    source = PlayedSource(failures=[ConnectFailed(text)] * 2)
+    async with Host({}) as host:
+        host.add_source(source)
+        status = await reached(host, "failed")
+        assert status.reason == text.replace("\n  ", "; ")
+
+
 @pytest.mark.parametrize(
     ("lives", "delays"),
     [(9.0, [0, 1, 2, 4]), (10.0, [0, 0, 0, 0]), (60.0, [0, 0, 0, 0])],
