@@ -300,18 +300,19 @@ class HostedServer:
 
     async def _check_approval(self) -> None:
         """Look up whether the launch is approved, or ask the user."""
+        consent = self._host.consent
         try:
             launch = await self._prepare()
-        except (McpTrioError, OSError) as exc:
+            is_approved = (
+                launch is None
+                or consent.launch_state(self.source, launch) == "approved"
+                or await consent.ask_about_server(self.source, launch)
+            )
+        except (McpTrioError, OSError) as exc:  # of its configuration, or of the stored approvals
             self._asking = None  # this very job: `apply` must not cancel it
             self.apply(ServerEvent.REJECTED, reason=str(exc))
             return
-        consent = self._host.consent
-        if (
-            launch is None
-            or consent.launch_state(self.source, launch) == "approved"
-            or await consent.ask_about_server(self.source, launch)
-        ):
+        if is_approved:
             self._asking = None
             self.apply(ServerEvent.APPROVED)
 
