@@ -340,7 +340,7 @@ def measure_calls(rounds: int, calls: int) -> dict[str, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description="A host of many servers.")
     options.add_argument("--rounds", type=int, default=7, help="turns of each (7)")
-    options.add_argument("--servers", type=int, default=10, help="servers that are started, at least 2 (10)")
+    options.add_argument("--servers", type=int, default=10, help="servers, at least 2 (10)")
     options.add_argument("--sleep", type=float, default=1.0, help="seconds that they sleep (1.0)")
     options.add_argument("--many", type=int, default=100, help="servers in this process (100)")
     options.add_argument("--tools", type=int, default=100, help="tools of each of these (100)")
