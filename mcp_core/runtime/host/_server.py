@@ -169,6 +169,7 @@ class HostedServer:
         self._retries_at_once = False
         self._quiet: CallbackJob | None = None
         self._quiet_since = 0.0
+        self._is_pinning = False  # the first pins are being stored
         self._asking: CallbackJob | None = None
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
@@ -191,11 +192,12 @@ class HostedServer:
 
     @property
     def is_usable(self) -> bool:
-        """True if it is ready and its lists are read, and pinned at first sight."""
+        """True if it is ready and its lists are read, and at first sight its pins are stored."""
         return (
             self.status.state == "ready"
             and self._is_listed
             and not self.catalog.awaits_first_pins
+            and not self._is_pinning
             and self.client is not None
             and not self.client.is_closed  # its end is about to change the state
         )
@@ -502,10 +504,12 @@ class HostedServer:
         if quiet:
             await self._runtime.sleep(quiet)
         self._quiet = None  # what is pinned must be stored: nothing abandons this job any more
+        self._is_pinning = True
         pins = self.catalog.pin_first()
         await self._host.consent.store_pins(self.source, pins)
 
     def _pinned(self, _: object, error: BaseException | None) -> None:
+        self._is_pinning = False
         if error is not None:
             self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
         self._host.catalog_changed(self, None)
