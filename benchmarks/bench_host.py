@@ -78,7 +78,7 @@ WARM: Final = 3
 
 
 class Opened(NamedTuple):
-    """What opening a host took: `seconds`, and seconds of the processors in its servers."""
+    """The cost of opening a host: `seconds`, and seconds of the processors in its servers."""
 
     seconds: float
     processor: float
@@ -92,7 +92,7 @@ def sleepers(count: int, seconds: float) -> dict[str, list[str]]:
 
 
 def write_config(directory: Path, count: int) -> Path:
-    """Write a server of ours, and a configuration file by which it is run as `count` servers."""
+    """Write a server, and a configuration file by which it is run as `count` servers."""
     server = directory / "server.py"
     server.write_text(SERVER_FILE)
     entry = {
@@ -144,7 +144,7 @@ def measure_sleepers(rounds: int, count: int, seconds: float) -> dict[str, float
 
 
 def measure_servers(rounds: int, count: int) -> dict[str, float]:
-    """Compare many servers of ours with one, and with the work that they are."""
+    """Compare many servers with one, and with the work that they are."""
     turns: list[tuple[float, ...]] = []
     first = 0.0
     with tempfile.TemporaryDirectory() as directory:
