@@ -180,6 +180,23 @@ def stored_pins(approvals: MemoryApprovals) -> list[str]:
     return [] if found is None else [each.name for each in found.pins or ()]
 
 
+async def test_server_is_usable_once_its_first_pins_are_stored(
+    slow_store: MemoryApprovals, autojump_clock: trio.abc.Clock
+) -> None:
+    """Else the block of a host begins without the tools of a server that was a little later."""
+    server = PlayedServer(tool("look"))
+    server.capabilities = {"tools": {}}
+    source = PlayedSource(server=server)
+    source.file = FILE
+    async with Host({}, approvals=slow_store) as host:
+        host.add_source(source)
+        await reached(host, "ready")
+        assert not await host.wait_settled(0.5)
+        assert host.tools() == ()
+        assert await host.wait_settled(1)
+        assert names(host) == ["look"]
+
+
 async def test_pins_are_stored_although_the_server_dies(
     slow_store: MemoryApprovals, autojump_clock: trio.abc.Clock
 ) -> None:
