@@ -8,11 +8,18 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mcp_core._text import escape_text
 from mcp_core.host._approvals import ApprovalState, RuleLifetime
 from mcp_core.host._definition_warnings import DefinitionWarning, ToolNames, find_warnings
 from mcp_core.host._launch import LaunchLine, ServerLaunch, describe_launch
 from mcp_core.host._names import QualifiedName
-from mcp_core.host._pins import Definition, DefinitionKind, PinComparison
+from mcp_core.host._pins import (
+    Definition,
+    DefinitionKind,
+    PinComparison,
+    describe_definition,
+    describe_definition_change,
+)
 from mcp_core.types import Tool
 
 __all__ = [
@@ -97,6 +104,24 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
     def definitions(self) -> tuple[Definition, ...]:
         """The definitions to approve, as they are now."""
         return (*self.comparison.new, *(new for _, new in self.comparison.changed))
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Yield the lines that the user has to see, each with a sign before it.
+
+        The sign is "=" for the name of a definition, "!" for a warning about it, and "-", "+" or
+        " " for a line of the difference. They are safe for a terminal.
+        """
+        pairs: list[tuple[Definition | None, Definition]] = [*self.comparison.changed]
+        pairs += [(None, each) for each in self.comparison.new]
+        for old, new in pairs:
+            state = "new" if old is None else "changed"
+            yield "=", escape_text(f"{new.kind} {new.name} ({state})")
+            for warning in self.warnings.get(new.key, ()):
+                yield "!", f"{warning.path} {warning.text}"
+            if old is None:
+                yield from describe_definition(new)
+            else:
+                yield from describe_definition_change(old, new)
 
 
 class CallQuestion(Struct, frozen=True, kw_only=True):

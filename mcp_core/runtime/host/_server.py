@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mcp_core.host._pins import DefinitionKind
     from mcp_core.runtime._client import AbstractClient
 
+    from ._changes import HostChangeKind
     from ._consent import Consent
     from ._options import HostLimits
     from ._questions import DefinitionsQuestion
@@ -60,6 +61,9 @@ _LISTEN_AGAIN: Final = 5.0
 # Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
 # and does not answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
+# Questions about the definitions of one server. One that changes them all the time would wear its
+# user down; `AbstractHost.pending` still has what waits.
+_MAX_QUESTIONS: Final = 10
 _MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
@@ -96,8 +100,8 @@ class HostOfServers(Protocol):
     def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
         """Take note that a server is in another state."""
 
-    def catalog_changed(self, server: HostedServer, name: CatalogList | None) -> None:
-        """Take note that a list of a server, or with None its approval, has changed."""
+    def catalog_changed(self, server: HostedServer, *kinds: HostChangeKind) -> None:
+        """Take note that lists of a server, or what was approved of it, have changed."""
 
     def connection_ended(self, server: HostedServer) -> None:
         """Take note that the process or connection of a server is gone."""
@@ -112,13 +116,20 @@ class HostOfServers(Protocol):
 class _Attempt(Job):
     """One attempt to connect, and the connection that comes of it."""
 
-    __slots__ = ("_server", "error", "number")
+    __slots__ = ("_server", "error", "is_ending", "number")
 
     def __init__(self, server: HostedServer, number: int) -> None:
         super().__init__()
         self.number = number
         self.error: BaseException | None = None
+        self.is_ending = False
         self._server = server
+
+    def end(self) -> None:
+        """Cancel the attempt, unless it is ending: closing a process must not be cut short."""
+        if not self.is_ending:
+            self.is_ending = True
+            self.stop()
 
     async def run(self) -> None:
         await self._server.connect(self.number)
@@ -179,6 +190,7 @@ class HostedServer:
         self._asking: CallbackJob | None = None
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
+        self._questions_left = _MAX_QUESTIONS
         self._read_at: dict[CatalogList, float] = {}
         self._is_listed = False
         self.is_removed = False
@@ -238,11 +250,11 @@ class HostedServer:
             if self._attempt is None:
                 self._host.request_start(self)
             else:
-                self._attempt.stop()
+                self._attempt.end()
         elif status.state != "ready":
             self._leave_room()
             if self._attempt is not None:
-                self._attempt.stop()
+                self._attempt.end()
         self._retries_at_once = False
         if status.retry_at is not None:
             self._retries_at_once = status.retry_at <= now
@@ -300,7 +312,7 @@ class HostedServer:
                 self._asking = None
             if error is not None:
                 self._runtime.log_error(f"the approval of {self.source.name} failed", error)
-            self._host.catalog_changed(self, None)
+            self._host.catalog_changed(self, "approval")
 
         if self._asking is not None:
             self._asking.abandon()
@@ -352,7 +364,7 @@ class HostedServer:
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
         """Store that the definitions of a question are approved."""
         pins = self.catalog.pin(question.definitions)
-        self._host.catalog_changed(self, None)
+        self._host.catalog_changed(self, "approval")
         await self._host.consent.store_pins(self.source, pins)
 
     # -- Attempts --------------------------------------------------------------------------------
@@ -401,6 +413,8 @@ class HostedServer:
         if source.needs_approval:
             launch = await self._prepare()
             if launch is not None and host.consent.launch_state(source, launch) != "approved":
+                if self._attempt is not None:
+                    self._attempt.is_ending = True
                 self.apply(ServerEvent.APPROVAL_LOST, reason="what it runs has changed")
                 return
         inputs = await host.inputs_of(source)
@@ -414,6 +428,8 @@ class HostedServer:
             except ConnectionLost as exc:
                 lost = exc
             self.client = None
+            if self._attempt is not None:
+                self._attempt.is_ending = True
             # Before the process is ended, so that no call is made in the meantime.
             self.apply(ServerEvent.DIED, reason=str(lost), attempt=attempt)
 
@@ -438,7 +454,7 @@ class HostedServer:
                     timeout=min(_LISTEN_TIMEOUT, self._host.connect_timeout(self.source)),
                 ) as changes:
                     await self._read_lists(client)
-                    self._lists_read(announced)
+                    self._lists_read(announced, *_LISTS)
                     async for change in changes:
                         await self._read_again(client, change.list)
             except (CallTimeout, ProtocolError, PeerError):
@@ -448,7 +464,7 @@ class HostedServer:
                     # A server that is about to exit ends its subscriptions too.
                     return await client.wait_closed(_LISTEN_AGAIN)
         await self._read_lists(client)
-        self._lists_read(())
+        self._lists_read((), *_LISTS)
         return await client.wait_closed()
 
     async def _read_lists(self, client: AbstractClient) -> None:
@@ -466,8 +482,8 @@ class HostedServer:
                     with suppress(CallTimeout):
                         raise await client.wait_closed(due - now)
                 await self._read(client, name)
-                self._host.catalog_changed(self, name)
-        self._lists_read((changed or "",))
+        changed_lists = [name for name, (member, _) in _LISTS.items() if member == changed]
+        self._lists_read((changed or "",), *changed_lists)
 
     async def _read(self, client: AbstractClient, name: CatalogList) -> None:
         """Read a list. A problem with it is kept, and harms no other list."""
@@ -488,8 +504,11 @@ class HostedServer:
         else:
             self.catalog.set_list(name, items)
 
-    def _lists_read(self, announced: tuple[str, ...]) -> None:
-        """Take note that the lists are complete for now: pin them, or ask about changes."""
+    def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
+        """Take note that the lists are complete for now: pin them, or ask about changes.
+
+        `announced` are those of which changes are announced, `names` those that were just read.
+        """
         self._is_listed = True
         if self.catalog.awaits_first_pins:
             waited = self._runtime.monotonic() - self._quiet_since
@@ -499,7 +518,7 @@ class HostedServer:
             self._quiet = self._start(partial(self._pin_first, max(quiet, 0.0)), self._pinned)
         else:
             self._ask_about_definitions()
-        self._host.catalog_changed(self, None)
+        self._host.catalog_changed(self, *names, "approval")
 
     def _delay_first_pins(self) -> None:
         """Pin nothing before the list that has changed was read again, unless it took too long."""
@@ -520,7 +539,7 @@ class HostedServer:
         self._is_pinning = False
         if error is not None:
             self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
-        self._host.catalog_changed(self, None)
+        self._host.catalog_changed(self, "approval")
 
     def _ask_about_definitions(self) -> None:
         """Ask about definitions that are not approved, unless the user sees or saw all of them."""
@@ -528,8 +547,9 @@ class HostedServer:
         if question is None:
             return
         digests = frozenset(each.digest for each in question.definitions)
-        if digests <= self._asked:
+        if digests <= self._asked or not self._questions_left:
             return
+        self._questions_left -= 1
 
         async def ask() -> None:
             if await self._host.consent.ask_about_definitions(question):

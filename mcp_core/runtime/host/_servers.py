@@ -25,7 +25,7 @@ from ._server import HostedServer
 
 if TYPE_CHECKING:
     from mcp_core.host._supervision import ServerStatus
-    from mcp_core.host.catalog._server import CatalogList, ServerCatalog
+    from mcp_core.host.catalog._server import ServerCatalog
 
     from ._options import HostLimits, HostOptions
     from ._questions import DefinitionsQuestion
@@ -38,6 +38,8 @@ _MAX_NAMES: Final = 5  # servers that a text names
 _MAX_NAME: Final = 200  # characters of a name in an error
 # Names that are compared with an unknown one, which takes 60 µs each and holds up all tasks.
 _MAX_COMPARED: Final = 500
+_LEAST_SIMILARITY: Final = 0.6  # from which on a name is suggested
+_LEAST_MERGED_SIMILARITY: Final = 0.8  # merged names begin with that of their server
 
 
 class HostedServers:
@@ -86,7 +88,8 @@ class HostedServers:
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
         """Build the error about a name, with a similar one, or the servers that are not ready."""
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
-        similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1)
+        least = _LEAST_SIMILARITY if kind == "server" else _LEAST_MERGED_SIMILARITY
+        similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1, least)
         missing = [each for each, server in self.servers.items() if not server.is_usable]
         if similar:
             return UnknownName(f"{text}; did you mean {escape_text(similar[0])}?")
@@ -219,13 +222,13 @@ class HostedServers:
         self.catalog.set_available(server.source.name, server.is_usable)
         self._report(HostChange(server.source.name, "status", status))
 
-    def catalog_changed(self, server: HostedServer, name: CatalogList | None) -> None:
-        """Take note that a list of a server, or with None its approval, has changed."""
+    def catalog_changed(self, server: HostedServer, *kinds: HostChangeKind) -> None:
+        """Take note that lists of a server, or what was approved of it, have changed."""
         if server.is_removed:
             return
         self.catalog.update(server.catalog, is_available=server.is_usable)
-        kind: HostChangeKind = "approval" if name is None else name
-        self._report(HostChange(server.source.name, kind, server.status))
+        for kind in kinds:
+            self._report(HostChange(server.source.name, kind, server.status))
 
     def connection_ended(self, server: HostedServer) -> None:
         """Take note that the process or connection of a server is gone."""

@@ -6,7 +6,6 @@ played in memory, and the clock is trio's `MockClock`.
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ from tests.trio_.wire import ERAS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.host import Approvals
     from mcp_core.runtime.host import DefinitionsQuestion
 
     Message = dict[str, Any]
@@ -131,36 +129,6 @@ async def test_first_pins_come_although_changes_never_end(
         assert 10 <= trio.current_time() - before <= 12
         assert names(host) == ["look"]
         nursery.cancel_scope.cancel()
-
-
-class HeldApprovals(MemoryApprovals):
-    """Approvals that are stored when `released` is set, as in a file that is locked until then."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.released = threading.Event()
-
-    def change(self, function: Callable[[Approvals], Approvals]) -> Approvals:
-        assert self.released.wait(20)
-        return super().change(function)
-
-
-async def test_server_is_usable_once_its_first_pins_are_stored() -> None:
-    """Else the block of a host begins without the tools of a server that was a little later."""
-    server = PlayedServer(tool("look"))
-    server.capabilities = {"tools": {}}
-    source, store = PlayedSource(server=server), HeldApprovals()
-    source.file = "/project/.mcp.json"
-    async with Host({}, approvals=store) as host:
-        host.add_source(source)
-        try:
-            await reached(host, "ready")
-            assert not await host.wait_settled(0.1)
-            assert host.tools() == ()
-        finally:
-            store.released.set()
-        assert await host.wait_settled(20)
-        assert names(host) == ["look"]
 
 
 @pytest.fixture

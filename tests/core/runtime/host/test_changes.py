@@ -139,6 +139,10 @@ async def test_host_reports_states_and_lists(autojump_clock: trio.testing.MockCl
     assert found == [
         ("a", "status", "connecting"),
         ("a", "status", "ready"),
+        ("a", "tools", "ready"),
+        ("a", "prompts", "ready"),
+        ("a", "resources", "ready"),
+        ("a", "resource templates", "ready"),
         ("a", "approval", "ready"),
         ("a", "status", "disabled"),
         ("a", "removed", "disabled"),
