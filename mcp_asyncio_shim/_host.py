@@ -130,6 +130,7 @@ class Host(AbstractHost):
             if isinstance(servers, Mapping)
             else list(servers)
         )
+        self._check_sources(self._given)
         self._runtime: _AsyncioHostRuntime | None = None
 
     async def __aenter__(self) -> Self:

@@ -211,11 +211,12 @@ async def connect_stdio(
     started and that still run. On Windows the child alone is ended, by `TerminateProcess`.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
     exits, every pending call raises `ConnectionLost`. Its text, and that of `RemoteProtocolError`,
-    has the last five lines of the child's stderr, and the exit status.
+    has five lines of the child's stderr, and the exit status: the last lines, or the last four
+    after the one that names an error.
 
     Raises:
         ConnectFailed: the program could not be started, or the negotiation failed. The message has
-            the exit status and the last five lines of its stderr.
+            the exit status and five lines of its stderr.
         RuntimeError: `async with` is used outside a run of trio.
         TypeError: `argv` is one string, or empty, or an option is unknown.
         ValueError: an option is out of its range.

@@ -111,7 +111,7 @@ class Host(AbstractHost):
         InvalidConfig: when it is entered: a file of the administrator cannot be used. Problems of
             other files are logged and in `configuration`, and their other servers are used.
         TypeError: an option is unknown, or a target has another type.
-        ValueError: when it is entered: there are too many servers.
+        ValueError: there are too many servers, or a name is empty; for files when it is entered.
     """
 
     @shows_keywords(HostOptions)
@@ -126,9 +126,11 @@ class Host(AbstractHost):
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
         self._shared = SourceOptions(auth, stderr, trace)
-        if self._given(config) is None:
+        given = self._given(config)
+        if given is None:
             options.setdefault("approvals", ApprovalFile())
         super().__init__(options)
+        self._check_sources(given or ())
         self._config = config
         # The servers of configuration files as they were read, or None if there are no files.
         self.configuration: MergedServers | None = None

@@ -99,6 +99,27 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             },
         ),
         pytest.param(
+            "bench_host.py",
+            [
+                *("--rounds", "1", "--servers", "2", "--sleep", "0.05"),
+                *("--many", "3", "--tools", "4", "--calls", "5"),
+            ],
+            {
+                *(f"sleeper{e}_s" for e in ("s", "s_best", "_alone")),
+                *(f"servers_{e}_s" for e in ("alone", "processor", "bound", "first_sight")),
+                *("servers_s", "servers_ratio", "servers_best_ratio"),
+                *("many_open_s", "many_merged_ms", "many_changed_ms", "many_listed_us"),
+                *(f"call_{way}_ratio" for way in ("memory", "stdio")),
+                *(
+                    f"call_{way}_{who}{figure}"
+                    for way in ("memory", "stdio")
+                    for who in ("", "client_")
+                    for figure in ("us", "steps", "frames")
+                ),
+            },
+            marks=[*SLOW, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")],
+        ),
+        pytest.param(
             "bench_http.py",
             ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],
             {

@@ -81,6 +81,15 @@ class AbstractHost:
 
     # -- What a driver calls ---------------------------------------------------------------------
 
+    def _check_sources(self, sources: Iterable[ServerSource]) -> dict[str, ServerSource]:
+        """Return `sources` by their names.
+
+        Raises:
+            ValueError: two servers have one name, a name is empty, or there are more servers than
+                `HostLimits.servers`.
+        """
+        return by_name(sources, self._limits.servers)
+
     async def _open(self, runtime: HostRuntime, sources: Iterable[ServerSource]) -> None:
         """Connect to all servers, and wait as the option `wait` says.
 
@@ -89,16 +98,15 @@ class AbstractHost:
             ValueError: two servers have one name, a name is empty, or there are more servers than
                 `HostLimits.servers`.
         """
-        self._sources = by_name(sources, self._limits.servers)
+        self._sources = self._check_sources(sources)
         hosted = HostedServers(self._options, self._limits, runtime)
         self._recorder = CallRecorder(self._options, runtime)
         await hosted.consent.load()
         self._hosted = hosted
         for source in self._sources.values():
             hosted.add(source)
-        await hosted.wait_settled(self._options.get("wait", HOST_TIMEOUT))
-        late = [name for name, server in hosted.servers.items() if not server.is_settled]
-        if late:
+        if not await hosted.wait_settled(self._options.get("wait", HOST_TIMEOUT)):
+            late = [name for name, server in hosted.servers.items() if not server.is_usable]
             runtime.log_warning(f"servers that are not ready yet: {name_some(late)}")
 
     def _close(self) -> None:
@@ -126,7 +134,7 @@ class AbstractHost:
         return self._servers.listen()
 
     async def wait_settled(self, seconds: float | None = None) -> bool:
-        """Wait until no server is about to become usable.
+        """Wait until each server has become usable, or has failed.
 
         Return True if that is so, False after `seconds`; None for no limit.
         """
@@ -142,7 +150,7 @@ class AbstractHost:
             ValueError: there is one of that name, or there are as many as `HostLimits.servers`.
         """
         servers = self._servers
-        self._sources = by_name([*self._sources.values(), source], self._limits.servers)
+        self._sources = self._check_sources([*self._sources.values(), source])
         servers.add(source)
 
     async def remove(self, server: str) -> None:
@@ -167,7 +175,7 @@ class AbstractHost:
             ValueError: two servers have one name, a name is empty, or there are more servers than
                 `HostLimits.servers`. Then nothing is changed.
         """
-        wanted = by_name(sources, self._limits.servers)
+        wanted = self._check_sources(sources)
         servers = self._servers
         await servers.consent.load()
         gone = [
@@ -189,6 +197,8 @@ class AbstractHost:
 
     def restart(self, server: str) -> None:
         """End `server` and start it anew, or connect again. Its calls in flight fail.
+
+        One that is disabled or not approved stays so.
 
         Raises:
             UnknownName: there is no such server.

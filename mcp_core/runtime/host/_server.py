@@ -60,7 +60,7 @@ _LISTEN_AGAIN: Final = 5.0
 # Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
 # and does not answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
-_MAX_REASON: Final = 500  # characters
+_MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
 
@@ -175,6 +175,7 @@ class HostedServer:
         self._retries_at_once = False
         self._quiet: CallbackJob | None = None
         self._quiet_since = 0.0
+        self._is_pinning = False  # the first pins are being stored
         self._asking: CallbackJob | None = None
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
@@ -197,11 +198,12 @@ class HostedServer:
 
     @property
     def is_usable(self) -> bool:
-        """True if it is ready and its lists are read, and pinned at first sight."""
+        """True if it is ready and its lists are read, and at first sight its pins are stored."""
         return (
             self.status.state == "ready"
             and self._is_listed
             and not self.catalog.awaits_first_pins
+            and not self._is_pinning
             and self.client is not None
             and not self.client.is_closed  # its end is about to change the state
         )
@@ -223,6 +225,8 @@ class HostedServer:
         now = self._runtime.monotonic()
         if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
             now = max(now, self.status.retry_at)  # a clock may wake a task a little early
+        # An error of a process has a line for each of its last ones, and a status is one line.
+        reason = "; ".join(line.strip() for line in reason.splitlines())
         reason = escape_text(shorten_text(reason, _MAX_REASON))
         status = self._supervisor.apply(event, now, reason=reason, attempt=attempt)
         if status is None:
@@ -304,19 +308,20 @@ class HostedServer:
 
     async def _check_approval(self) -> None:
         """Look up whether the launch is approved, or ask the user."""
+        consent = self._host.consent
         try:
             launch = await self._prepare()
-        except (McpTrioError, OSError) as exc:
+            is_approved = (
+                launch is None
+                or consent.launch_state(self.source, launch) == "approved"
+                or await consent.ask_about_server(self.source, launch)
+            )
+        except (McpTrioError, OSError) as exc:  # of its configuration, or of the stored approvals
             self._asking = None  # this very job: `apply` must not cancel it
             self.error = exc
             self.apply(ServerEvent.REJECTED, reason=str(exc))
             return
-        consent = self._host.consent
-        if (
-            launch is None
-            or consent.launch_state(self.source, launch) == "approved"
-            or await consent.ask_about_server(self.source, launch)
-        ):
+        if is_approved:
             self._asking = None
             self.apply(ServerEvent.APPROVED)
 
@@ -507,10 +512,12 @@ class HostedServer:
         if quiet:
             await self._runtime.sleep(quiet)
         self._quiet = None  # what is pinned must be stored: nothing abandons this job any more
+        self._is_pinning = True
         pins = self.catalog.pin_first()
         await self._host.consent.store_pins(self.source, pins)
 
     def _pinned(self, _: object, error: BaseException | None) -> None:
+        self._is_pinning = False
         if error is not None:
             self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
         self._host.catalog_changed(self, None)

@@ -136,9 +136,13 @@ class HostedServers:
             listener.end()
 
     async def wait_settled(self, seconds: float | None) -> bool:
-        """Wait until no server is about to become usable, and return False after the time."""
+        """Wait until each server was settled once, and return False after the time.
+
+        Not until all are at the same time: one that fails may be connecting again.
+        """
         end = None if seconds is None else self.runtime.monotonic() + seconds
-        while not all(server.is_settled for server in self.servers.values()):
+        waiting = list(self.servers.values())
+        while waiting := [server for server in waiting if not server.is_settled]:
             left = None if end is None else end - self.runtime.monotonic()
             if left is not None and left <= 0:
                 return False

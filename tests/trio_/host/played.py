@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
     Answer = Callable[[Message], Awaitable[None]]
 
-__all__ = ["PlayedServer", "PlayedSource", "reached", "states_of", "tool"]
+__all__ = ["PlayedServer", "PlayedSource", "reached", "states_of", "tool", "usable"]
 
 _ID = "io.modelcontextprotocol/subscriptionId"
 _LISTS = {
@@ -216,6 +216,13 @@ async def reached(host: AbstractHost, state: ServerState, server: str = "played"
         while host.status()[server].state != state:
             await anext(changes)
     return host.status()[server]
+
+
+async def usable(host: AbstractHost, server: str = "played") -> None:
+    """Wait until the tools of `server` of `host` can be called."""
+    async with host.changes() as changes:
+        while not host._servers.find(server).is_usable:
+            await anext(changes)
 
 
 def states_of(changes: HostChanges) -> list[tuple[str, str]]:

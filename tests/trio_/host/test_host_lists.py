@@ -6,6 +6,7 @@ played in memory, and the clock is trio's `MockClock`.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,18 @@ from mcp_core.host import ApprovalRequired, CallDenied, UnknownName
 from mcp_core.runtime.host import CallAnswer, MemoryApprovals
 from mcp_trio.host._host import Host
 from tests.core.helpers import D, E
-from tests.trio_.host.played import PlayedServer, PlayedSource, tool
+from tests.trio_.host.played import PlayedServer, PlayedSource, reached, tool
 from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.host import Approvals
     from mcp_core.runtime.host import DefinitionsQuestion
 
     Message = dict[str, Any]
 
+FILE = "/home/me/mcp.json"
 both_eras = pytest.mark.parametrize("version", ERAS)
 
 
@@ -128,21 +133,105 @@ async def test_first_pins_come_although_changes_never_end(
         nursery.cancel_scope.cancel()
 
 
-async def test_first_pins_are_stored_although_the_server_dies(
-    autojump_clock: trio.abc.Clock,
+class HeldApprovals(MemoryApprovals):
+    """Approvals that are stored when `released` is set, as in a file that is locked until then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+
+    def change(self, function: Callable[[Approvals], Approvals]) -> Approvals:
+        assert self.released.wait(20)
+        return super().change(function)
+
+
+async def test_server_is_usable_once_its_first_pins_are_stored() -> None:
+    """Else the block of a host begins without the tools of a server that was a little later."""
+    server = PlayedServer(tool("look"))
+    server.capabilities = {"tools": {}}
+    source, store = PlayedSource(server=server), HeldApprovals()
+    source.file = "/project/.mcp.json"
+    async with Host({}, approvals=store) as host:
+        host.add_source(source)
+        try:
+            await reached(host, "ready")
+            assert not await host.wait_settled(0.1)
+            assert host.tools() == ()
+        finally:
+            store.released.set()
+        assert await host.wait_settled(20)
+        assert names(host) == ["look"]
+
+
+@pytest.fixture
+def slow_store(monkeypatch: pytest.MonkeyPatch) -> MemoryApprovals:
+    """Return a store of approvals that takes a second for everything."""
+
+    async def run(_: object, function: Callable[[], Any]) -> Any:
+        await trio.sleep(1)
+        return function()
+
+    monkeypatch.setattr("mcp_trio.host._host._TrioHostRuntime.in_thread", run)
+    return MemoryApprovals()
+
+
+def stored_pins(approvals: MemoryApprovals) -> list[str]:
+    found = approvals.load().find(FILE, "played")
+    return [] if found is None else [each.name for each in found.pins or ()]
+
+
+async def test_server_is_usable_once_its_first_pins_are_stored(
+    slow_store: MemoryApprovals, autojump_clock: trio.abc.Clock
+) -> None:
+    """Else the block of a host begins without the tools of a server that was a little later."""
+    server = PlayedServer(tool("look"))
+    server.capabilities = {"tools": {}}
+    source = PlayedSource(server=server)
+    source.file = FILE
+    async with Host({}, approvals=slow_store) as host:
+        host.add_source(source)
+        await reached(host, "ready")
+        assert not await host.wait_settled(0.5)
+        assert host.tools() == ()
+        assert await host.wait_settled(1)
+        assert names(host) == ["look"]
+
+
+async def test_pins_are_stored_although_the_server_dies(
+    slow_store: MemoryApprovals, autojump_clock: trio.abc.Clock
 ) -> None:
     """The pins must be compared with at the next start of the program."""
+    server, user = PlayedServer(tool("look")), User()
+    source = PlayedSource(server=server)
+    source.file = FILE
+    async with Host({}, approvals=slow_store, on_approve_definitions=user.ask) as host:
+        host.add_source(source)
+        await trio.sleep(1.5)
+        assert stored_pins(slow_store) == []
+        await server.die()
+        await trio.sleep(5)
+        assert stored_pins(slow_store) == ["look"]
+        await server.change(tool("look"), tool("new"))
+        await trio.sleep(2)
+        user.answer(yes=True)
+        await trio.sleep(0.5)
+        assert names(host) == ["look", "new"]
+        await server.die()
+        await trio.sleep(5)
+        assert stored_pins(slow_store) == ["look", "new"]
+
+
+async def test_stored_pins_are_compared_with_at_the_next_start(
+    autojump_clock: trio.abc.Clock,
+) -> None:
     stored = MemoryApprovals()
     server = PlayedServer(tool("look"))
     source = PlayedSource(server=server)
-    source.file = "/home/me/mcp.json"
+    source.file = FILE
     async with Host({}, approvals=stored) as host:
         host.add_source(source)
         await host.wait_settled()
-        await server.die()
-    found = stored.load().find("/home/me/mcp.json", "played")
-    assert found is not None
-    assert [each.name for each in found.pins or ()] == ["look"]
+    assert stored_pins(stored) == ["look"]
     server.lists["tools"] = [tool("look", "Changed meanwhile.")]
     async with Host({}, approvals=stored) as again:
         again.add_source(source)
@@ -432,6 +521,33 @@ async def test_server_that_dies_while_its_call_is_approved_is_called_after_the_r
     async with Host({}, on_approve_call=ask) as host:
         await settled(host, server)
         assert (await host.call("mcp__played__write")).content
+        assert host.status()["played"].attempt == 2
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_server_that_ends_while_its_call_is_approved_is_waited_for(
+    is_changed: bool, autojump_clock: trio.abc.Clock
+) -> None:
+    server = PlayedServer(tool("write", annotations={}))
+    source = PlayedSource(server=server)
+
+    async def ask(_: object) -> CallAnswer:
+        source.connecting_takes = 5.0
+        if is_changed:
+            server.lists["tools"] = [tool("write", "Another one.", annotations={})]
+        await server.die()
+        await trio.sleep(1)
+        return CallAnswer(is_allowed=True)
+
+    async with Host({}, on_approve_call=ask) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        if is_changed:
+            with pytest.raises(ApprovalRequired, match="its definition has changed"):
+                await host.call("mcp__played__write")
+        else:
+            assert (await host.call("mcp__played__write")).content
+        assert server.received["tools/call"] == (0 if is_changed else 1)
         assert host.status()["played"].attempt == 2
 
 

@@ -693,6 +693,19 @@ async def test_callback_that_raises_approves_nothing_and_is_logged(
         assert host.tools() == ()
 
 
+async def test_approval_that_cannot_be_stored_is_the_reason_of_the_server(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    source = FakeSource("a", offering("a"), file=FILE, needs_approval=True, launch=LAUNCH)
+    options = {"approvals": FailingApprovals(), "on_approve_server": answers(True)}
+    async with opened([source], **options) as (host, runtime):
+        status = host.status()["a"]
+        assert (status.state, status.reason) == ("failed", "the disk is full")
+        assert status.retry_at is None
+        assert source.options == []
+        assert runtime.errors == []
+
+
 async def test_host_connects_after_its_approval(autojump_clock: trio.testing.MockClock) -> None:
     source = FakeSource("a", offering("a"), file=FILE, needs_approval=True, launch=LAUNCH)
     store = MemoryApprovals()

@@ -1,0 +1,236 @@
+"""Servers of a project's file in a host: they begin after their approval, and with their inputs.
+
+The servers are played in memory. What a question shows, and how an answer is stored, is tested with
+`Consent`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.host import ApprovalRequired, ConfigInput, ConfigPlace, ServerLaunch
+from mcp_core.runtime.host import MemoryApprovals, ServerQuestion
+from mcp_trio.host._host import Host
+from tests.trio_.host.played import PlayedServer, PlayedSource, states_of, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime.host import ClientConnection
+
+FILE = "/project/.mcp.json"
+
+
+class ProjectSource(PlayedSource):
+    """A server of a project's file, with the command `command` and the inputs `wanted`."""
+
+    file = FILE
+    needs_approval = True
+    is_trusted = False
+
+    def __init__(self, name: str = "played", server: PlayedServer | None = None) -> None:
+        super().__init__(name, server)
+        self.command = "/usr/bin/server"
+        self.failure: Exception | None = None
+        self.wanted: tuple[str, ...] = ()
+        self.inputs_given: list[dict[str, str]] = []
+
+    def prepare(self) -> ServerLaunch:
+        if self.failure is not None:
+            raise self.failure
+        return ServerLaunch(transport="stdio", command=self.command, directory="/project")
+
+    def inputs(self) -> Mapping[str, ConfigInput]:
+        return {
+            id: ConfigInput(id=id, type="promptString", place=ConfigPlace(self.file, 1, 1))
+            for id in self.wanted
+        }
+
+    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+        self.inputs_given.append(dict(inputs))
+        return super().connect(options, inputs)
+
+
+# -- Approval ------------------------------------------------------------------------------------
+
+
+async def test_server_of_a_project_waits_for_its_approval(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source, stored = ProjectSource(), MemoryApprovals()
+    async with Host({}, approvals=stored) as host, host.changes() as changes:
+        host.add_source(source)
+        await host.wait_settled()
+        await trio.sleep(3600)
+        assert (host.status()["played"].state, source.attempts) == ("unapproved", [])
+        with pytest.raises(ApprovalRequired, match="played is not approved: its command"):
+            await host.call_tool("played", "look")
+        host.restart("played")
+        host.enable("played")
+        await trio.sleep(1)
+        assert source.attempts == []
+        await host.approve_server("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+        assert [state for _, state in states_of(changes)] == ["unapproved", "connecting", "ready"]
+    async with Host({}, approvals=stored) as again:  # the approval was stored
+        again.add_source(source)
+        await again.wait_settled()
+        assert again.status()["played"].state == "ready"
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_user_is_asked_before_the_server_is_started(
+    answer: bool, autojump_clock: trio.abc.Clock
+) -> None:
+    questions: list[ServerQuestion] = []
+
+    async def ask(question: ServerQuestion) -> bool:
+        assert source.attempts == []
+        await trio.sleep(10)
+        questions.append(question)
+        return answer
+
+    source = ProjectSource()
+    async with Host({}, on_approve_server=ask) as host:
+        host.add_source(source)
+        before = trio.current_time()
+        await host.wait_settled()
+        assert trio.current_time() - before >= 10
+        assert host.status()["played"].state == ("ready" if answer else "unapproved")
+        assert [(each.server, each.launch.command, each.state) for each in questions] == [
+            ("played", "/usr/bin/server", "new")
+        ]
+        await trio.sleep(3600)
+        assert len(questions) == 1
+
+
+async def test_changed_command_is_asked_about_at_the_next_start(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = ProjectSource()
+    async with Host({}) as host, host.changes() as changes:
+        host.add_source(source)
+        await host.wait_settled()
+        await host.approve_server("played")
+        await host.wait_settled()
+        source.command = "/tmp/evil"
+        await source.server.die()
+        await host.wait_settled()
+        await trio.sleep(100)
+        status = host.status()["played"]
+        assert (status.state, status.reason) == ("unapproved", "what it runs has changed")
+        assert len(source.attempts) == 1
+        await host.approve_server("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "ready"
+        assert [state for _, state in states_of(changes)] == [
+            *("unapproved", "connecting", "ready", "failed", "connecting", "unapproved"),
+            *("connecting", "ready"),
+        ]
+
+
+async def test_unapproved_server_that_cannot_be_started_has_failed(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = ProjectSource()
+    source.failure = FileNotFoundError("there is no program server")
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        status = host.status()["played"]
+        assert (status.state, status.reason) == ("failed", "there is no program server")
+        with pytest.raises(FileNotFoundError):
+            await host.approve_server("played")
+        source.failure = None
+        host.restart("played")
+        await host.wait_settled()
+        assert host.status()["played"].state == "unapproved"
+
+
+async def test_question_about_a_removed_server_is_cancelled(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    cancelled = trio.Event()
+
+    async def ask(_: object) -> bool:
+        try:
+            await trio.sleep_forever()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    source = ProjectSource()
+    async with Host({}, on_approve_server=ask) as host:
+        host.add_source(source)
+        await trio.testing.wait_all_tasks_blocked()
+        await host.remove("played")
+        await trio.testing.wait_all_tasks_blocked()
+        assert cancelled.is_set()
+        assert source.attempts == []
+
+
+async def test_annotations_of_a_project_server_do_not_count(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async with Host({}, on_approve_server=lambda _: True) as host:
+        host.add_source(ProjectSource(server=PlayedServer(tool("look"))))
+        await host.wait_settled()
+        with pytest.raises(Exception, match="look of played is not approved"):
+            await host.call("mcp__played__look")
+
+
+# -- Inputs --------------------------------------------------------------------------------------
+
+
+async def test_input_is_asked_for_once_for_all_servers_of_a_file(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    asked: list[str] = []
+
+    async def ask(question: ConfigInput) -> str | None:
+        asked.append(question.id)
+        await trio.sleep(5)
+        return None if question.id == "none" else f"the {question.id}"
+
+    sources = [ProjectSource(name) for name in ("a", "b", "c")]
+    for each in sources:
+        each.needs_approval = False
+        each.wanted = ("token", "none")
+    sources[2].file = "/other/.mcp.json"
+    async with Host({}, on_input=ask) as host:
+        for each in sources:
+            host.add_source(each)
+        await host.wait_settled()
+        assert [each.inputs_given for each in sources] == [[{"token": "the token"}]] * 3
+        assert asked.count("token") == 2  # once for each file
+        await sources[0].server.die()
+        await trio.sleep(20)
+        assert sources[0].inputs_given[1:] == [{"token": "the token"}]
+        assert asked.count("token") == 2
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_input_that_cannot_be_asked_for_is_a_verdict(
+    is_async: bool, autojump_clock: trio.abc.Clock
+) -> None:
+    async def ask(_: ConfigInput) -> str:
+        raise RuntimeError("there is no terminal")
+
+    def ask_plainly(_: ConfigInput) -> str:
+        raise RuntimeError("there is no terminal")
+
+    function: Callable[[ConfigInput], object] = ask if is_async else ask_plainly
+    source = ProjectSource()
+    source.needs_approval = False
+    source.wanted = ("token",)
+    async with Host({}, on_input=function) as host:  # type: ignore[arg-type]
+        host.add_source(source)
+        await host.wait_settled()
+        status = host.status()["played"]
+        assert (status.state, status.reason) == ("failed", "RuntimeError: there is no terminal")
