@@ -24,7 +24,7 @@ from mcp_core.host import (
     find_replaced,
     require_tomlkit,
 )
-from mcp_trio.host._files import FileChanged, read_snapshot, replace_file
+from mcp_trio._files import FileChanged, read_snapshot, replace_file
 
 from ._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from ._forms import ask_permission
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.host import ClientFormat, ConfigScope, MemberChange, ServerEntry
-    from mcp_trio.host._files import FileSnapshot
+    from mcp_trio._files import FileSnapshot
 
     from ._forms import PromptParts
     from ._screen import Screen

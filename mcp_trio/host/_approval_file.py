@@ -21,15 +21,15 @@ from mcp_core.host import (
     decode_approvals,
     encode_approvals,
 )
-from mcp_trio.auth._storage import lock_file
-
-from ._files import (
+from mcp_trio._files import (
     read_regular_file,
     removed_on_error,
     sync_directory,
     user_directory,
     write_beside,
 )
+from mcp_trio.auth._storage import lock_file
+
 from ._owners import HAS_OWNERS, UnsafePath, find_unsafe_path
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from mcp_core.host import (
     read_config,
     read_policy,
 )
+from mcp_trio._files import home_directory, read_snapshot, user_directory
 
-from ._files import home_directory, read_snapshot, user_directory
 from ._owners import find_unsafe_path
 
 if TYPE_CHECKING:

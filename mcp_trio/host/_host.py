@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar, Unpack
 
@@ -127,9 +127,9 @@ class Host(AbstractHost):
         check_keywords(options, HostOptions, "Host()")
         self._shared = SourceOptions(auth, stderr, trace)
         given = self._given(config)
-        if given is None:
-            options.setdefault("approvals", ApprovalFile())
         super().__init__(options)
+        if given is None and options.get("approvals") is None:
+            self._default_approvals = ApprovalFile()
         self._check_sources(given or ())
         self._config = config
         # The servers of configuration files as they were read, or None if there are no files.
@@ -195,7 +195,8 @@ class Host(AbstractHost):
     async def reload(self, config: HostConfig = None) -> None:
         """Read configuration and approvals again, and connect to what is new or approved now.
 
-        Servers that are configured as before stay connected.
+        Servers that are configured as before stay connected, and so do those whose file, or whose
+        entry in it, cannot be read now: it may be half written.
 
         Args:
             config: as for the host; by default what the host was made of.
@@ -210,7 +211,23 @@ class Host(AbstractHost):
             config = self._config
         sources = await self._read(config)
         self._config = config
-        await self.replace_sources(sources)
+        await self.replace_sources([*sources, *self._find_unreadable(sources)])
+
+    def _find_unreadable(self, sources: Sequence[ServerSource]) -> list[ServerSource]:
+        """Return the present servers that a file may still have, where it cannot be read now.
+
+        An editor may be in the middle of writing it, or its user in the middle of a change.
+        """
+        problems = () if self.configuration is None else self.configuration.problems
+        found = {source.name for source in sources}
+        return [
+            source
+            for name, source in self._sources.items()
+            if name not in found
+            and any(
+                each.place.file == source.file and each.server in (None, name) for each in problems
+            )
+        ]
 
 
 def _log_problems(problems: Sequence[ConfigProblem]) -> None:

@@ -30,8 +30,7 @@ from mcp_core.host import (
     parse_env_file,
 )
 from mcp_core.runtime import UnsafeArgument, child_environment, windows_command
-
-from ._files import read_regular_file
+from mcp_trio._files import read_regular_file
 
 if TYPE_CHECKING:
     from mcp_core.host import (

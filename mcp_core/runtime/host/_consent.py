@@ -71,6 +71,8 @@ class Consent:
         options: the options of the host.
         in_thread: runs a function that may block in a worker thread.
         wall_time: returns the seconds since 1970.
+        default: where approvals are stored without the option `approvals`, or None for in memory.
+            Those of servers that the program names stay in memory then: programs share it.
     """
 
     def __init__(
@@ -78,13 +80,14 @@ class Consent:
         options: HostOptions,
         in_thread: Callable[[Callable[[], Approvals]], Awaitable[Approvals]],
         wall_time: Callable[[], float],
+        default: ApprovalStore | None = None,
     ) -> None:
         self._options = options
         self._in_thread = in_thread
         self._wall_time = wall_time
-        self._store: ApprovalStore = options.get("approvals") or MemoryApprovals()
-        # Servers of the program have no file, so their approvals are not stored.
-        self._own: ApprovalStore = MemoryApprovals()
+        given = options.get("approvals")
+        self._store: ApprovalStore = given or default or MemoryApprovals()
+        self._own: ApprovalStore | None = MemoryApprovals() if given is None else None
         self._approvals = Approvals()
         self._session_rules: dict[str, tuple[ToolRule, ...]] = {}
 
@@ -98,7 +101,8 @@ class Consent:
 
     def find(self, source: ServerSource) -> ServerApproval:
         """Return the approval of a server; an empty one if nothing was approved."""
-        approvals = self._approvals if source.file else self._own.load()
+        own = None if source.file else self._own
+        approvals = self._approvals if own is None else own.load()
         return approvals.find(source.file, source.name) or ServerApproval()
 
     async def _change(
@@ -107,10 +111,11 @@ class Consent:
         def change(approvals: Approvals) -> Approvals:
             return approvals.with_change(source.file, source.name, function)
 
-        if source.file:
+        own = None if source.file else self._own
+        if own is None:
             self._approvals = await self._in_thread(lambda: self._store.change(change))
         else:
-            self._own.change(change)
+            own.change(change)
 
     # -- Servers ---------------------------------------------------------------------------------
 

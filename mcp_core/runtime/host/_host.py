@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime.client_tasks._task import ClientTask
 
     from ._changes import HostChanges
-    from ._options import HostOptions
+    from ._options import ApprovalStore, HostOptions
     from ._questions import DefinitionsQuestion
     from ._runtime import HostRuntime
     from ._server import HostedServer
@@ -71,6 +71,7 @@ class AbstractHost:
         self._sources: dict[str, ServerSource] = {}
         self._hosted: HostedServers | None = None
         self._is_closed = False
+        self._default_approvals: ApprovalStore | None = None  # a driver may set it before `_open`
         self._recorder: CallRecorder
 
     def __repr__(self) -> str:
@@ -99,7 +100,7 @@ class AbstractHost:
                 `HostLimits.servers`.
         """
         self._sources = self._check_sources(sources)
-        hosted = HostedServers(self._options, self._limits, runtime)
+        hosted = HostedServers(self._options, self._limits, runtime, self._default_approvals)
         self._recorder = CallRecorder(self._options, runtime)
         await hosted.consent.load()
         self._hosted = hosted

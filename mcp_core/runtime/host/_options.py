@@ -103,7 +103,8 @@ class HostOptions(TypedDict, total=False):
         approve: "all" to make the calls of tools that would be asked about; default "ask". Servers
             and definitions are asked about still, and so are calls for which `on_call` returns
             "ask".
-        approvals: where approvals are stored; default in memory.
+        approvals: where approvals, rules and pins are stored; default in memory. Those of servers
+            that the program names are stored too, so the store must not be that of other programs.
         audit: called with the `AuditRecord` of each call of a tool. It must not block.
         audit_arguments: "digest" (the default) to record a digest of the arguments, or "redacted"
             to record them without what looks like a secret.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp_core.host._supervision import ServerStatus
     from mcp_core.host.catalog._server import ServerCatalog
 
-    from ._options import HostLimits, HostOptions
+    from ._options import ApprovalStore, HostLimits, HostOptions
     from ._questions import DefinitionsQuestion
     from ._source import ServerSource
 
@@ -49,6 +49,7 @@ class HostedServers:
         options: the options of the host.
         limits: its limits.
         runtime: its runtime.
+        default_approvals: where approvals are stored without the option, or None for in memory.
 
     Attributes:
         servers: by name.
@@ -56,11 +57,17 @@ class HostedServers:
         changed: notified after each change of a server.
     """
 
-    def __init__(self, options: HostOptions, limits: HostLimits, runtime: HostRuntime) -> None:
+    def __init__(
+        self,
+        options: HostOptions,
+        limits: HostLimits,
+        runtime: HostRuntime,
+        default_approvals: ApprovalStore | None = None,
+    ) -> None:
         self.limits = limits
         self.restarts = options.get("restart", True)
         self.runtime = runtime
-        self.consent = Consent(options, runtime.in_thread, runtime.wall_time)
+        self.consent = Consent(options, runtime.in_thread, runtime.wall_time, default_approvals)
         self.servers: dict[str, HostedServer] = {}
         self.catalog = HostCatalog(options.get("names") or merged_name)
         self.changed = Signal(runtime.new_event)

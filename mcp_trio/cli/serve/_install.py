@@ -29,6 +29,7 @@ from mcp_core.host import (
     plan_registration,
 )
 from mcp_core.runtime import shorten_text
+from mcp_trio._files import keep_copy, read_snapshot
 from mcp_trio.cli._config_update import (
     ConfigUpdate,
     decode_config,
@@ -41,7 +42,6 @@ from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._options import environment_variable
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
-from mcp_trio.host._files import keep_copy, read_snapshot
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from mcp_core.host import ClientFormat, ConfigScope, MemberChange
     from mcp_trio._client import Client
-    from mcp_trio.host._files import FileSnapshot
+    from mcp_trio._files import FileSnapshot
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "install", "parse"]
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from mcp_core.runtime import HandshakeCache
-from mcp_trio.host._files import user_directory
+from mcp_trio._files import user_directory
 
 from ._files import read_file, write_file
 from ._server_key import key_of_server

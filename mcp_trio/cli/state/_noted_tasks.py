@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mcp_core.runtime import TaskReference
-from mcp_trio.host._files import user_directory
+from mcp_trio._files import user_directory
 
 from ._files import read_file, write_file
 from ._server_key import key_of_server

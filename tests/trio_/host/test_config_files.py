@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.host import InvalidConfig
+from mcp_trio._files import read_snapshot, replace_file
 from mcp_trio.host import _config_files
 from mcp_trio.host._config_files import ConfigFiles, find_config_files, single_config_file
-from mcp_trio.host._files import read_snapshot, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""`Host` with configuration files: what is wrong with them is logged."""
+"""`Host` with configuration files: their problems are logged, and they are read again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 import mcp_trio
 from mcp_trio.host import MemoryApprovals
@@ -40,3 +41,31 @@ async def test_host_config_problems_are_logged_up_to_a_limit(
     assert len(first) == 10
     assert all("must be a string, not a number" in text for text in first)
     assert last == "2 more problems of configuration files"
+
+
+async def states_after(host: mcp_trio.Host, config: str, file: Path) -> dict[str, str]:
+    """Write a file, read it again, and return the states of the servers."""
+    await trio.Path(file).write_text(config)
+    await host.reload()
+    await host.wait_settled()
+    return {name: status.state for name, status in host.status().items()}
+
+
+async def test_host_that_is_reloaded_keeps_servers_whose_file_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    """The file may be half written by an editor."""
+    file = tmp_path / ".mcp.json"
+    whole = json.dumps({"mcpServers": {"a": {"command": "no"}, "b": {"command": "no"}}})
+    file.write_text(whole)
+    async with mcp_trio.Host(file, approvals=MemoryApprovals()) as host:
+        both = {"a": "failed", "b": "failed"}
+        assert await states_after(host, whole[:30], file) == both
+        assert await states_after(host, whole.replace('"no"', "5", 1), file) == both
+        assert await states_after(
+            host, json.dumps({"mcpServers": {"b": {"command": "no"}}}), file
+        ) == {"b": "failed"}
+        await trio.Path(file).unlink()
+        await host.reload()
+        assert list(host.status()) == ["b"]
+        assert await states_after(host, "{}", file) == {}

@@ -415,6 +415,27 @@ async def test_question_that_fails_is_logged_and_approves_nothing(
     assert "the approval of played failed" in caplog.text
 
 
+async def test_user_is_asked_about_a_server_ten_times_at_most(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    """A server that changes its tools all the time would wear its user down."""
+    server, asked = PlayedServer(tool("look")), 0
+
+    def refuse(_: DefinitionsQuestion) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    async with Host({}, on_approve_definitions=refuse) as host:
+        await settled(host, server)
+        for number in range(30):
+            await server.change(tool("look", f"Version {number}."))
+            await trio.sleep(2)
+        assert asked == 10
+        (new,) = (changed[1] for changed in host.pending()["played"].comparison.changed)
+        assert new.members["description"] == "Version 29."
+
+
 async def test_refused_definitions_take_no_memory_without_end(
     autojump_clock: trio.abc.Clock,
 ) -> None:

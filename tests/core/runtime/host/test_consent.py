@@ -413,13 +413,33 @@ async def test_rule_that_is_stored_already_is_not_written_again() -> None:
     assert world.store.load() is written
 
 
-async def test_rule_of_a_server_of_the_program_is_not_stored() -> None:
-    world = World(on_approve_call=answers(CallAnswer(is_allowed=True, lifetime="always")))
+ALWAYS = CallAnswer(is_allowed=True, lifetime="always")
+
+
+async def test_rule_of_a_server_of_the_program_is_stored_where_the_program_says() -> None:
+    world = World(on_approve_call=answers(ALWAYS))
+    world.source.file = ""
+    await world.call()
+    found = world.store.load().find("", "a")
+    assert found is not None
+    assert [rule.tool for rule in found.rules] == ["find"]
+
+
+async def test_rule_of_a_server_of_the_program_is_not_stored_in_the_default_store() -> None:
+    """All programs of the user share it, and their servers may have the same names."""
+    store = MemoryApprovals()
+    world = World(on_approve_call=answers(ALWAYS), approvals=None)
+    world.consent = Consent(
+        cast("HostOptions", world.options), world._in_thread, lambda: 7.0, default=store
+    )
     world.source.file = ""
     await world.call()
     world.options["on_approve_call"] = None
     assert await world.call() == (GIVEN, "rule")
-    assert world.store.load() == Approvals()
+    assert store.load() == Approvals()
+    world.source.file = FILE
+    await world.consent.add_rule(world.source, ToolRule(tool="find"))
+    assert store.load().find(FILE, "a") is not None
 
 
 async def test_rules_that_are_stored_count_after_loading() -> None:

@@ -23,6 +23,23 @@ def test_question_has_the_warnings_of_what_is_new_or_has_changed() -> None:
     }
 
 
+def test_question_has_the_lines_that_the_user_has_to_see() -> None:
+    comparison = compare_pins((OLD,), [READ, FIND])
+    question = DefinitionsQuestion.about("demo", comparison, [])
+    assert list(question.lines()) == [
+        ("=", "tool read (changed)"),
+        ("!", question.warnings[READ.key][0].path + " " + question.warnings[READ.key][0].text),
+        (" ", "description:"),
+        ("-", '  "Reads."'),
+        ("+", '  "Reads\\u200b."'),
+        ("=", "tool find (new)"),
+        (" ", "name:"),
+        ("+", '  "find"'),
+        (" ", "inputSchema:"),
+        ("+", "  {}"),
+    ]
+
+
 def test_question_about_one_definition_leaves_the_others_out() -> None:
     comparison = compare_pins((OLD,), [READ, FIND, PROMPT])
     question = DefinitionsQuestion.about("demo", comparison, [])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_trio._files import replace_file
 from mcp_trio.cli import _config_update
 from mcp_trio.cli.servers import _places
 from mcp_trio.host._config_files import ConfigFiles
-from mcp_trio.host._files import replace_file
 from tests.trio_.cli.program import ROOT, Terminal
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_trio._files import replace_file
 from mcp_trio.cli import _config_update
 from mcp_trio.host import _config_files
-from mcp_trio.host._files import replace_file
 from tests.trio_.cli.program import Terminal
 
 if TYPE_CHECKING:

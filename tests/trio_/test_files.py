@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcp_trio.host import _files
-from mcp_trio.host._files import FileChanged, keep_copy, read_snapshot, replace_file
+from mcp_trio import _files
+from mcp_trio._files import FileChanged, keep_copy, read_snapshot, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

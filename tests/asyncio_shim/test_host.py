@@ -1,0 +1,152 @@
+"""The host on asyncio: the same core, with its tasks, clocks and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from mcp_asyncio_shim import Host
+from mcp_core.host import ApprovalRequired, UnknownName
+from mcp_core.registry import Server
+from mcp_core.runtime.host import HostLimits
+
+# A server of 2025-11-25 that says its process id.
+PROGRAM = """
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                            "serverInfo": {"name": "program", "version": "1"}}
+    elif message["method"] == "tools/list":
+        answer["result"] = {"tools": [{"name": "pid", "inputSchema": {"type": "object"}}]}
+    elif message["method"] == "tools/call":
+        answer["result"] = {"content": [{"type": "text", "text": str(os.getpid())}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"""
+COMMAND = [sys.executable, "-c", PROGRAM]
+
+
+def make_server() -> Server:
+    server = Server("notes")
+
+    @server.tool
+    def write(text: str) -> str:
+        """Write something."""
+        return f"wrote {text}"
+
+    return server
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_host_calls_servers_and_harms_none_by_one_that_fails() -> None:
+    async def main() -> None:
+        servers: dict[str, Any] = {"notes": make_server(), "bad": ["/nonexistent/program"]}
+        async with Host(servers, approve="all") as host:
+            states = {name: status.state for name, status in host.status().items()}
+            assert states == {"notes": "ready", "bad": "failed"}
+            result = await host.call("mcp__notes__write", {"text": "x"})
+            assert result.text == "wrote x"
+            with pytest.raises(UnknownName, match="servers that are not ready: bad"):
+                await host.call("mcp__bad__x")
+            host.add("more", make_server())
+            await host.wait_settled()
+            assert [tool.name for tool in host.tools()] == ["mcp__notes__write", "mcp__more__write"]
+            await host.remove("more")
+            assert len(host.tools()) == 1
+
+    asyncio.run(main())
+
+
+def test_host_asks_about_calls_and_records_them() -> None:
+    records: list[Any] = []
+
+    async def approve(question: Any) -> bool:
+        await asyncio.sleep(0)
+        return bool(question.arguments["text"] == "good")
+
+    async def main() -> None:
+        servers = {"notes": make_server()}
+        async with Host(servers, on_approve_call=approve, audit=records.append) as host:
+            assert (await host.call("mcp__notes__write", {"text": "good"})).text == "wrote good"
+            with pytest.raises(Exception, match="was denied: user"):
+                await host.call("mcp__notes__write", {"text": "bad"})
+        async with Host(servers) as host:
+            with pytest.raises(ApprovalRequired):
+                await host.call("mcp__notes__write", {"text": "good"})
+
+    asyncio.run(main())
+    assert [record.outcome for record in records] == ["ok", "denied"]
+
+
+@pytest.mark.process
+def test_host_starts_a_killed_server_again_and_leaves_no_process() -> None:
+    async def main() -> list[int]:
+        pids = []
+        async with Host({"program": COMMAND}, approve="all") as host:
+            for _ in range(2):
+                pid = int((await host.call("mcp__program__pid")).text)
+                pids.append(pid)
+                async with host.changes() as changes:
+                    os.kill(pid, signal.SIGKILL)
+                    async for change in changes:
+                        if change.kind == "status" and change.status.state == "ready":
+                            break
+                await host.wait_settled()
+            pids.append(int((await host.call("mcp__program__pid")).text))
+        return pids
+
+    pids = asyncio.run(main())
+    assert len(set(pids)) == 3
+    assert not any(map(is_alive, pids))
+
+
+def test_cancelled_host_closes_its_servers() -> None:
+    pids: list[int] = []
+
+    async def main() -> None:
+        async with asyncio.timeout(20), Host({"program": COMMAND}, approve="all") as host:
+            pids.append(int((await host.call("mcp__program__pid")).text))
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+    assert not is_alive(pids[0])
+
+
+def test_host_refuses_wrong_use() -> None:
+    with pytest.raises(TypeError, match="give a command as a list of words"):
+        Host({"a": "echo hello"})
+    with pytest.raises(TypeError, match="aprove"):
+        Host({}, aprove="all")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="more than 1 servers"):
+        Host({"a": make_server(), "b": make_server()}, limits=HostLimits(servers=1))
+
+    async def main() -> None:
+        host = Host({"a": make_server()})
+        with pytest.raises(RuntimeError, match="not open"):
+            host.tools()
+        async with host:
+            with pytest.raises(RuntimeError, match="for one block"):
+                await host.__aenter__()
+        with pytest.raises(RuntimeError, match="closed"):
+            host.tools()
+
+    asyncio.run(main())
