@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import Job
 
-__all__ = ["ConnectionDriver", "TimedMachine", "in_new_context", "run_job"]
+__all__ = ["ConnectionDriver", "JobTasks", "TimedMachine", "in_new_context", "run_job"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,6 +111,35 @@ async def run_job(job: Job) -> None:
         if isinstance(exc, asyncio.CancelledError) and task.cancelling():
             raise
         job.failed(exc)
+
+
+class JobTasks:
+    """Tasks that end together, those of jobs among them."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start_job(self, job: Job) -> None:
+        """Run `job` in a task."""
+        task = self._loop.create_task(run_job(job))
+        job.stop = task.cancel
+        self.keep(task)
+        # A callback, as in `ConnectionDriver.start_job`.
+        task.add_done_callback(lambda _: job.dropped())
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Add `task` to those that `aclose` cancels."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def aclose(self) -> None:
+        """Cancel each task once, also those that the cancelled ones start, and wait for all."""
+        while self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
 
 def in_new_context(function: Callable[P, T]) -> Callable[P, T]:

@@ -13,7 +13,7 @@ from mcp_core.runtime import check_keywords, shows_keywords
 from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime, ServerSource
 
 from ._connect import connect
-from ._driver import run_job
+from ._driver import JobTasks
 from ._runtime import check_asyncio, logger
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class _AsyncioHostRuntime(HostRuntime):
     wall_time = staticmethod(time.time)
 
     def __init__(self) -> None:
+        self._tasks = JobTasks()
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def monotonic(self) -> float:
         return self._loop.time()
@@ -51,14 +51,7 @@ class _AsyncioHostRuntime(HostRuntime):
                 await event.wait()
 
     def start_job(self, job: Job) -> None:
-        def on_end(task: asyncio.Task[None]) -> None:
-            self._tasks.discard(task)
-            job.dropped()
-
-        task = self._loop.create_task(run_job(job))
-        job.stop = task.cancel
-        self._tasks.add(task)
-        task.add_done_callback(on_end)
+        self._tasks.start_job(job)
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.to_thread(function)
@@ -70,12 +63,7 @@ class _AsyncioHostRuntime(HostRuntime):
         logger.warning("%s", text)
 
     async def aclose(self) -> None:
-        """Cancel each task once, also those that the cancelled ones start, and wait for all."""
-        while self._tasks:
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+        await self._tasks.aclose()
 
 
 class _TargetSource(ServerSource):

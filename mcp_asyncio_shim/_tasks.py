@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mcp_core.runtime import ServedServer
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
-from ._driver import run_job
+from ._driver import JobTasks
 from ._runtime import LoopRuntime
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 
     def __init__(self) -> None:
         super().__init__(asyncio.get_running_loop())
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = JobTasks()
         self._context = contextvars.copy_context()
         # Handlers in threads share the executor of the loop, and may occupy all of it.
         self._store_threads = ThreadPoolExecutor(_STORE_THREADS, "mcp-tasks")
@@ -52,7 +52,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
         # In a context of its own: what a handler has set is not for the upkeep of all tasks.
         context = self._context.copy()
-        self._keep(self._loop.create_task(self._run_logged(function), context=context))
+        self._tasks.keep(self._loop.create_task(self._run_logged(function), context=context))
 
     async def _run_logged(self, function: Callable[[], Awaitable[object]]) -> None:
         try:
@@ -61,14 +61,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
             self.report_hook("a background task of the tasks", exc)
 
     def start_job(self, job: Job) -> None:
-        task = self._loop.create_task(run_job(job))
-        job.stop = task.cancel
-        self._keep(task)
-        task.add_done_callback(lambda _: job.dropped())
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start_job(job)
 
     async def checkpoint(self) -> None:
         await asyncio.sleep(0)
@@ -85,12 +78,8 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
             raise
 
     async def aclose(self) -> None:
-        """Cancel each task once, also those that the cancelled ones start, and wait for all."""
-        while self._tasks:
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+        """Cancel all tasks, and wait for their end."""
+        await self._tasks.aclose()
         self._store_threads.shutdown(wait=False)
 
 
