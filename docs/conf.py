@@ -75,6 +75,7 @@ PUBLIC: Final = {
     "mcp_core.http": "reference/api/http",
     "mcp_core.auth": "reference/api/auth",
     "mcp_core.host": "reference/api/host",
+    "mcp_core.trace": "reference/api/trace",
 }
 
 PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")

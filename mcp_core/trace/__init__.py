@@ -1,0 +1,39 @@
+"""Traces: recorded conversations as files, which this or another program reads later."""
+
+from __future__ import annotations
+
+from ._format import FORMAT_VERSION as FORMAT_VERSION
+from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
+from ._format import DamagedLine as DamagedLine
+from ._format import HttpHead as HttpHead
+from ._format import InvalidTrace as InvalidTrace
+from ._format import SseFields as SseFields
+from ._format import TraceHeader as TraceHeader
+from ._format import TraceLine as TraceLine
+from ._format import TraceReader as TraceReader
+from ._format import TruncatedMessage as TruncatedMessage
+from ._format import WebSocketClose as WebSocketClose
+from ._format import encode_header as encode_header
+from ._format import encode_line as encode_line
+from ._format import read_header as read_header
+from ._format import read_line as read_line
+from ._format import read_trace as read_trace
+
+__all__ = [
+    "FORMAT_VERSION",
+    "MAX_TRACE_LINE",
+    "DamagedLine",
+    "HttpHead",
+    "InvalidTrace",
+    "SseFields",
+    "TraceHeader",
+    "TraceLine",
+    "TraceReader",
+    "TruncatedMessage",
+    "WebSocketClose",
+    "encode_header",
+    "encode_line",
+    "read_header",
+    "read_line",
+    "read_trace",
+]
