@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._finding import Finding as Finding
 from ._format import FORMAT_VERSION as FORMAT_VERSION
 from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
 from ._format import DamagedLine as DamagedLine
@@ -18,13 +19,16 @@ from ._format import encode_line as encode_line
 from ._format import read_header as read_header
 from ._format import read_line as read_line
 from ._format import read_trace as read_trace
+from ._judge import Judge as Judge
 
 __all__ = [
     "FORMAT_VERSION",
     "MAX_TRACE_LINE",
     "DamagedLine",
+    "Finding",
     "HttpHead",
     "InvalidTrace",
+    "Judge",
     "SseFields",
     "TraceHeader",
     "TraceLine",

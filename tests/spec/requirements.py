@@ -1,4 +1,4 @@
-"""The manifest: a verdict for each requirement of the specification and each decision of ours.
+"""The manifest: a verdict for each requirement of the specification and each of our decisions.
 
 The texts are the rows of `mcp_core.trace.rows`. A row is written before the code that fulfils it.
 Tests name the rows that they prove with `@pytest.mark.requirement("RPC-1", ...)`.
