@@ -140,7 +140,7 @@ class Judge:
         if not text or text.isspace():
             return  # an empty line is tolerated, and an event without data carries no message
         try:
-            decoded = json.loads(text, parse_constant=_reject_constant)
+            decoded = _DECODER.decode(text)
         except (ValueError, RecursionError):
             state.unreadable[sender] += 1
             yield from self._judge_junk(state, sender)
@@ -370,3 +370,6 @@ class Judge:
 
 def _reject_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)

@@ -7,6 +7,7 @@ finding its row.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._shapes import find_shape_error, has_shape
@@ -170,6 +171,11 @@ def row_of_shape(name: str, pointer: str, letter: str) -> str | None:
     return None
 
 
+@cache
+def _row_of_whole(name: str, letter: str) -> str | None:
+    return row_of_shape(name, "", letter)
+
+
 def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | None]:
     """Check the params or the result of a message.
 
@@ -193,7 +199,7 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
         return None, None  # RPC-15 and RPC-16
     error = find_shape_error(letter, name, value)
     if error is None:
-        return row_of_shape(name, "", letter), None
+        return _row_of_whole(name, letter), None
     return row_of_shape(name, error.pointer, letter), error
 
 
