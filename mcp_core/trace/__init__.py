@@ -18,6 +18,7 @@ from ._format import encode_line as encode_line
 from ._format import read_header as read_header
 from ._format import read_line as read_line
 from ._format import read_trace as read_trace
+from ._redaction import Redactor as Redactor
 
 __all__ = [
     "FORMAT_VERSION",
@@ -25,6 +26,7 @@ __all__ = [
     "DamagedLine",
     "HttpHead",
     "InvalidTrace",
+    "Redactor",
     "SseFields",
     "TraceHeader",
     "TraceLine",

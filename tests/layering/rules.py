@@ -91,7 +91,7 @@ BY_ONE_FILE: Final = {
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
-    ("_errors", "_keywords", "_version", "_limits", "_text", "types"),
+    ("_errors", "_keywords", "_version", "_limits", "_secret_patterns", "_text", "types"),
     ("urls", "jsonrpc"),
     ("revisions",),
     ("messages",),
