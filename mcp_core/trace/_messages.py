@@ -68,6 +68,11 @@ class MessageSplitter:
 
     def feed(self, data: bytes) -> list[tuple[bytes, TruncatedMessage | None]]:
         """Return the messages that end in `data`, without their line breaks."""
+        if not self._skips and not self._partial and 0 < len(data) <= self._limit:
+            # Usually data is one whole message.
+            end = data.find(b"\n")
+            if end == len(data) - 1:
+                return [(data[: end - 1] if data[end - 1 : end] == b"\r" else data[:end], None)]
         *lines, rest = data.split(b"\n")
         found: list[tuple[bytes, TruncatedMessage | None]] = []
         for line in lines:
@@ -109,6 +114,8 @@ def message_line(
     rest: bytes | None = None
     try:
         raw = str(data, "utf-8")
+        if truncated is None and not exchange:
+            return TraceLine(t=t, conversation=conversation, sender=sender, raw=raw, end=end)
     except UnicodeDecodeError as exc:
         # The limit may have cut a character.
         if truncated is not None and exc.start > len(data) - 4:

@@ -20,12 +20,13 @@ from msgspec.structs import replace
 
 from mcp_core._secret_patterns import SECRET_FORM, SECRET_NAME
 
+from ._format import HttpHead
 from ._json_redaction import decode_string, redacted_text, replace_values, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ._format import HttpHead, TraceLine
+    from ._format import TraceLine
     from ._json_redaction import Replacement, Value
 
 __all__ = ["Redactor"]
@@ -35,11 +36,12 @@ _MIN_ID_BITS: Final = 32.0
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS: Final = "0123456789"
 _MAX_PSEUDONYMS: Final = 1000  # that are remembered
+_MAX_HEADERS: Final = 200  # the same; a long one is some KiB
 _MAX_ELICITATIONS: Final = 1000  # requests whose responses are awaited
 
-# Bytes without which a message has no value to hide. `\u` may spell any name.
-_MARKS: Final = ("taskId", "requestState", "inputResponses", "elicitation", '"action"', "\\u")
 _RESULT: Final = '"result"'
+_ACTION: Final = '"action"'
+_ELICITATION: Final = "elicitation"
 _ELICIT: Final = "elicitation/create"
 
 _SECRET_HEADERS: Final = frozenset(
@@ -92,6 +94,7 @@ class Redactor:
             *(f"pointer:{pointer}" for pointer in pointers),
         )
         self._pseudonyms: dict[str, str] = {}
+        self._headers: dict[tuple[str, str, bool], tuple[str, str]] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
         self._key_lines = 0  # lines of stderr that may still belong to a private key
@@ -205,10 +208,30 @@ class Redactor:
         named = dict(head.headers)
         is_task = named.get("mcp-method", "").startswith("tasks/")
         headers = tuple(
-            pair if pair[0] in _PLAIN_HEADERS else (pair[0], self._redact_header(*pair, is_task))
+            pair if pair[0] in _PLAIN_HEADERS else self._redact_pair(pair, is_task)
             for pair in head.headers
         )
-        return replace(head, target=self.redact_url(head.target), headers=headers)
+        target = head.target
+        if "?" in target or "#" in target or "@" in target:
+            target = self.redact_url(target)
+        return HttpHead(
+            version=head.version,
+            method=head.method,
+            target=target,
+            status=head.status,
+            headers=headers,
+        )
+
+    def _redact_pair(self, pair: tuple[str, str], is_task: bool) -> tuple[str, str]:
+        # Most headers are the same in every request.
+        key = (*pair, is_task)
+        found = self._headers.get(key)
+        if found is None:
+            found = pair[0], self._redact_header(*pair, is_task)
+            if len(self._headers) >= _MAX_HEADERS:
+                self._headers.clear()
+            self._headers[key] = found
+        return found
 
     def _redact_header(self, name: str, value: str, is_task: bool) -> str:
         if name == "mcp-session-id" or (name == "mcp-name" and is_task):
@@ -227,15 +250,26 @@ class Redactor:
     # -- Messages ----------------------------------------------------------------------------------
 
     def _may_have_secrets(self, text: str) -> bool:
+        """Return False if a message has none of the names that are looked for.
+
+        Nearly every message ends here. `\\u` may spell any name.
+        """
         return (
-            bool(self._pointers)
-            or any(mark in text for mark in _MARKS)
+            "taskId" in text
+            or ("\\" in text and "\\u" in text)  # one character is found faster than two
+            or "requestState" in text
+            or "inputResponses" in text
+            or _ELICITATION in text
+            or _ACTION in text
+            or bool(self._pointers)
             or (bool(self._elicitations) and _RESULT in text)
         )
 
     def _redact_message(self, text: str, conversation: int) -> tuple[str, tuple[str, ...]]:
-        hides_content = self._is_elicited(text, conversation)
-        has_elicitation = "elicitation" in text or "\\u" in text
+        has_elicitation = _ELICITATION in text or "\\u" in text
+        hides_content = (
+            has_elicitation or _ACTION in text or bool(self._elicitations)
+        ) and self._is_elicited(text, conversation)
         pointers = self._pointers
 
         def choose(value: Value, token: str) -> Replacement:
