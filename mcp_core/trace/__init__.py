@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from ._channels import ChildChannel as ChildChannel
+from ._channels import StreamChannel as StreamChannel
+from ._channels import WebSocketChannel as WebSocketChannel
+from ._encoder import TraceEncoder as TraceEncoder
 from ._finding import Finding as Finding
 from ._format import FORMAT_VERSION as FORMAT_VERSION
 from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
@@ -19,21 +23,31 @@ from ._format import encode_line as encode_line
 from ._format import read_header as read_header
 from ._format import read_line as read_line
 from ._format import read_trace as read_trace
+from ._http_channel import ConversationNumbers as ConversationNumbers
+from ._http_channel import HttpChannel as HttpChannel
 from ._judge import Judge as Judge
+from ._redaction import Redactor as Redactor
 
 __all__ = [
     "FORMAT_VERSION",
     "MAX_TRACE_LINE",
+    "ChildChannel",
+    "ConversationNumbers",
     "DamagedLine",
     "Finding",
+    "HttpChannel",
     "HttpHead",
     "InvalidTrace",
     "Judge",
+    "Redactor",
     "SseFields",
+    "StreamChannel",
+    "TraceEncoder",
     "TraceHeader",
     "TraceLine",
     "TraceReader",
     "TruncatedMessage",
+    "WebSocketChannel",
     "WebSocketClose",
     "encode_header",
     "encode_line",

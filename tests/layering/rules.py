@@ -91,7 +91,7 @@ BY_ONE_FILE: Final = {
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
-    ("_errors", "_keywords", "_version", "_limits", "_text", "types"),
+    ("_errors", "_keywords", "_version", "_limits", "_secret_patterns", "_text", "types"),
     ("urls", "jsonrpc"),
     ("revisions",),
     ("messages",),
@@ -157,6 +157,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_link.py",
     "mcp_trio/streams/_child_pipes.py",  # to our stderr, which no connection uses
     "mcp_trio/streams/_trace.py",  # is itself a stream: it passes on what a writer sends through it
+    "mcp_trio/recording/_stream.py",  # the same
     "mcp_trio/_websocket.py",
     "mcp_trio/auth/_loopback.py",
     "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
