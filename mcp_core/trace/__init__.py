@@ -27,10 +27,15 @@ from ._http_channel import ConversationNumbers as ConversationNumbers
 from ._http_channel import HttpChannel as HttpChannel
 from ._judge import Judge as Judge
 from ._redaction import Redactor as Redactor
+from .rows import ROWS as ROWS
+from .rows import Requirement as Requirement
+from .rules import JUDGED_ROWS as JUDGED_ROWS
 
 __all__ = [
     "FORMAT_VERSION",
+    "JUDGED_ROWS",
     "MAX_TRACE_LINE",
+    "ROWS",
     "ChildChannel",
     "ConversationNumbers",
     "DamagedLine",
@@ -40,6 +45,7 @@ __all__ = [
     "InvalidTrace",
     "Judge",
     "Redactor",
+    "Requirement",
     "SseFields",
     "StreamChannel",
     "TraceEncoder",

@@ -126,6 +126,12 @@ class Judge:
                 self._conversations.popitem(last=False)
         return state
 
+    def _begin_again(self, state: ConversationState) -> ConversationState:
+        fresh = ConversationState(state.number, observer=self._observer)
+        fresh.gap = state.gap
+        self._conversations[state.number] = fresh
+        return fresh
+
     def _judge_text(self, line: TraceLine, state: ConversationState) -> Iterator[Finding]:
         sender = line.sender
         assert sender is not None
@@ -200,6 +206,8 @@ class Judge:
 
     def _judge_message(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
         self.messages += 1
+        if message.method == "initialize" and message.exchange and state.handshake_answered:
+            state = self._begin_again(state)  # another session of the same client
         state.prepare(message)
         method = message.method
         if message.kind == "response":

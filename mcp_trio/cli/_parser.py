@@ -61,6 +61,16 @@ exit status:
   143  SIGTERM
 """
 
+_CHECK_EPILOG: Final = """\
+example:
+  mcp-trio check a.mcp.jsonl
+
+exit status:
+  0    nothing was found
+  1    at least one rule is broken
+  2    the command line is wrong, or FILE is not a trace
+"""
+
 _TASK_ACTIONS: Final = ("get", "result", "cancel", "list")
 
 _SUMMARIES: Final = {
@@ -74,6 +84,7 @@ _SUMMARIES: Final = {
     "listen": "print a line whenever something that a server offers changes",
     "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
+    "check": "judge a recorded conversation by the rules of the specification",
     "completion": "print a script that completes command lines in a shell",
     "install": "register a Python file with a program such as Claude Code or VS Code",
 }
@@ -456,6 +467,48 @@ def _login(words: Sequence[str]) -> Command:
     )
 
 
+def _check(words: Sequence[str]) -> Command:
+    parser = _parser(
+        "check",
+        description="Judges a conversation that was recorded in FILE by the rules of the"
+        " specification, both\n"
+        "sides of it. A finding has the line, the rule and its page. What the file cannot show is\n"
+        "inconclusive, which is no fault.",
+        epilog=_CHECK_EPILOG,
+    )
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "--side", choices=("client", "server", "both"), default="both", help="judge one side only"
+    )
+    parser.add_argument(
+        "--level",
+        choices=("must", "should", "all"),
+        default="should",
+        help="the lowest level of findings: must, should (the default), or all",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--junit", metavar="REPORT", help="write a report of JUnit to REPORT")
+    parser.add_argument(
+        "--baseline",
+        metavar="REPORT",
+        help="leave out the findings of REPORT, which --json has written",
+    )
+    parser.add_argument("--rows", action="store_true", help="print what became of every rule")
+    found = parser.parse_args(words)
+    from mcp_trio.cli.oracle._check import check
+
+    return partial(
+        check,
+        found.file,
+        side=found.side,
+        level=found.level,
+        as_json=found.json,
+        junit=found.junit,
+        baseline=found.baseline,
+        rows=found.rows,
+    )
+
+
 def _install(words: Sequence[str]) -> Command:
     from mcp_trio.cli.serve import _install as command
 
@@ -506,6 +559,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "listen": _listen,
     "tasks": _tasks,
     "login": _login,
+    "check": _check,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "install": _install,
 }

@@ -59,8 +59,11 @@ class Requirement(Struct, frozen=True):
         return [_link(letter, paths[letter]) for letter in letters(self.revisions) if paths]
 
     def link(self, letter: str) -> str:
-        """Return the address to read for a revision, the last one of the row if it has no such
-        page; empty for a decision.
+        """Return the address to read for a revision; empty for a decision.
+
+        Args:
+            letter: the revision, A to E. For one that the row does not have, the address is that
+                of its last one.
         """
         paths = self._paths()
         if not paths:

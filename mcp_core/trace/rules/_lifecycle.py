@@ -78,6 +78,8 @@ def initialized_was_sent(state: ConversationState) -> Outcome:
 def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -> Outcome:
     if state.initialize is None or message.method in ("ping", "initialize"):
         return None
+    if not state.is_ordered:
+        return None  # the end of the response can be recorded after the next request
     if state.handshake_answered:
         return True
     return RuleFailure(
@@ -88,7 +90,7 @@ def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -
 
 @rule("LIFE-9", on="request", sender=SERVER)
 def server_waits_for_initialized(message: SeenMessage, state: ConversationState) -> Outcome:
-    if state.initialize is None:
+    if state.initialize is None or not state.is_ordered:
         return None
     if message.method == "ping":
         return None

@@ -96,12 +96,17 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
         )
     answered = state.answered[other].get(key)
     if answered is not None:
+        # Over HTTP a stream that is resumed can repeat messages.
         return RuleFailure(
             f"the request with the id {show(message.id)} was answered before",
             (answered.line, answered.answered),
+            is_certain=state.is_ordered,
         )
     if key in state.used[other]:
-        return RuleFailure(f"the request with the id {show(message.id)} was answered before")
+        return RuleFailure(
+            f"the request with the id {show(message.id)} was answered before",
+            is_certain=state.is_ordered,
+        )
     if not state.used[other].is_complete or (message.error is not None and state.unreadable[other]):
         return None
     return f"no request has the id {show(message.id)}"

@@ -207,8 +207,8 @@ def progress_increases(message: SeenMessage, state: ConversationState) -> Outcom
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if not state.is_ordered and not message.exchange:
-        return None
+    if not state.is_ordered:
+        return None  # a stream that is resumed can repeat messages
     return value > request.progress or RuleFailure(
         f"the progress is {show(value)} after {show(request.progress)}",
         (request.line, request.progress_line),
@@ -342,7 +342,7 @@ def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     # A client of 2026-07-28 can have it from another connection.
     return RuleFailure(
         f"the cursor {show(cursor)} was not given out for {message.method}",
-        is_certain=message.letters != MODERN,
+        is_certain=message.letters != MODERN and state.is_ordered,
     )
 
 
