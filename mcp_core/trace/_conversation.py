@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from mcp_core.revisions._methods import Method
 
+    from ._format import HttpHead
+
 __all__ = [
     "CLIENT",
     "LETTER_OF",
@@ -32,6 +34,7 @@ __all__ = [
     "STATEFUL",
     "TASKS_EXTENSION",
     "ConversationState",
+    "SeenExchange",
     "SeenMessage",
     "SeenRequest",
     "SeenTask",
@@ -276,6 +279,68 @@ class SeenMessage:
         return None if self.error is None else self.error.get("code")
 
 
+class SeenExchange:
+    """An HTTP exchange in a trace.
+
+    Attributes:
+        line, response_line: where its heads are in the trace.
+        method, target: of the request.
+        headers, response_headers: by name in lower case, the values joined by commas.
+        messages: the messages of the request, at most a few.
+        status: of the response, 0 before it.
+        response: the message of a response that is no event stream, or None.
+        has_body: such a response has a body.
+        letters: the revisions that it can be of.
+    """
+
+    __slots__ = (
+        "has_body",
+        "headers",
+        "letters",
+        "line",
+        "messages",
+        "method",
+        "response",
+        "response_headers",
+        "response_line",
+        "status",
+        "target",
+    )
+
+    def __init__(self, head: HttpHead, line: int) -> None:
+        self.line = line
+        self.method = head.method
+        self.target = head.target
+        self.headers = _joined(head)
+        self.messages: list[SeenMessage] = []
+        self.letters = ""
+        self.status = 0
+        self.response_line = 0
+        self.response_headers: Mapping[str, str] = {}
+        self.response: SeenMessage | None = None
+        self.has_body = False
+
+    @property
+    def request(self) -> SeenMessage | None:
+        """The one request of a POST, or None."""
+        found = [message for message in self.messages if message.kind == "request"]
+        return found[0] if len(found) == 1 == len(self.messages) else None
+
+    def respond(self, head: HttpHead, line: int, *, has_body: bool) -> None:
+        """Record the head of the response."""
+        self.status = head.status
+        self.response_line = line
+        self.response_headers = _joined(head)
+        self.has_body = has_body
+
+
+def _joined(head: HttpHead) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in head.headers:
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
 class SeenTask:
     """A task: its id, the side that runs it, its last status and where that was reported.
 
@@ -329,6 +394,10 @@ class ConversationState:
         ever_subscribed: a subscription was requested.
         log_level: the level of the last `logging/setLevel` and the line of its response, or None.
         tasks: the tasks by id.
+        exchanges: the last HTTP exchanges by number; `exchange` is that of the line being judged.
+        session: the id of the session that the server has given, or None.
+        ended_sessions: the ids of the sessions that the client has ended.
+        events: the ids of the last events, with a hash of their message.
         request_states: the `requestState`s that the server has given out, and for which request.
     """
 
@@ -377,6 +446,11 @@ class ConversationState:
         self.tasks: OrderedDict[str, SeenTask] = OrderedDict()
         self.request_states: OrderedDict[str, SeenRequest] = OrderedDict()
         self.work_requests = 0
+        self.exchanges: OrderedDict[int, SeenExchange] = OrderedDict()
+        self.exchange: SeenExchange | None = None
+        self.session: str | None = None
+        self.ended_sessions: set[str] = set()
+        self.events: OrderedDict[str, int] = OrderedDict()
 
     def __repr__(self) -> str:
         revision = LETTERS.get(self.negotiated) or (LETTERS[MODERN] if self.is_modern else "?")

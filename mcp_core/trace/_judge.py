@@ -12,11 +12,12 @@ import json
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from ._conversation import CLIENT, SERVER, ConversationState, SeenMessage
+from ._conversation import CLIENT, SERVER, ConversationState, SeenExchange, SeenMessage
 from ._finding import Finding
 from ._format import DamagedLine
 from .rows import ROWS
 from .rules import RULES, RuleFailure
+from .rules._http import receive_exchange
 from .rules._shapes import find_message_error
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Judge"]
 
 MAX_CONVERSATIONS: Final = 1_000
+MAX_EXCHANGES: Final = 1_000  # of one conversation
+MAX_EVENTS: Final = 10_000  # ids of events of one conversation
 # Transports on which a message is a line.
 _LINES: Final = ("stdio",)
 
@@ -82,12 +85,16 @@ class Judge:
         if line.kind is not None:
             self._receive_event(line)
             return []
-        if line.sender is None or (line.raw is None and line.data is None):
+        if line.sender is None:
+            return []
+        if line.http is None and line.raw is None and line.data is None:
             return []
         state = self._find_conversation(line.conversation)
         if line.truncated is not None:
             state.lose("a message of the trace is truncated")
             return []
+        if line.http is not None or line.exchange:
+            return list(self._judge_http(line, state))
         return list(self._judge_text(line, state))
 
     def close(self) -> list[Finding]:
@@ -126,9 +133,78 @@ class Judge:
                 self._conversations.popitem(last=False)
         return state
 
+    # -- HTTP --------------------------------------------------------------------------------------
+
+    def _judge_http(self, line: TraceLine, state: ConversationState) -> Iterator[Finding]:
+        state.is_ordered = False
+        exchange = state.exchanges.get(line.exchange)
+        if line.http is not None and line.http.status == 0:
+            exchange = state.exchanges[line.exchange] = SeenExchange(line.http, self._line)
+            if len(state.exchanges) > MAX_EXCHANGES:
+                state.exchanges.popitem(last=False)
+        elif line.http is not None and exchange is not None:
+            has_body = bool(line.raw or line.data)
+            exchange.respond(line.http, self._line, has_body=has_body)
+        state.exchange = exchange
+        if _has_message(line):
+            yield from self._judge_text(line, state)
+        if exchange is not None and line.http is not None:
+            letters = {message.letters for message in exchange.messages}
+            if not line.http.status:
+                exchange.letters = letters.pop() if len(letters) == 1 else ""
+                if not exchange.messages:
+                    exchange.letters = state.candidates(CLIENT)
+            yield from self._judge_exchange(exchange, state)
+        elif exchange is not None and line.sse is not None and line.sse.id:
+            yield from self._judge_event_id(line, line.sse.id, exchange, state)
+        state.exchange = None
+
+    def _judge_exchange(
+        self, exchange: SeenExchange, state: ConversationState
+    ) -> Iterator[Finding]:
+        on, side = ("http_response", SERVER) if exchange.status else ("http_request", CLIENT)
+        for rule in RULES:
+            if rule.on != on:
+                continue
+            id = rule.row_for(exchange.letters)
+            outcome = None if id is None else rule.check(exchange, state)
+            if id is None or outcome is None:
+                continue
+            self.opportunities[id] += 1
+            if outcome is not True:
+                failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
+                lines = (exchange.line,) if exchange.status else ()
+                is_certain = failure.is_certain and not (rule.needs_history and state.gap)
+                yield from self._report(
+                    ROWS[id],
+                    state,
+                    failure.side or side,  # type: ignore[arg-type]
+                    failure.text,
+                    lines,
+                    exchange.letters if len(exchange.letters) == 1 else "",
+                    is_certain,
+                )
+        receive_exchange(exchange, state)
+
+    def _judge_event_id(
+        self, line: TraceLine, id: str, exchange: SeenExchange, state: ConversationState
+    ) -> Iterator[Finding]:
+        if exchange.letters == "E":
+            yield self._finding("SHM-13", state, SERVER, "an event has an id", letter="E")
+            return
+        content = hash(line.raw or line.data)
+        if state.events.setdefault(id, content) != content:
+            yield self._finding("SHL-16", state, SERVER, "two events of the session have one id")
+        else:
+            self.opportunities["SHL-16"] += 1
+        if len(state.events) > MAX_EVENTS:
+            state.events.popitem(last=False)
+
     def _begin_again(self, state: ConversationState) -> ConversationState:
         fresh = ConversationState(state.number, observer=self._observer)
         fresh.gap = state.gap
+        fresh.is_ordered = state.is_ordered
+        fresh.exchanges, fresh.exchange = state.exchanges, state.exchange
         self._conversations[state.number] = fresh
         return fresh
 
@@ -209,6 +285,8 @@ class Judge:
         if message.method == "initialize" and message.exchange and state.handshake_answered:
             state = self._begin_again(state)  # another session of the same client
         state.prepare(message)
+        if state.exchange is not None:
+            _attach(message, state.exchange)
         method = message.method
         if message.kind == "response":
             method = message.request.method if message.request is not None else ""
@@ -374,6 +452,35 @@ class Judge:
             link=row.link(letter or state.negotiated or "E"),
             is_certain=is_certain,
         )
+
+
+def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
+    """Add a message to its exchange, unless it is an event."""
+    if message.sender == SERVER:
+        if exchange.status and exchange.has_body:
+            exchange.response = message
+    elif len(exchange.messages) < _MAX_BATCH:
+        exchange.messages.append(message)
+
+
+_MAX_BATCH: Final = 100
+
+
+def _has_message(line: TraceLine) -> bool:
+    """Return True if a line of an HTTP exchange should have a JSON-RPC message.
+
+    The body of an error can be of a server in between, and other resources have other bodies.
+    """
+    if line.raw is None and line.data is None:
+        return False
+    if line.sse is not None:
+        return line.sse.event in ("", "message")
+    if line.http is None:
+        return True
+    kind = next((value for name, value in line.http.headers if name == "content-type"), "")
+    if line.http.status and "json" not in kind.lower():
+        return False
+    return line.raw is not None and '"jsonrpc"' in line.raw
 
 
 def _reject_constant(text: str) -> NoReturn:

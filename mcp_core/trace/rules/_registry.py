@@ -36,8 +36,18 @@ class RuleFailure(NamedTuple):
 Outcome: TypeAlias = bool | str | RuleFailure | None
 # What a rule is called for. "message" is every message; a "result" and an "error" are the two kinds
 # of responses; "invalid" is an object that is no message; "close" is the end of a conversation.
+# "http_request" and "http_response" are the heads of an exchange, each with its message.
 On: TypeAlias = Literal[
-    "message", "request", "notification", "response", "result", "error", "invalid", "close"
+    "message",
+    "request",
+    "notification",
+    "response",
+    "result",
+    "error",
+    "invalid",
+    "close",
+    "http_request",
+    "http_response",
 ]
 
 
@@ -46,7 +56,7 @@ class Rule(Struct, frozen=True):
 
     Attributes:
         check: the function. It gets a `SeenMessage` and the `ConversationState` before it, or the
-            state alone at the end of a conversation.
+            state alone at the end of a conversation, or a `SeenExchange` and the state.
         rows: the ids of the rows that it judges. Each revision has at most one of them.
         on: what it is called for.
         methods: of the request or notification, or of the request that is answered. Empty for all.

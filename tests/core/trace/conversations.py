@@ -154,7 +154,9 @@ def judge(
         message = said.message
         if letter == "E" and not said.is_raw and isinstance(message, dict):
             message = _modern(said.sender, message, methods, start)
-        if isinstance(message, bytes):
+        if isinstance(message, TraceLine):
+            line = message
+        elif isinstance(message, bytes):
             line = TraceLine(t=0.0, sender=said.sender, data=message)
         else:
             text = message if isinstance(message, str) else json.dumps(message)

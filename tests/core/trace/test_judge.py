@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from mcp_core.trace import (
     DamagedLine,
     Finding,
+    HttpHead,
     Judge,
+    SseFields,
+    TraceHeader,
     TraceLine,
     TruncatedMessage,
 )
@@ -203,3 +206,52 @@ def test_judge_of_a_clean_conversation_finds_nothing(letter: str) -> None:
     found, judged = judge(Start(letter), said, letter)
     assert found == []
     assert judged.opportunities["RPC-7"] >= 2
+
+
+def http_line(number: int, sender: Any, head: HttpHead, raw: str | None) -> TraceLine:
+    return TraceLine(t=0.0, exchange=number, sender=sender, http=head, raw=raw)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/html", "<html>"),
+        ("text/plain", "Not Found"),
+        ("application/json", '{"issuer": "https://x"}'),
+        ("application/json", "[1"),
+    ],
+)
+def test_judge_http_body_that_is_no_message_is_not_a_fault(kind: str, body: str) -> None:
+    """A body can be of a server in between, or of a page that is no endpoint."""
+    judged = Judge(TraceHeader(format_version=1, transport="http"))
+    head = HttpHead(method="GET", target="/.well-known/x")
+    response = HttpHead(status=404, headers=(("content-type", kind),))
+    assert judged.receive(http_line(1, "client", head, None)) == []
+    assert judged.receive(http_line(1, "server", response, body)) == []
+    assert judged.close() == []
+
+
+def test_judge_response_repeated_by_a_resumed_stream_is_inconclusive() -> None:
+    judged = Judge(from_start=True)
+    post = HttpHead(method="POST", headers=(("accept", "application/json, text/event-stream"),))
+    stream = HttpHead(status=200, headers=(("content-type", "text/event-stream"),))
+    judged.receive(http_line(1, "client", post, json.dumps(ask(1, "ping"))))
+    found = judged.receive(http_line(1, "server", stream, None))
+    for exchange in (1, 2):
+        line = TraceLine(
+            t=0.0,
+            exchange=exchange,
+            sender="server",
+            sse=SseFields(id="1"),
+            raw=json.dumps(result(1)),
+        )
+        found += judged.receive(line)
+    assert [(each.row, each.is_certain) for each in found] == [("RPC-7", False)]
+
+
+def test_judge_event_of_another_type_is_no_message() -> None:
+    judged = Judge()
+    line = TraceLine(
+        t=0.0, exchange=1, sender="server", sse=SseFields(event="endpoint"), raw="/messages?s=1"
+    )
+    assert judged.receive(line) == []

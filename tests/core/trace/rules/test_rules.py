@@ -7,10 +7,10 @@ import pytest
 from mcp_core.trace.rows import ROWS, letters
 from mcp_core.trace.rules import JUDGED_ROWS, RULES
 from tests.core.trace.conversations import judge
-from tests.core.trace.rules import features, messages, rounds, utilities
+from tests.core.trace.rules import features, http, messages, rounds, utilities
 from tests.core.trace.rules.case import Case
 
-CASES: list[Case] = [*messages.CASES, *utilities.CASES, *features.CASES, *rounds.CASES]
+CASES: list[Case] = [*messages.CASES, *utilities.CASES, *features.CASES, *rounds.CASES, *http.CASES]
 
 
 def names(cases: list[Case]) -> list[str]:
