@@ -385,7 +385,7 @@ class ConversationState:
         tokens: the requests of each side by progress token, open or not.
         has_read: the line up to which each side has certainly read what the other sent.
         unreadable: how many messages of each side could not be read or are invalid.
-        id_less_errors: how many errors without an id each side has sent.
+        id_less_errors: how many errors without an id each side has sent, parse errors left out.
         last_kind: the kind of the last message of each side.
         tools: the tools of the last complete list by name, None if there was none.
         compiled: schemas of the tools with what a rule has made of them, by identity.
@@ -633,7 +633,9 @@ class ConversationState:
 
     def _receive_response(self, message: SeenMessage) -> None:
         sender = message.sender
-        if message.error is not None and message.members.get("id") is None:
+        # What a parser cannot read is a matter of the parser: another one can read it.
+        is_parse_error = message.code == -32700
+        if message.error is not None and message.id is None and not is_parse_error:
             self.id_less_errors[sender] += 1
         request = message.request
         if request is None:

@@ -188,6 +188,14 @@ def test_error_for_message_that_a_receiver_cannot_read_has_no_id() -> None:
     assert found == []
 
 
+def test_error_for_text_that_only_one_parser_reads_has_no_id() -> None:
+    """Half a surrogate pair is JSON to some parsers."""
+    odd = '{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\ud800"}}'
+    said = [C(odd), S(error(None, -32700)), C("1"), S(error(None, -32600))]
+    found, _ = judge(Start("D"), said)
+    assert [each.row for each in found] == ["RPC-1"]
+
+
 def test_request_of_a_server_whose_era_is_unknown_is_not_a_fault() -> None:
     said = [C(ask(1, "server/discover")), S(ask(1, "ping")), C(error(1, -32600))]
     found, _ = judge(None, said, "E")
