@@ -187,6 +187,11 @@ class Recorder:
         """Write a note."""
         self.put(_note_line, text, len(text))
 
+    def note_fetch(self, method: str, url: str, outcome: str) -> None:
+        """Note a request for authorization. Its content is a secret, and is not recorded."""
+        shown = url if self._redactor is None else self._redactor.redact_url(url)
+        self.note(f"authorization: {method} {shown}: {outcome}")
+
     # -- The queue ---------------------------------------------------------------------------------
 
     def put(
