@@ -399,6 +399,8 @@ async def connect_http(
         if authorization is not None:
             authorization.on_login = client.clear_cache
             authorization.on_browse = client.pause_timeouts
+            if recorder is not None:
+                authorization.on_fetch = recorder.note_fetch
         try:
             await client.open(nursery)
             yield client

@@ -252,12 +252,17 @@ class TraceReader:
 
     Attributes:
         header: the header, or None before it has arrived.
+        header_data: the bytes of the header, without its line break.
         line_number: the number in the file of the line that `next_line` returned last, from 1.
+        line_data: the bytes of that line, without its line break; of a line that is too long, the
+            beginning.
     """
 
     def __init__(self, max_line: int = MAX_TRACE_LINE) -> None:
         self.header: TraceHeader | None = None
+        self.header_data = b""
         self.line_number = 0
+        self.line_data = b""
         self._lines = LineBuffer(max_line)
         self._at_end = False
 
@@ -279,6 +284,7 @@ class TraceReader:
                 if line.is_rest:
                     continue
                 self.line_number += 1
+                self.line_data = line.beginning
                 return self._damaged(line.beginning, "it is too long")
             self.line_number += 1
             if self.header is None:
@@ -289,8 +295,10 @@ class TraceReader:
 
     def _read_header(self, line: bytes) -> None:
         self.header = read_header(line)
+        self.header_data = line.removeprefix(_BYTE_ORDER_MARK)
 
     def _read(self, line: bytes) -> TraceLine | DamagedLine:
+        self.line_data = line
         try:
             return _decode_line(line)
         except InvalidPayload as exc:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
-
 from mcp_core._limits import CLIENT_LIMITS
 from mcp_core.http.wire._mcp_headers import SESSION_ID
 from mcp_core.http.wire._media_types import is_event_stream
@@ -237,8 +235,9 @@ class HttpChannel:
         if not self._body:
             return self._line(t, sender=sender, http=head, end=end)
         message, truncated = self._body.take()
-        line = message_line(t, sender, message, truncated, self._conversation, self.number, end=end)
-        return replace(line, http=head)
+        return message_line(
+            t, sender, message, truncated, self._conversation, self.number, end=end, http=head
+        )
 
     def _line(self, t: float, **members: Any) -> TraceLine:
         return TraceLine(t=t, conversation=self._conversation or 1, exchange=self.number, **members)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ._format import TraceLine, TruncatedMessage
 
 if TYPE_CHECKING:
-    from ._format import SseFields
+    from ._format import HttpHead, SseFields
 
 __all__ = ["MessageBuffer", "MessageSplitter", "Sender", "message_line"]
 
@@ -108,6 +108,7 @@ def message_line(
     exchange: int = 0,
     sse: SseFields | None = None,
     end: str | None = None,
+    http: HttpHead | None = None,
 ) -> TraceLine:
     """Return the line of a message."""
     raw: str | None = None
@@ -132,4 +133,5 @@ def message_line(
         truncated=truncated,
         sse=sse,
         end=end,
+        http=http,
     )

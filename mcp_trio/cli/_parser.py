@@ -31,6 +31,7 @@ from ._options import (
     add_session_options,
     listen_address,
 )
+from ._recording import add_recording_options, read_recording
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._target import (
@@ -84,6 +85,7 @@ _SUMMARIES: Final = {
     "listen": "print a line whenever something that a server offers changes",
     "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
+    "show": "print a conversation that --record has recorded",
     "check": "judge a recorded conversation by the rules of the specification",
     "completion": "print a script that completes command lines in a shell",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -178,7 +180,14 @@ def _run(words: Sequence[str]) -> Command:
         " directory; clients stay connected",
     )
     parser.add_argument("--listening-fds", help=argparse.SUPPRESS)  # from the parent of --reload
+    add_recording_options(parser)
     found = parser.parse_args(words)
+    recording = read_recording(parser, found, Screen(sys.stderr))
+    if recording is not None and found.reload:
+        parser.error(
+            "--record with --reload would replace FILE at each start: leave one out, or record at"
+            " the client"
+        )
     if found.http is None:
         for option in "json_response", "stateless", "sse_path":
             if getattr(found, option):
@@ -187,7 +196,7 @@ def _run(words: Sequence[str]) -> Command:
             return _reload(found)
         from mcp_trio.cli.serve._run import run
 
-        return partial(run, found.file)
+        return partial(run, found.file, recording)
     if found.sse_path is not None:
         if found.stateless:
             parser.error("--sse-path needs sessions: leave --stateless out")
@@ -208,6 +217,7 @@ def _run(words: Sequence[str]) -> Command:
         reply="json" if found.json_response else "auto",
         sessions=not found.stateless,
         sse_path=found.sse_path,
+        recording=recording,
         fds=[int(fd) for fd in (found.listening_fds or "").split(",") if fd],
     )
 
@@ -446,6 +456,7 @@ def _login(words: Sequence[str]) -> Command:
         action="store_true",
         help="show each message on stderr when it is sent or received",
     )
+    add_recording_options(parser)
     found = parser.parse_args(words)
     if not is_url(found.url):
         raise invalid_url(found.url)
@@ -453,7 +464,13 @@ def _login(words: Sequence[str]) -> Command:
     stderr = Screen(sys.stderr)
     trace = trace_printer(stderr) if found.trace else None
     keychain = uses_keychain(found, found.url)
-    target = Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
+    target = Target(
+        server=found.url,
+        stderr=stderr,
+        trace=trace,
+        recording=read_recording(parser, found, stderr),
+        keychain=keychain,
+    )
     from mcp_trio.cli.use._login import login
 
     return partial(
@@ -465,6 +482,27 @@ def _login(words: Sequence[str]) -> Command:
         scopes=found.scopes,
         open_browser=not found.no_browser,
     )
+
+
+def _show(words: Sequence[str]) -> Command:
+    parser = _parser(
+        "show",
+        description="Prints the messages of a conversation that --record has recorded, as --trace"
+        " does: → is\n"
+        "from the client, ← from the server. Of several conversations in FILE, all but the first"
+        " have\n"
+        "their number before the arrow.",
+        epilog=f"example:\n  mcp-trio inspect --record a.mcp.jsonl greeter.py\n"
+        f"  mcp-trio show a.mcp.jsonl\n\n{_EXIT_STATUSES}",
+    )
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "--json", action="store_true", help="print the lines of the trace, without damaged ones"
+    )
+    found = parser.parse_args(words)
+    from mcp_trio.cli.oracle._show import show
+
+    return partial(show, found.file, as_json=found.json)
 
 
 def _check(words: Sequence[str]) -> Command:
@@ -559,6 +597,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "listen": _listen,
     "tasks": _tasks,
     "login": _login,
+    "show": _show,
     "check": _check,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "install": _install,

@@ -22,6 +22,7 @@ from mcp_core import ALL
 
 from ._errors import CliError, split_file
 from ._options import ARGUMENTS, NO_WORDS, REFERENCES
+from ._recording import read_recording
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._user import User
@@ -103,7 +104,7 @@ def parse_server_command(
             f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its"
             " command)"
         )
-    return found, _target(found, server, file)
+    return found, _target(parser, found, server, file)
 
 
 def _is_file(word: str, found: argparse.Namespace) -> bool:
@@ -143,7 +144,12 @@ def require_url(text: str) -> None:
         raise CliError(str(exc)) from None
 
 
-def _target(found: argparse.Namespace, server: str | tuple[str, ...], file: str) -> Target:
+def _target(
+    parser: argparse.ArgumentParser,
+    found: argparse.Namespace,
+    server: str | tuple[str, ...],
+    file: str,
+) -> Target:
     stderr = Screen(sys.stderr)
     name = file or (server if isinstance(server, str) else shlex.join(server))
     headers = _headers(found, server)
@@ -158,6 +164,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...], file: str)
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
+        recording=read_recording(parser, found, stderr),
         user=User(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,

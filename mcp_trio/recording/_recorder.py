@@ -40,6 +40,8 @@ from mcp_core.trace import (
     WebSocketChannel,
 )
 
+from ._errors import CannotRecord
+
 if TYPE_CHECKING:
     from typing import TypeAlias
 
@@ -105,7 +107,7 @@ class Recorder:
         target: the words of the command, or the URL as the only word; empty if not known.
 
     Raises:
-        OSError: the file cannot be opened.
+        CannotRecord: the file cannot be opened.
     """
 
     def __init__(
@@ -184,6 +186,11 @@ class Recorder:
     def note(self, text: str) -> None:
         """Write a note."""
         self.put(_note_line, text, len(text))
+
+    def note_fetch(self, method: str, url: str, outcome: str) -> None:
+        """Note a request for authorization. Its content is a secret, and is not recorded."""
+        shown = url if self._redactor is None else self._redactor.redact_url(url)
+        self.note(f"authorization: {method} {shown}: {outcome}")
 
     # -- The queue ---------------------------------------------------------------------------------
 
@@ -434,7 +441,7 @@ async def open_recorder(
         target: the words of the command, or the URL as the only word.
 
     Raises:
-        OSError: the file cannot be opened.
+        CannotRecord: the file cannot be opened.
     """
     if record is None:
         yield None
@@ -460,11 +467,19 @@ def _note_line(t: float, text: str) -> list[TraceLine]:
 
 
 def _open(path: str | os.PathLike[str]) -> int:
-    """Open a file for writing that only its owner can read."""
+    """Open a file for writing that only its owner can read.
+
+    Raises:
+        CannotRecord: it cannot be opened.
+    """
     # O_NONBLOCK: a pipe without a reader is an error, and nothing to wait for.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    fd = os.open(path, flags, 0o600)
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError as exc:
+        reason = (exc.strerror or str(exc)).lower()
+        raise CannotRecord(exc.errno, f"cannot record in {os.fspath(path)}: {reason}") from exc
     try:
         if stat.S_ISREG(os.fstat(fd).st_mode) and hasattr(os, "fchmod"):
             os.fchmod(fd, 0o600)

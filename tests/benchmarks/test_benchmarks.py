@@ -98,6 +98,20 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 "open_task_bytes",
             },
         ),
+        (
+            "bench_recording.py",
+            ["--rounds", "1", "--messages", "200", "--calls", "20"],
+            {
+                *(
+                    f"{kind}_{what}{suffix}"
+                    for kind in ("call", "ten_kb", "task", "http")
+                    for what in ("caller", "total")
+                    for suffix in ("", "_unredacted")
+                ),
+                "p50_plain",
+                "p50_recorded",
+            },
+        ),
         pytest.param(
             "bench_http.py",
             ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_core.http import Body, End, Head, RequestHead
-from mcp_core.trace import ConversationNumbers, HttpChannel, SseFields, TraceLine
+from mcp_core.trace import (
+    ConversationNumbers,
+    HttpChannel,
+    SseFields,
+    TraceLine,
+    encode_line,
+    read_line,
+)
 
 POST = RequestHead(b"POST", b"/mcp", [(b"a", b"\xe9")])
 JSON = (b"content-type", b"application/json")
@@ -124,6 +133,32 @@ def test_long_event_is_truncated() -> None:
     assert line.raw == "x" * 1024
     assert line.truncated is not None
     assert line.truncated.size == 5000
+
+
+actions = st.one_of(
+    st.builds(Head, st.sampled_from([200, 101, 404]), st.sampled_from([[], [JSON], [SSE]])),
+    st.builds(Body, st.binary() | st.sampled_from([b"data: {}\n\n", b"id: 1\nretry: 2\n\n"])),
+    st.builds(End),
+)
+
+
+@given(
+    st.none() | st.binary(),
+    st.lists(
+        st.tuples(st.just("response"), st.lists(actions, min_size=1))
+        | st.tuples(st.just("request_data"), st.tuples(st.binary(), st.booleans()))
+        | st.tuples(st.just("ended"), st.just(("client", "closed")))
+    ),
+)
+def test_any_exchange_becomes_lines_that_can_be_read(
+    body: bytes | None, steps: list[tuple[str, object]]
+) -> None:
+    channel = new_channel(single=False)
+    lines = channel.request(0, (POST, body, "1.1"))
+    for name, what in steps:
+        lines += getattr(channel, name)(1, what)
+    assert [read_line(encode_line(line)) for line in lines] == lines
+    assert sum(line.http is not None and line.http.method == "POST" for line in lines) <= 1
 
 
 def test_response_with_a_lost_part_has_no_message() -> None:

@@ -84,6 +84,21 @@ def test_task_ids_become_the_same_pseudonym_everywhere(message: Any) -> None:
     assert line.redacted == ()
 
 
+def test_task_id_in_a_quoted_message_is_kept() -> None:
+    """It is an argument of a tool, as any other text."""
+    message = {"arguments": {"text": json.dumps({"taskId": ID})}}
+    assert redact_json(message) == message
+
+
+@pytest.mark.parametrize("pointers", [(), ("/none",)])
+def test_task_id_is_found_by_scan_and_by_search(pointers: tuple[str, ...]) -> None:
+    text = '{"taskId" :\n"' + ID + '", "x":{"taskId":17},"y":{"taskId":"' + ID
+    line = redact(text, pointers=pointers)
+    assert line.raw.startswith('{"taskId" :\n"')
+    assert ID not in line.raw
+    assert '{"taskId":17}' in line.raw
+
+
 def test_name_that_is_spelled_with_escapes_is_found() -> None:
     assert ID not in redact('{"task\\u0049d":"' + ID + '"}').raw
 

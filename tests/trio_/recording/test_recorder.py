@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import trio
@@ -19,10 +20,23 @@ import trio
 import mcp_trio
 from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
 from mcp_core.types import TextContent
-from mcp_trio import Context, Recording, Server, connect, connect_stdio, serve_http, serve_stream
+from mcp_trio import (
+    ClientProfile,
+    Context,
+    LoginConfig,
+    MemoryStorage,
+    Recording,
+    Server,
+    connect,
+    connect_http,
+    connect_stdio,
+    serve_http,
+    serve_stream,
+)
 from mcp_trio.recording import _recorder
 from mcp_trio.recording._recorder import Recorder, open_recorder
 from mcp_trio.recording._stream import RecordedStream
+from tests.trio_.oauth_world import oauth_world
 
 if TYPE_CHECKING:
     pass
@@ -278,6 +292,28 @@ async def test_secrets_are_written_on_request_only(path: Path, with_secrets: boo
     assert ('"arguments\\":{\\"text\\":\\"my-argument' in data) is with_secrets
 
 
+async def test_login_is_recorded_without_its_content(path: Path) -> None:
+    async def browse(url: str) -> str:
+        query = parse_qs(urlsplit(url).query)
+        return f"{query['redirect_uri'][0]}?code=code+&state={query['state'][0]}"
+
+    login = LoginConfig(
+        profile=ClientProfile(redirect_uri="http://127.0.0.1:1/callback"),
+        storage=MemoryStorage(),
+        browse=browse,
+    )
+    async with (
+        oauth_world() as world,
+        connect_http(world.url, auth=login, record=path, versions=["2025-11-25"]) as client,
+    ):
+        await client.list_tools()
+    _, lines = read_file(path)
+    notes = [line.text or "" for line in lines if line.kind == "note"]
+    assert f"authorization: POST {world.root}/token: status 200" in notes
+    assert "CANARY-token" not in content(path)
+    assert any(line.http is not None and line.http.status == 401 for line in lines)
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -304,7 +340,7 @@ async def test_file_is_for_its_owner_only(path: Path) -> None:
 
 
 async def test_file_that_cannot_be_opened_raises_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OSError, match=r"cannot record in .*: no such file"):
         async with connect([sys.executable, "-c", "print()"], record=tmp_path / "no" / "dir"):
             pass
 
