@@ -11,7 +11,7 @@ from tests.core.helpers import server_config
 from tests.judged import JudgedConversation, judge_connections
 
 
-def test_conversation_with_a_fault_of_ours_has_a_finding() -> None:
+def test_conversation_with_our_fault_has_a_finding() -> None:
     conversation = JudgedConversation(Role.SERVER)
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     conversation.add("received", ping)
@@ -20,7 +20,7 @@ def test_conversation_with_a_fault_of_ours_has_a_finding() -> None:
     assert [each.row for each in conversation.ours()] == ["RPC-7"]
 
 
-def test_conversation_with_a_fault_of_the_peer_has_none_of_ours() -> None:
+def test_conversation_with_a_fault_of_the_peer_does_not_accuse_us() -> None:
     conversation = JudgedConversation(Role.SERVER)
     conversation.add("received", b'{"jsonrpc":"1.0","id":1,"met')
     conversation.add("received", b'hod":"ping"}\n')

@@ -12,9 +12,10 @@ import json
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from ._conversation import CLIENT, SERVER, ConversationState, SeenExchange, SeenMessage
+from ._conversation import ConversationState
 from ._finding import Finding
 from ._format import DamagedLine
+from ._seen import CLIENT, SERVER, SeenExchange, SeenMessage
 from .rows import ROWS
 from .rules import RULES, RuleFailure
 from .rules._http import receive_exchange
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import NoReturn
 
-    from ._conversation import Side
     from ._format import TraceHeader, TraceLine
+    from ._seen import Side
     from .rows import Requirement
     from .rules import Rule
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.schema._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
-from mcp_core.trace._conversation import CLIENT, SERVER, lookup
+from mcp_core.trace._seen import CLIENT, SERVER, lookup
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -15,7 +15,8 @@ from ._values import show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mcp_core.trace._conversation import ConversationState, SeenMessage
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage
 
     from ._registry import Outcome
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._conversation import LETTER_OF, META
+from mcp_core.trace._seen import LETTER_OF, META
 
 from ._registry import rule
 from ._values import show
 
 if TYPE_CHECKING:
-    from mcp_core.trace._conversation import ConversationState, SeenExchange
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenExchange
 
     from ._registry import Outcome
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.trace._conversation import (
-    CLIENT,
-    KNOWN_METHODS,
-    META,
-    SERVER,
-    find_method,
-    lookup,
-    other_side,
-)
+from mcp_core.trace._conversation import KNOWN_METHODS, find_method
+from mcp_core.trace._seen import CLIENT, META, SERVER, lookup, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -21,7 +14,8 @@ from ._values import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcp_core.trace._conversation import ConversationState, SeenMessage, Side
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage, Side
 
     from ._registry import Outcome
 

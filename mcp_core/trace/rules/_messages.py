@@ -5,21 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._conversation import (
-    CLIENT,
-    KNOWN_METHODS,
-    META,
-    SERVER,
-    TASKS_EXTENSION,
-    other_side,
-)
+from mcp_core.trace._conversation import KNOWN_METHODS
 from mcp_core.trace._ids import id_key
+from mcp_core.trace._seen import CLIENT, META, SERVER, TASKS_EXTENSION, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
-    from mcp_core.trace._conversation import ConversationState, SeenMessage
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage
 
     from ._registry import Outcome
 

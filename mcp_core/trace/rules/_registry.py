@@ -10,7 +10,7 @@ from msgspec import Struct
 from mcp_core.trace.rows import ROWS, letters
 
 if TYPE_CHECKING:
-    from mcp_core.trace._conversation import Side
+    from mcp_core.trace._seen import Side
 
 __all__ = ["RULES", "On", "Outcome", "Rule", "RuleFailure", "rule"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.trace._conversation import CLIENT, META, SERVER, TASKS_EXTENSION, lookup
 from mcp_core.trace._ids import id_key
+from mcp_core.trace._seen import CLIENT, META, SERVER, TASKS_EXTENSION, lookup
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -14,7 +14,8 @@ from ._values import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcp_core.trace._conversation import ConversationState, SeenMessage, SeenRequest
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage, SeenRequest
 
     from ._registry import Outcome
 

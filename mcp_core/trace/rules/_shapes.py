@@ -14,7 +14,7 @@ from mcp_core.trace._shapes import find_shape_error, has_shape
 from mcp_core.trace.rows import ROWS, letters
 
 if TYPE_CHECKING:
-    from mcp_core.trace._conversation import SeenMessage
+    from mcp_core.trace._seen import SeenMessage
     from mcp_core.trace._shapes import ShapeError
 
 __all__ = ["SHAPE_ROWS", "find_message_error", "row_of_shape", "shape_of"]

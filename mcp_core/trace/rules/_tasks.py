@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._conversation import CLIENT, META, SERVER, lookup, other_side
+from mcp_core.trace._seen import CLIENT, META, SERVER, lookup, other_side
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mcp_core.trace._conversation import ConversationState, SeenMessage, SeenTask
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage, SeenTask
 
     from ._registry import Outcome
 

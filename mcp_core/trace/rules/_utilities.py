@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._conversation import CLIENT, META, MODERN, SERVER, lookup, other_side
 from mcp_core.trace._ids import id_key
+from mcp_core.trace._seen import CLIENT, META, MODERN, SERVER, lookup, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
-    from mcp_core.trace._conversation import ConversationState, SeenMessage, SeenRequest
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
