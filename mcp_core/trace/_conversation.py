@@ -216,7 +216,8 @@ class ConversationState:
         if isinstance(version, str) and message.sender == CLIENT:
             return MODERN if LETTER_OF.get(version) == MODERN else ""
         if message.method == "initialize":
-            requested = LETTER_OF.get(message.params.get("protocolVersion") or "", "")
+            version = message.params.get("protocolVersion")
+            requested = LETTER_OF.get(version, "") if isinstance(version, str) else ""
             return requested if requested in STATEFUL and requested else STATEFUL
         if message.kind == "notification":
             if META + "subscriptionId" in message.meta:
@@ -258,6 +259,10 @@ class ConversationState:
     def lose(self, reason: str) -> None:
         """Record that messages may be missing from here on."""
         self.gap = self.gap or reason
+
+    def tool(self, name: Any) -> Mapping[str, Any] | None:
+        """Return the tool of a name in the last complete list, or None if that is unknown."""
+        return self.tools.get(name) if self.tools is not None and isinstance(name, str) else None
 
     def capabilities(self, side: Side, message: SeenMessage) -> Mapping[str, Any] | None:
         """Return what `side` has declared at the time of `message`, or None if that is unknown."""

@@ -80,6 +80,11 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             {f"{where}_{p}" for where in ("alone", "beside", "apart") for p in ("p50", "p99")},
         ),
         (
+            "bench_judge.py",
+            ["--messages", "300", "--mib", "0.1", "--rounds", "1"],
+            {"messages_per_second", "checked_per_second", "peak_mib", "first_tenth_mib", "goal"},
+        ),
+        (
             "bench_tasks.py",
             ["--rounds", "1", "--creates", "128", "--records", "100", "--calls", "20"],
             {

@@ -68,7 +68,7 @@ def structured_content_fits_schema(message: SeenMessage, state: ConversationStat
     result, request = message.result, message.request
     assert result is not None
     assert request is not None
-    tool = (state.tools or {}).get(request.params.get("name") or "")
+    tool = state.tool(request.params.get("name"))
     if tool is None or result.get("isError") or not _is_complete(message):
         return None
     schema = tool.get("outputSchema")
@@ -274,7 +274,7 @@ def tool_results_are_alone(message: SeenMessage, state: ConversationState) -> Ou
     outcome: Outcome = None
     for entries in _sampling_messages(message):
         for entry in entries:
-            kinds = {block.get("type") for block in _blocks(entry)}
+            kinds = {str(block.get("type")) for block in _blocks(entry)}
             if entry.get("role") == "user" and "tool_result" in kinds:
                 if kinds != {"tool_result"}:
                     return "a user message has a tool_result and other content"
@@ -286,7 +286,7 @@ def tool_results_are_alone(message: SeenMessage, state: ConversationState) -> Ou
 def tool_uses_are_answered(message: SeenMessage, state: ConversationState) -> Outcome:
     outcome: Outcome = None
     for entries in _sampling_messages(message):
-        for entry, following in zip(entries, [*entries[1:], None], strict=True):
+        for index, entry in enumerate(entries):
             if entry.get("role") != "assistant":
                 continue
             used = sorted(
@@ -296,7 +296,7 @@ def tool_uses_are_answered(message: SeenMessage, state: ConversationState) -> Ou
                 continue
             results = sorted(
                 str(block.get("toolUseId"))
-                for block in _blocks(following or {})
+                for block in _blocks(entries[index + 1] if index + 1 < len(entries) else {})
                 if block.get("type") == "tool_result"
             )
             if used != results:

@@ -219,7 +219,8 @@ def _is_subset(message: SeenMessage, request: SeenRequest) -> Outcome:
     for key, value in given.items():
         wanted = asked.get(key)
         if isinstance(value, list):
-            more = [each for each in value if each not in (wanted or ())]
+            known = wanted if isinstance(wanted, list) else []
+            more = [each for each in value if each not in known]
             if more:
                 return RuleFailure(
                     f"`{key}` is acknowledged for more than requested", (request.line,)

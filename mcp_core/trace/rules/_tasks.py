@@ -66,7 +66,7 @@ def _receiver_runs_tasks(message: SeenMessage, state: ConversationState) -> Outc
 
 @rule("TSK-4", on="request", sender=CLIENT, methods=("tools/call",), needs_history=True)
 def tool_allows_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
-    tool = (state.tools or {}).get(message.params.get("name") or "")
+    tool = state.tool(message.params.get("name"))
     if tool is None or "task" not in message.params:
         return None
     support = lookup(tool, "execution", "taskSupport")
@@ -79,7 +79,7 @@ def tool_allows_tasks(message: SeenMessage, state: ConversationState) -> Outcome
 def tool_that_needs_a_task_is_called_as_one(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
-    tool = (state.tools or {}).get(message.params.get("name") or "")
+    tool = state.tool(message.params.get("name"))
     if tool is None or lookup(tool, "execution", "taskSupport") != "required":
         return None
     return "task" in message.params or (f"the tool {show(tool['name'])} runs as a task only")

@@ -170,16 +170,18 @@ def _modern(sender: str, message: Message, methods: dict[Any, str], start: Start
     """Return a message with the members that 2026-07-28 requires."""
     message = json.loads(json.dumps(message))
     if sender == "client" and "method" in message and "id" in message:
-        methods[message["id"]] = message["method"]
-        meta = message.setdefault("params", {}).setdefault("_meta", {})
-        meta.setdefault(META + "protocolVersion", LETTERS["E"])
-        declared = start.client if start is not None else CLIENT_CAPABILITIES
-        meta.setdefault(META + "clientCapabilities", declared)
+        methods[str(message["id"])] = message["method"]
+        params = message.setdefault("params", {})
+        meta = params.setdefault("_meta", {}) if isinstance(params, dict) else None
+        if isinstance(meta, dict):
+            declared = start.client if start is not None else CLIENT_CAPABILITIES
+            meta.setdefault(META + "protocolVersion", LETTERS["E"])
+            meta.setdefault(META + "clientCapabilities", declared)
     if sender == "server" and isinstance(message.get("result"), dict):
         found = message["result"]
         found.setdefault("resultType", "complete")
         is_complete = found["resultType"] == "complete"
-        if methods.get(message.get("id")) in _CACHEABLE and is_complete:
+        if methods.get(str(message.get("id"))) in _CACHEABLE and is_complete:
             found.setdefault("ttlMs", 0)
             found.setdefault("cacheScope", "private")
     return message
