@@ -77,6 +77,7 @@ PUBLIC: Final = {
     "mcp_core.auth": "reference/api/auth",
     "mcp_core.host": "reference/api/host",
     "mcp_core.runtime.host": "reference/api/host",
+    "mcp_core.trace": "reference/api/trace",
 }
 
 PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")

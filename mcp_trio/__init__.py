@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from mcp_trio.host._host import Host
     from mcp_trio.http_server._asgi import AsgiApp, asgi
     from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
+    from mcp_trio.recording._recorder import Recording
 
 __all__ = [
     "AcceptedElicitation",
@@ -153,6 +154,7 @@ __all__ = [
     "PlainResponse",
     "Proceed",
     "PromptOptions",
+    "Recording",
     "RemoteProtocolError",
     "ResourceNotFound",
     "ResourceOptions",
@@ -206,6 +208,7 @@ _ON_FIRST_USE = {
     "MemoryTaskStore": "mcp_core.runtime.tasks",
     "OAuthResourceServer": "mcp_core.auth",
     "PlainResponse": "mcp_core.http",
+    "Recording": ".recording._recorder",
     "Secret": "mcp_core.auth",
     "SqliteTaskStore": "mcp_core.adapters",
     "TokenStorage": ".auth._storage",

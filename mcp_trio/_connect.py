@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -40,14 +41,14 @@ from ._server import serve_conversation
 from ._tasks import open_server
 
 if TYPE_CHECKING:
-    import os
     import ssl
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from mcp_core import Connection, Event
     from mcp_core.auth import ClientProfile
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
-    from mcp_trio.streams._child import Stderr
+    from mcp_trio.recording._recorder import Recorder, Recording
+    from mcp_trio.streams._child import ChildProcess, Stderr
     from mcp_trio.streams._link import Link
     from mcp_trio.streams._trace import Trace
 
@@ -64,15 +65,19 @@ __all__ = [
 
 
 class ClientOptions(ClientConfigOptions, total=False):
-    """The options of a client: the keys of `ClientConfigOptions`, and `trace`.
+    """The options of a client: the keys of `ClientConfigOptions`, `trace` and `record`.
 
     Keys:
         trace: called for each message, with `"sent"` or `"received"` and its bytes; on a byte
             stream for each line, also for one that is not a message. It must not block. One that
             raises is logged and not called again. Default None.
+        record: the file to which the conversation is recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced, and one that
+            cannot be opened raises `OSError`. Default None.
     """
 
     trace: Trace | None
+    record: str | os.PathLike[str] | Recording | None
 
 
 @shows_keywords(ClientOptions)
@@ -163,9 +168,20 @@ async def connect_stream(
 
     Source: basic/transports (2026-07-28: basic/transports/stdio), for the lines.
     """
+    async with _connect_stream(stream, options, "stream") as client:
+        yield client
+
+
+@asynccontextmanager
+async def _connect_stream(
+    stream: trio.abc.Stream, options: ClientOptions, transport: str
+) -> AsyncIterator[Client]:
     config = client_config(options, ClientOptions)
-    async with open_quiet_nursery() as nursery:
-        client = Client(config, options, _stream_transport_factory(stream, options))
+    async with (
+        _open_recorder(options, transport) as recorder,
+        open_quiet_nursery() as nursery,
+    ):
+        client = Client(config, options, _stream_transport_factory(stream, options, recorder))
         try:
             await client.open(nursery)
             yield client
@@ -223,18 +239,31 @@ async def connect_stdio(
 
     Source: basic/transports and basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).
     """
+    client_config(options, ClientOptions)  # an invalid option must not replace a trace
+    async with _open_recorder(options, "stdio", argv) as recorder:
+        start = partial(
+            spawn, argv, env=env, inherit_env=inherit_env, cwd=cwd, stderr=stderr, grace=grace
+        )
+        async with _connect_child(start, argv, recorder, options) as client:
+            yield client
+
+
+@asynccontextmanager
+async def _connect_child(
+    start: Callable[..., AbstractAsyncContextManager[ChildProcess]],
+    argv: Sequence[str | os.PathLike[str]],
+    recorder: Recorder | None,
+    options: ClientOptions,
+) -> AsyncIterator[Client]:
+    """Start the server with `start`, once or twice, and connect to it."""
     ended_by_probe = False
     while True:
         config = client_config(options, ClientOptions)
-        async with (
-            spawn(
-                argv, env=env, inherit_env=inherit_env, cwd=cwd, stderr=stderr, grace=grace
-            ) as child,
-            open_quiet_nursery() as nursery,
-        ):
+        record = None if recorder is None else recorder.child([os.fspath(word) for word in argv])
+        async with start(recorder=record) as child, open_quiet_nursery() as nursery:
             links: list[Link] = []
             make_transport = _stream_transport_factory(
-                child.stream, options, child.describe, links.append
+                child.stream, options, recorder, child.describe, links.append
             )
             client = Client(config, options, make_transport)
             client.needs_handshake = ended_by_probe
@@ -361,13 +390,18 @@ async def connect_http(
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         http = HttpClient(conn, url, http_options)
-        return HttpTransport(http, connector, on_event, on_sent, authorization)
+        return HttpTransport(http, connector, on_event, on_sent, authorization, recorder)
 
-    async with open_quiet_nursery() as nursery:
+    async with (
+        _open_recorder(options, "http", [url]) as recorder,
+        open_quiet_nursery() as nursery,
+    ):
         client = Client(config, with_defaults, make_transport)
         if authorization is not None:
             authorization.on_login = client.clear_cache
             authorization.on_browse = client.pause_timeouts
+            if recorder is not None:
+                authorization.on_fetch = recorder.note_fetch
         try:
             await client.open(nursery)
             yield client
@@ -433,19 +467,22 @@ async def connect_websocket(
     on_message = None if trace is None else TraceCallback(trace).report
     on_received = None if on_message is None else partial(on_message, "received")
     on_sent = None if on_message is None else partial(on_message, "sent")
-    stream, initial_data = await connector.connect_websocket(upgrade)
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         socket = WebSocket(conn, trio.current_time(), on_message=on_received)
+        if recorder is not None:
+            socket.recorder = recorder.websocket()
         return WebSocketTransport(socket, stream, initial_data, on_event, on_sent)
 
-    async with stream, open_quiet_nursery() as nursery:
-        client = Client(config, with_defaults, make_transport)
-        try:
-            await client.open(nursery)
-            yield client
-        finally:
-            await client.aclose()
+    async with _open_recorder(options, "websocket", [url]) as recorder:
+        stream, initial_data = await connector.connect_websocket(upgrade)
+        async with stream, open_quiet_nursery() as nursery:
+            client = Client(config, with_defaults, make_transport)
+            try:
+                await client.open(nursery)
+                yield client
+            finally:
+                await client.aclose()
 
 
 @asynccontextmanager
@@ -460,13 +497,28 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
         open_quiet_nursery() as nursery,
     ):
         nursery.start_soon(serve_conversation, served, server_end)
-        async with connect_stream(client_end, **options) as client:
+        async with _connect_stream(client_end, options, "memory") as client:
             yield client
+
+
+def _open_recorder(
+    options: ClientOptions,
+    transport: str,
+    target: Sequence[str | os.PathLike[str]] = (),
+) -> AbstractAsyncContextManager[Recorder | None]:
+    """Open the recorder that `options` ask for. A client without one does not load its modules."""
+    record = options.get("record")
+    if record is None:
+        return nullcontext()
+    from mcp_trio.recording._recorder import open_recorder
+
+    return open_recorder(record, "client", transport, target)
 
 
 def _stream_transport_factory(
     stream: trio.abc.Stream,
     options: ClientOptions,
+    recorder: Recorder | None,
     describe_peer: Callable[[], str] | None = None,
     on_link: Callable[[Link], object] = lambda link: None,
 ) -> Callable[[Connection, Callable[[Event], None]], ClientTransport]:
@@ -476,6 +528,10 @@ def _stream_transport_factory(
     """
     trace = options.get("trace")
     traced = stream if trace is None else TracedStream(stream, trace)
+    if recorder is not None:
+        from mcp_trio.recording._stream import RecordedStream
+
+        traced = RecordedStream(traced, recorder.stream())
 
     def make_transport(conn: Connection, on_event: Callable[[Event], None]) -> ClientTransport:
         conn.describe_peer = describe_peer

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,10 +25,12 @@ from ._runtime import check_trio
 from ._tasks import open_server
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import AsyncIterator, Sequence
 
     from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
+    from mcp_trio.recording._recorder import Recording
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 
@@ -48,6 +50,7 @@ async def serve_stream(
     *,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
+    record: str | os.PathLike[str] | Recording | None = None,
 ) -> None:
     """Serve one conversation on a byte stream, until the client closes it or `stop` is set.
 
@@ -62,6 +65,8 @@ async def serve_stream(
         stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
             conversation.
         grace: seconds for running handlers, after `stop` and after the end of the input.
+        record: the file to which the conversation is recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced. Default None.
 
     *Resource handling*: the stream is closed at the end. Cancelling this call cancels the handlers
     and closes the stream without this grace.
@@ -69,18 +74,27 @@ async def serve_stream(
     ends the conversation like any other end. Exceptions of the lifespan propagate unchanged.
 
     Raises:
+        OSError: the file of `record` cannot be opened. The stream stays open.
         RuntimeError: the caller is not a task of trio. The stream stays open.
 
     Source: basic/lifecycle, Shutdown; basic/transports (2026-07-28: basic/transports/stdio), for
     the lines.
     """
     check_trio()
-    async with stream, open_server(server, grace) as served:
-        await serve_conversation(served, stream, stop, grace, grace)
+    async with (
+        _recorded(record, "stream", stream) as recorded,
+        recorded,
+        open_server(server, grace) as served,
+    ):
+        await serve_conversation(served, recorded, stop, grace, grace)
 
 
 async def serve_stdio(
-    server: Server, *, stop: trio.Event | None = None, grace: float = SHUTDOWN_GRACE
+    server: Server,
+    *,
+    stop: trio.Event | None = None,
+    grace: float = SHUTDOWN_GRACE,
+    record: str | os.PathLike[str] | Recording | None = None,
 ) -> None:
     """Serve the client that started this process, on stdin and stdout.
 
@@ -93,6 +107,8 @@ async def serve_stdio(
         stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
             conversation. `run` sets one at a signal.
         grace: seconds for running handlers after `stop`.
+        record: the file to which the conversation is recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced. Default None.
 
     *Resource handling*: stdin and stdout are restored at the end.
     *Error handling*: as `serve_stream`. A client that is gone (EPIPE) ends the conversation.
@@ -101,16 +117,20 @@ async def serve_stdio(
         ConnectFailed: stdin or stdout is not open.
         ConnectionLost: stdout cannot be written, although the client may be there: it is a file on
             a full disk, for example.
+        OSError: the file of `record` cannot be opened.
         RuntimeError: the caller is not a task of trio.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
     check_trio()
+    grace_after_end = min(grace, _GRACE_AFTER_STDIN)
     with standard_streams() as stream:
-        async with stream, open_server(server, min(grace, _GRACE_AFTER_STDIN)) as served:
-            error = await serve_conversation(
-                served, stream, stop, grace, min(grace, _GRACE_AFTER_STDIN)
-            )
+        async with (
+            _recorded(record, "stdio", stream) as recorded,
+            recorded,
+            open_server(server, grace_after_end) as served,
+        ):
+            error = await serve_conversation(served, recorded, stop, grace, grace_after_end)
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
         raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
 
@@ -206,6 +226,22 @@ async def serve_conversation(
     return link.write_error
 
 
+@asynccontextmanager
+async def _recorded(
+    record: str | os.PathLike[str] | Recording | None, transport: str, stream: trio.abc.Stream
+) -> AsyncIterator[trio.abc.Stream]:
+    """Give a stream that is recorded, or `stream` itself if `record` is None. Close neither."""
+    if record is None:
+        yield stream
+        return
+    from mcp_trio.recording._recorder import open_recorder
+    from mcp_trio.recording._stream import RecordedStream
+
+    async with open_recorder(record, "server", transport) as recorder:
+        assert recorder is not None
+        yield RecordedStream(stream, recorder.stream())
+
+
 async def _shut_down(
     stop: trio.Event, link: Link, dispatch: Dispatch, grace: float, read_scope: trio.CancelScope
 ) -> None:
@@ -218,13 +254,18 @@ async def _shut_down(
     read_scope.cancel()
 
 
-def run(server: Server, *, grace: float = SHUTDOWN_GRACE) -> None:
+def run(
+    server: Server,
+    *,
+    grace: float = SHUTDOWN_GRACE,
+    record: str | os.PathLike[str] | Recording | None = None,
+) -> None:
     """Serve `server` over stdio until the client closes stdin, or SIGINT or SIGTERM arrives.
 
     It is the `main` of a server file. The first signal shuts down in order: running handlers get
     `grace` seconds, then they are cancelled, so that their `finally` blocks run. The second signal
     kills the process. On Windows, Ctrl+C and Ctrl+Break are these signals. Outside the main thread,
-    where Python delivers no signals, only the client ends it.
+    where Python delivers no signals, only the client ends it. `record` is as for `serve_stdio`.
 
     *Resource handling* and *Error handling*: as `serve_stdio`.
 
@@ -232,18 +273,21 @@ def run(server: Server, *, grace: float = SHUTDOWN_GRACE) -> None:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
             if stdout cannot be written.
         ConnectFailed: stdin or stdout is not open.
+        OSError: the file of `record` cannot be opened.
         RuntimeError: this thread is in a run of trio already.
     """
     try:
-        exit_code = trio.run(_main, server, grace)
+        exit_code = trio.run(_main, server, grace, record)
     except ConnectionLost as exc:
         raise SystemExit(f"{server.info.name}: {exc}") from None
     if exit_code:
         raise SystemExit(exit_code)
 
 
-async def _main(server: Server, grace: float) -> int:
+async def _main(
+    server: Server, grace: float, record: str | os.PathLike[str] | Recording | None
+) -> int:
     stop = trio.Event()
     with stop_on_signals(stop.set) as stop_signal:
-        await serve_stdio(server, stop=stop, grace=grace)
+        await serve_stdio(server, stop=stop, grace=grace, record=record)
     return stop_signal.exit_code

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from mcp_core._secret_patterns import MIN_SECRET, SECRET_FORM, SECRET_NAME
 from mcp_core._text import shorten_text
 
 from ._canonical_json import canonical_json
@@ -35,30 +36,6 @@ __all__ = [
 CallOutcome: TypeAlias = Literal["ok", "tool error", "error", "denied", "cancelled", "timeout"]
 
 REDACTED: Final = "(redacted)"
-# By the name of a member, in any case and with any separators: api_key, accessToken, X-Api-Key.
-_SECRET_NAME: Final = re.compile(
-    r"passw|passphrase|pwd|secret|token|credential|api.?key|private.?key|access.?key"
-    r"|authorization|cookie|bearer|(?:^|[\W_])(?:otp|pin)(?:$|[\W_])|^key$",
-    re.IGNORECASE,
-)
-# By the form of a text. Each alternative begins with fixed characters, and repeats one class only,
-# so that searching takes linear time.
-_SECRET_FORM: Final = re.compile(
-    r"""
-    -----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----)?
-    | (?i:\bbearer[ ]+)[\w.~+/=-]{8,}
-    | (?i:\bbasic[ ]+)[A-Za-z0-9+/]{12,}={0,2}
-    | \beyJ[\w-]{8,}\.[\w.-]*                     # JSON Web Tokens
-    | \b(?:sk|pk|rk)[-_][\w-]{16,}                # OpenAI, Anthropic, Stripe
-    | \b(?:gh[a-z]_|github_pat_|glpat-|npm_|pypi-|hf_)[\w-]{16,}
-    | \bxox[a-z]-[\w-]{10,}                       # Slack
-    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS
-    | \bAIza[\w-]{30,}                            # Google
-    | (?<=://)[^\s/@:]{1,256}:[^\s/@]{1,256}(?=@) # user and password of a URL
-    """,
-    re.VERBOSE,
-)
-_MIN_SECRET: Final = 6  # characters; a shorter one would match inside ordinary words
 _MAX_TEXT: Final = 1000  # characters of a text that are kept
 _MAX_VALUES: Final = 1000  # values of all arguments together
 _MAX_DEPTH: Final = 20
@@ -127,7 +104,7 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
     Members with names such as `password` lose their values, and texts the parts that look like
     tokens. Long texts are cut, and so are very many or deeply nested values.
     """
-    known = sorted({each for each in secrets if len(each) >= _MIN_SECRET}, key=len, reverse=True)
+    known = sorted({each for each in secrets if len(each) >= MIN_SECRET}, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, known))) if known else None
     return _Redaction(pattern).value(arguments, 0)
 
@@ -138,12 +115,12 @@ def is_secret_name(name: str) -> bool:
     Args:
         name: the name, in any case and with any separators.
     """
-    return _SECRET_NAME.search(name) is not None
+    return SECRET_NAME.search(name) is not None
 
 
 def has_secret_form(text: str) -> bool:
     """True if a part of `text` has the form of a known kind of token or key."""
-    return _SECRET_FORM.search(text) is not None
+    return SECRET_FORM.search(text) is not None
 
 
 class _Redaction:
@@ -191,4 +168,4 @@ class _Redaction:
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
         # Cut after the search: half of a secret would not be found.
-        return shorten_text(_SECRET_FORM.sub(REDACTED, text), _MAX_TEXT)
+        return shorten_text(SECRET_FORM.sub(REDACTED, text), _MAX_TEXT)

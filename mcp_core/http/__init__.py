@@ -61,6 +61,9 @@ from mcp_core.http.wire._http2_headers import (
     response_head,
 )
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
+from mcp_core.http.wire._recorder import ExchangeRecorderLike as ExchangeRecorderLike
+from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
+from mcp_core.http.wire._recorder import WebSocketRecorderLike as WebSocketRecorderLike
 from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, WebSocketAction
 from mcp_core.http.wire._websocket_frames import WebSocketFrames
 from mcp_core.urls._url import Url
@@ -84,6 +87,7 @@ __all__ = [
     "Endpoint",
     "EndpointAuth",
     "Exchange",
+    "ExchangeRecorderLike",
     "FrameWatch",
     "GoAway",
     "Head",
@@ -96,6 +100,7 @@ __all__ = [
     "HttpClientOptions",
     "HttpLimits",
     "HttpOptions",
+    "HttpRecorderLike",
     "NotProcessed",
     "Ping",
     "PlainResponse",
@@ -112,6 +117,7 @@ __all__ = [
     "WebSocket",
     "WebSocketAction",
     "WebSocketFrames",
+    "WebSocketRecorderLike",
     "WebSocketUpgrade",
     "asgi_exchange",
     "begins_http2",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core.connection._pump import Pump
 from mcp_core.http.client._pool import Pool, PoolDecision, keep_alive_seconds
-from mcp_core.http.wire._messages import Body, End, Head
+from mcp_core.http.wire._messages import Body, End, Head, RequestHead
 
 from ._job import Job
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from mcp_core.http.client._http_client import HttpClient
     from mcp_core.http.client._options import AuthAttemptLike, HttpCall
-    from mcp_core.http.wire._messages import Action, RequestHead
+    from mcp_core.http.wire._messages import Action
+    from mcp_core.http.wire._recorder import ExchangeRecorderLike, HttpRecorderLike
     from mcp_core.messages._events import Event
 
     from ._runtime import EventLike
@@ -147,6 +148,7 @@ class HttpRequestRunner(Generic[L]):
         on_sent: called with the body of each request.
         adapt_head: adapts the head of a request to the driver's connections, as a proxy needs it.
         auth: gets access tokens, if the client uses authorization.
+        recorder: records requests and responses; None for no recording.
     """
 
     def __init__(
@@ -158,6 +160,7 @@ class HttpRequestRunner(Generic[L]):
         on_sent: Callable[[bytes], object] | None = None,
         adapt_head: Callable[[RequestHead], RequestHead] = lambda head: head,
         auth: AuthFlowRunner | None = None,
+        recorder: HttpRecorderLike | None = None,
     ) -> None:
         self.http = http
         self.pool: Pool[L] = Pool()
@@ -167,6 +170,7 @@ class HttpRequestRunner(Generic[L]):
         self._adapt_head = adapt_head
         self._on_sent = on_sent
         self._auth = auth
+        self._recorder = recorder
         self._jobs: dict[int, HttpRequestJob] = {}
         # Requests that wait for a connection: short ones, and long-lived ones.
         self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
@@ -297,6 +301,8 @@ class HttpRequestRunner(Generic[L]):
                         # it carries only one.
                         self._wake_all()
                 head = self._adapt_head(self.http.sign(call))
+                if self._recorder is not None:
+                    attempt.record = self._begin_record(self._recorder, call, head, connection)
                 complete = await connection.run(head, call.body, attempt.handle_actions)
                 if attempt.unauthorized:
                     raise _Unauthorized
@@ -304,6 +310,8 @@ class HttpRequestRunner(Generic[L]):
             except (ConnectFailed, ValueError) as exc:
                 return str(exc)
             except ConnectionLost as exc:
+                if attempt.record is not None:
+                    attempt.record.ended("server", "reset")
                 if not Pool.may_retry(
                     call, exc, reused=reused, answered=attempt.answered, tries=tries
                 ):
@@ -314,6 +322,8 @@ class HttpRequestRunner(Generic[L]):
                         else f"{exc}; {_DOUBT}"
                     )
             finally:
+                if attempt.record is not None:
+                    attempt.record.ended("client", "closed")
                 if connection is None:
                     self.pool.discard(call)
                     self._wake_all()
@@ -321,6 +331,15 @@ class HttpRequestRunner(Generic[L]):
                     await self._release(
                         call, connection, complete=complete, keep_alive=attempt.keep_alive
                     )
+
+    def _begin_record(
+        self, recorder: HttpRecorderLike, call: HttpCall, head: RequestHead, connection: L
+    ) -> ExchangeRecorderLike:
+        headers = list(head.headers)
+        if call.body:
+            headers.append((b"content-length", b"%d" % len(call.body)))  # as the connection does
+        head = RequestHead(head.method, head.target, headers)
+        return recorder.begin(head, call.body, connection.protocol.removeprefix("HTTP/"))
 
     async def _idle_connection(self, call: HttpCall) -> L | None:
         """Wait until a request may have a connection. None stands for a new one."""
@@ -414,15 +433,17 @@ class _RequestAttempt:
 
     `answered` is True once anything has arrived. `keep_alive` is the time in seconds for
     which the server keeps the connection, if it says so. `unauthorized` is True if the response
-    demands another access token; the client does not get such a response.
+    demands another access token; the client does not get such a response. `record` is its
+    recording, None if it is not recorded.
     """
 
-    __slots__ = ("_call", "_runner", "answered", "keep_alive", "unauthorized")
+    __slots__ = ("_call", "_runner", "answered", "keep_alive", "record", "unauthorized")
 
     def __init__(self, runner: HttpRequestRunner[Any], call: HttpCall) -> None:
         self.answered = False
         self.unauthorized = False
         self.keep_alive: float | None = None
+        self.record: ExchangeRecorderLike | None = None
         self._runner = runner
         self._call = call
 
@@ -432,6 +453,8 @@ class _RequestAttempt:
         key = self._call.key
         self.answered = True
         runner.has_responded = True
+        if self.record is not None:
+            self.record.response(actions)
         http = runner.http
         now = runner.driver.clock()
         for action in actions:

@@ -154,6 +154,8 @@ class ClientAuthorization:
         self._release_lock: Callable[[], None] | None = None
         self.on_login: Callable[[], object] = lambda: None
         self.on_browse: Callable[[int], object] = lambda change: None
+        # Called with the method, the URL and the outcome of each request.
+        self.on_fetch: Callable[[str, str, str], object] = lambda method, url, outcome: None
         self._nursery: trio.Nursery
 
     def __repr__(self) -> str:
@@ -286,9 +288,16 @@ class ClientAuthorization:
 
         is_own = self._authorizer.is_at_server(step.request.url)
         tls = self._tls if is_own else self._login.tls
-        return await fetch(
-            step.request, allow=allow, allow_name=allow_name, tls=tls, proxy=self._proxy
-        )
+        request = step.request
+        outcome = "not answered"
+        try:
+            response = await fetch(
+                request, allow=allow, allow_name=allow_name, tls=tls, proxy=self._proxy
+            )
+            outcome = f"status {response.status}"
+        finally:
+            self.on_fetch(request.method, request.url, outcome)
+        return response
 
     async def _listen(self, step: ListenForRedirect) -> str:
         browse = self._login.browse

@@ -11,6 +11,7 @@ from mcp_core import ALL
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import is_uri
+from ._recording import add_recording_options
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT
 from .state._logins import add_keychain_option
 
@@ -93,6 +94,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         help="the environment variable that holds an access token for URL; by default the token of"
         " `mcp-trio login` is sent, if the server requires one",
     )
+    add_recording_options(parser)
     add_keychain_option(parser)
     parser.add_argument(
         "--allow-cleartext",

@@ -32,6 +32,7 @@ from ._options import (
     add_session_options,
     listen_address,
 )
+from ._recording import add_recording_options, read_recording
 from ._screen import Screen
 from ._session import Target, trace_printer
 from ._target import (
@@ -64,6 +65,16 @@ exit status:
   143  SIGTERM
 """
 
+_CHECK_EPILOG: Final = """\
+example:
+  mcp-trio check a.mcp.jsonl
+
+exit status:
+  0    nothing was found
+  1    at least one rule is broken
+  2    the command line is wrong, or FILE is not a trace
+"""
+
 _TASK_ACTIONS: Final = ("get", "result", "cancel", "list")
 
 _SUMMARIES: Final = {
@@ -77,6 +88,8 @@ _SUMMARIES: Final = {
     "listen": "print a line whenever something that a server offers changes",
     "tasks": "get, wait for, cancel or list calls that a server runs as tasks",
     "login": "get an access token for a server that requires one",
+    "show": "print a conversation that --record has recorded",
+    "check": "judge a recorded conversation by the rules of the specification",
     "completion": "print a script that completes command lines in a shell",
     "servers": "add, show and change servers in configuration files",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -171,7 +184,14 @@ def _run(words: Sequence[str]) -> Command:
         " directory; clients stay connected",
     )
     parser.add_argument("--listening-fds", help=argparse.SUPPRESS)  # from the parent of --reload
+    add_recording_options(parser)
     found = parser.parse_args(words)
+    recording = read_recording(parser, found, Screen(sys.stderr))
+    if recording is not None and found.reload:
+        parser.error(
+            "--record with --reload would replace FILE at each start: leave one out, or record at"
+            " the client"
+        )
     if found.http is None:
         for option in "json_response", "stateless", "sse_path":
             if getattr(found, option):
@@ -180,7 +200,7 @@ def _run(words: Sequence[str]) -> Command:
             return _reload(found)
         from mcp_trio.cli.serve._run import run
 
-        return partial(run, found.file)
+        return partial(run, found.file, recording)
     if found.sse_path is not None:
         if found.stateless:
             parser.error("--sse-path needs sessions: leave --stateless out")
@@ -201,6 +221,7 @@ def _run(words: Sequence[str]) -> Command:
         reply="json" if found.json_response else "auto",
         sessions=not found.stateless,
         sse_path=found.sse_path,
+        recording=recording,
         fds=[int(fd) for fd in (found.listening_fds or "").split(",") if fd],
     )
 
@@ -442,6 +463,7 @@ def _login(words: Sequence[str]) -> Command:
         action="store_true",
         help="show each message on stderr when it is sent or received",
     )
+    add_recording_options(parser)
     found = parser.parse_args(words)
     target = _login_target(parser, found)
     from mcp_trio.cli.use._login import login
@@ -468,7 +490,7 @@ def _login_target(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
     if is_configured == (found.url is not None):
         parser.error("give the URL of the server, or --server NAME, and not both")
     if is_configured:
-        target = configured_target(found, found.server_name)
+        target = configured_target(parser, found, found.server_name)
         assert target.configured is not None
         if not target.configured.choice.has_login:
             raise CliError(f"{target.name} has no login: only servers at http:// and https:// have")
@@ -481,7 +503,76 @@ def _login_target(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
     stderr = Screen(sys.stderr)
     trace = trace_printer(stderr) if found.trace else None
     keychain = uses_keychain(found, has_login=has_login(found.url))
-    return Target(server=found.url, stderr=stderr, trace=trace, keychain=keychain)
+    return Target(
+        server=found.url,
+        stderr=stderr,
+        trace=trace,
+        recording=read_recording(parser, found, stderr),
+        keychain=keychain,
+    )
+
+
+def _show(words: Sequence[str]) -> Command:
+    parser = _parser(
+        "show",
+        description="Prints the messages of a conversation that --record has recorded, as --trace"
+        " does: → is\n"
+        "from the client, ← from the server. Of several conversations in FILE, all but the first"
+        " have\n"
+        "their number before the arrow.",
+        epilog=f"example:\n  mcp-trio inspect --record a.mcp.jsonl greeter.py\n"
+        f"  mcp-trio show a.mcp.jsonl\n\n{_EXIT_STATUSES}",
+    )
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "--json", action="store_true", help="print the lines of the trace, without damaged ones"
+    )
+    found = parser.parse_args(words)
+    from mcp_trio.cli.oracle._show import show
+
+    return partial(show, found.file, as_json=found.json)
+
+
+def _check(words: Sequence[str]) -> Command:
+    parser = _parser(
+        "check",
+        description="Judges a conversation that was recorded in FILE by the rules of the"
+        " specification, both\n"
+        "sides of it. A finding has the line, the rule and its page. What the file cannot show is\n"
+        "inconclusive, which is no fault.",
+        epilog=_CHECK_EPILOG,
+    )
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "--side", choices=("client", "server", "both"), default="both", help="judge one side only"
+    )
+    parser.add_argument(
+        "--level",
+        choices=("must", "should", "all"),
+        default="should",
+        help="the lowest level of findings: must, should (the default), or all",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--junit", metavar="REPORT", help="write a report of JUnit to REPORT")
+    parser.add_argument(
+        "--baseline",
+        metavar="REPORT",
+        help="leave out the findings of REPORT, which --json has written",
+    )
+    parser.add_argument("--rows", action="store_true", help="print what became of every rule")
+    found = parser.parse_args(words)
+    from mcp_trio.cli.oracle._check import check
+
+    return partial(
+        check,
+        found.file,
+        side=found.side,
+        level=found.level,
+        as_json=found.json,
+        junit=found.junit,
+        baseline=found.baseline,
+        rows=found.rows,
+    )
 
 
 def _install(words: Sequence[str]) -> Command:
@@ -540,6 +631,8 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "listen": _listen,
     "tasks": _tasks,
     "login": _login,
+    "show": _show,
+    "check": _check,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "servers": _servers,
     "install": _install,

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.recording._recorder import Recording
     from mcp_trio.streams._child import Stderr
     from mcp_trio.streams._trace import Trace
 
@@ -131,6 +132,7 @@ class Target:
         log_level: the lowest level of the server's log messages that are shown; None shows none.
         stderr: shared by all parts that write to stderr, so that lines and prompts do not mix.
         trace: called with each message.
+        recording: the file in which the session is recorded.
         user: answers elicitation requests; None declares no elicitation.
         roots: directories and files in which the server may work.
         headers: sent with each HTTP request to a URL.
@@ -153,6 +155,7 @@ class Target:
     log_level: LoggingLevel | None = None
     stderr: Screen = field(default_factory=lambda: Screen(sys.stderr))
     trace: Trace | None = None
+    recording: Recording | None = None
     user: User | None = None
     roots: tuple[Path, ...] = ()
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -274,6 +277,7 @@ class Target:
             "versions": self.versions,
             "known_peer": self.known_peer,
             "trace": self.trace,
+            "record": self.recording,
             "on_log": _log_printer(self.stderr) if self.log_level is not None else None,
             "log_level": self.log_level,
         }

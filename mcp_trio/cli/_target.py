@@ -24,6 +24,7 @@ from mcp_core import ALL
 
 from ._errors import CliError, one_line, split_file
 from ._options import ARGUMENTS, NO_WORDS, REFERENCES
+from ._recording import read_recording
 from ._screen import Screen
 from ._session import DEFAULT_TIMEOUT, Target, trace_printer
 from ._user import User, open_terminal
@@ -120,7 +121,7 @@ def parse_server_command(
             f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its"
             " command)"
         )
-    return found, _target(found, server, file)
+    return found, _target(parser, found, server, file)
 
 
 def _ends_in_server(words: Sequence[str], found: argparse.Namespace) -> bool:
@@ -182,10 +183,11 @@ def _configured_target(
         require_utf_8(server)
     kind: Literal["tool", "prompt"] = "prompt" if found.positions == ["name"] else "tool"
     merged = "" if server is not None else _merged_name(found)
-    return configured_target(found, server, merged, kind)
+    return configured_target(parser, found, server, merged, kind)
 
 
 def configured_target(
+    parser: argparse.ArgumentParser,
     found: argparse.Namespace,
     server: str | None,
     merged: str = "",
@@ -194,6 +196,7 @@ def configured_target(
     """Return a server of the configuration files as the target of a command.
 
     Args:
+        parser: for errors about options that do not fit each other.
         found: the options of the command.
         server: the name of the server, or None for the one of `merged`, or else the only one.
         merged: the merged name of a tool or a prompt, or "".
@@ -223,6 +226,7 @@ def configured_target(
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
+        recording=read_recording(parser, found, stderr),
         user=user,
         roots=tuple(getattr(found, "roots", ())),
         keychain=uses_keychain(found, has_login=choice.has_login),
@@ -272,7 +276,12 @@ def require_url(text: str) -> None:
         raise CliError(str(exc)) from None
 
 
-def _target(found: argparse.Namespace, server: str | tuple[str, ...], file: str) -> Target:
+def _target(
+    parser: argparse.ArgumentParser,
+    found: argparse.Namespace,
+    server: str | tuple[str, ...],
+    file: str,
+) -> Target:
     stderr = Screen(sys.stderr)
     name = file or (server if isinstance(server, str) else shlex.join(server))
     headers = _headers(found, server)
@@ -287,6 +296,7 @@ def _target(found: argparse.Namespace, server: str | tuple[str, ...], file: str)
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
+        recording=read_recording(parser, found, stderr),
         user=User(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,

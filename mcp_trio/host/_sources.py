@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
+    from mcp_trio.recording._recorder import Recording
     from mcp_trio.streams._child import Stderr
 
 __all__ = ["HostStderr", "HostTrace", "SourceOptions", "Target", "make_source"]
@@ -35,15 +36,20 @@ HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], objec
 
 
 class SourceOptions(NamedTuple):
-    """The options that the sources of one host share: `auth`, `stderr` and `trace` of `Host`."""
+    """The options that the sources of one host share.
+
+    They are `auth`, `stderr` and `trace` of `Host`. `record` is as of a client, for a host with one
+    server: each would replace the file of the one before.
+    """
 
     auth: LoginConfig | bool | None
     stderr: HostStderr
     trace: HostTrace | None = None
+    record: Recording | None = None
 
     def client_options(self, server: str, options: ClientConfigOptions) -> ClientOptions:
-        """Return the options of the client of a server: `options`, and `trace` if it is given."""
-        found: ClientOptions = {"trace": None, **options}
+        """Return the options of the client of a server: `options`, `trace` and `record`."""
+        found: ClientOptions = {"trace": None, "record": self.record, **options}
         if self.trace is not None:
             found["trace"] = partial(self.trace, server)
         return found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Event
-    from mcp_core.http import HttpClient
+    from mcp_core.http import HttpClient, HttpRecorderLike
     from mcp_core.runtime import HttpRequestJob
     from mcp_trio.auth._authorization import ClientAuthorization
 
@@ -41,7 +41,8 @@ class HttpTransport:
     """The transport of a client's conversation over HTTP, on connections that `connector` opens.
 
     `on_event` is called with each event, in order, and must not wait; `on_sent` with the body of
-    each request. `authorization` obtains access tokens, if given.
+    each request. `authorization` obtains access tokens, if given. `recorder` records requests and
+    responses, if given.
 
     *Resource handling*: `aclose` closes every connection. *Error handling*: a broken connection
     does not end the conversation; the failure is passed to `http`.
@@ -54,6 +55,7 @@ class HttpTransport:
         on_event: Callable[[Event], None],
         on_sent: Callable[[bytes], object] | None = None,
         authorization: ClientAuthorization | None = None,
+        recorder: HttpRecorderLike | None = None,
     ) -> None:
         self._authorization = authorization
         self._connector = connector
@@ -73,6 +75,7 @@ class HttpTransport:
                 on_sent=on_sent,
                 adapt_head=connector.absolute_head,
                 auth=authorization,
+                recorder=recorder,
             )
         )
 

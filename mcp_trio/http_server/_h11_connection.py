@@ -225,6 +225,7 @@ class H11ServerConnection(HttpServerConnection):
             token=self,
             address=self._address,
             may_upgrade=head.is_http_1_1,
+            http_version="1.1" if head.is_http_1_1 else "1.0",
         )
         self._pump_needed = True
         if exchange.auth_check is not None:

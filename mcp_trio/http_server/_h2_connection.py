@@ -323,7 +323,7 @@ class H2ServerConnection(HttpServerConnection):
         self._ready[stream] = None
         try:
             exchange = stream.exchange = self._driver.router.begin(
-                head, now, token=stream, address=self._address
+                head, now, token=stream, address=self._address, http_version="2"
             )
             self._pump_needed = True
             if exchange.auth_check is not None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
+    from mcp_trio.recording._recorder import Recorder, Recording
 
     from ._connection import AccessLogEntry
     from ._driver import HttpServerDriver
@@ -101,6 +102,7 @@ async def serve_http(
     auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
+    record: str | os.PathLike[str] | Recording | None = None,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
@@ -147,6 +149,8 @@ async def serve_http(
         max_connections: the maximum of open connections; more are closed at once.
         on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
             What it raises is logged.
+        record: the file to which all conversations are recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced. Default None.
         stop: once set, no more connections are accepted, and new requests are rejected as busy.
             Default None: only cancelling this call ends it, quickly.
         grace: seconds for the handlers that run at that time; then they are cancelled.
@@ -157,7 +161,8 @@ async def serve_http(
     lifespan propagate unchanged.
 
     Raises:
-        OSError: the server cannot listen on the address. The text names the cure.
+        OSError: the server cannot listen on the address, and the text names the cure; or the file
+            of `record` cannot be opened.
         RuntimeError: the caller is not a task of trio.
         ValueError: one of `hosts`, `origins` or `trusted_proxies` has another form; two paths
             differ only in a slash at the end; `sse_path` begins without a slash, lacks sessions, is
@@ -215,6 +220,7 @@ async def serve_http(
         routes=routes or {},
         max_connections=max_connections,
         on_exchange=on_exchange,
+        record=record,
         stop=stop,
         grace=grace,
         started=partial(task_status.started, address),
@@ -241,6 +247,7 @@ async def serve_http_listeners(
     routes: Mapping[str, Route],
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
+    record: str | os.PathLike[str] | Recording | None = None,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     started: Callable[[], object] = lambda: None,
@@ -249,6 +256,11 @@ async def serve_http_listeners(
     async with AsyncExitStack() as opened:
         for listener in listeners:
             await opened.enter_async_context(listener)
+        recorder: Recorder | None = None
+        if record is not None:
+            from mcp_trio.recording._recorder import open_recorder
+
+            recorder = await opened.enter_async_context(open_recorder(record, "server", "http"))
         endpoints = {}
         for path, server in servers.items():
             served = await opened.enter_async_context(open_server(server, grace))
@@ -261,9 +273,9 @@ async def serve_http_listeners(
                 auth=endpoint_auth(auth.get(path)),
             )
         check_scope_names((server, auth.get(path)) for path, server in servers.items())
-        driver = await opened.enter_async_context(
-            open_http_server_driver(Router(endpoints, routes))
-        )
+        router = Router(endpoints, routes)
+        router.recorder = recorder
+        driver = await opened.enter_async_context(open_http_server_driver(router))
         server_connections = ServerConnections(driver, tls, max_connections, on_exchange)
         nursery = await opened.enter_async_context(open_quiet_nursery())
         accept_scope = trio.CancelScope()
@@ -452,6 +464,7 @@ def run_http(
     hosts: Iterable[str] = (),
     reply: Literal["auto", "json", "sse"] = "auto",
     auth: ResourceServerLike | None = None,
+    record: str | os.PathLike[str] | Recording | None = None,
     grace: float = SHUTDOWN_GRACE,
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM arrives. `serve_http` has more options.
@@ -470,6 +483,7 @@ def run_http(
         reply: `"auto"`, `"json"` or `"sse"`: whether responses are event streams.
         auth: the `mcp_core.auth.OAuthResourceServer`, or the `ApiKeys`, that authorizes the
             requests for every server. Default None: no authorization.
+        record: the file to which all conversations are recorded, as for `serve_http`.
         grace: seconds for the handlers that run at the first signal.
 
     *Resource handling* and *Error handling*: as `serve_http`, which also explains the arguments.
@@ -477,6 +491,7 @@ def run_http(
     Raises:
         SystemExit: with 130 or 143 after a signal; with the reason if the server cannot listen on
             the address.
+        OSError: the file of `record` cannot be opened.
         RuntimeError: this thread is in a run of trio already.
         ValueError: an argument has another form, as for `serve_http`.
     """
@@ -490,6 +505,7 @@ def run_http(
         hosts=hosts,
         reply=reply,
         auth=auth,
+        record=record,
         grace=grace,
     )
     try:

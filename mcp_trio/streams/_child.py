@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
 import trio
 from trio.abc import ReceiveStream
@@ -76,6 +76,16 @@ _SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # for a group, so 
 _log = logging.getLogger("mcp_trio")
 
 
+class ChildRecorderLike(Protocol):
+    """Records what becomes of a child. Its methods must not wait or raise."""
+
+    def stderr(self, data: bytes) -> None:
+        """Record a piece of its stderr."""
+
+    def exited(self, status: int) -> None:
+        """Record its exit, as of `subprocess`: a signal is negative."""
+
+
 class Grace(NamedTuple):
     """Seconds that a child gets to exit before SIGKILL.
 
@@ -97,6 +107,7 @@ async def spawn(
     stderr: Stderr = "forward",
     grace: Grace | None = None,
     pass_fds: Sequence[int] = (),
+    recorder: ChildRecorderLike | None = None,
 ) -> AsyncIterator[ChildProcess]:
     """Start a program without a shell, with pipes as its stdin and stdout. Stop it after the block.
 
@@ -118,6 +129,7 @@ async def spawn(
             and a callable, get them unchanged.
         grace: seconds that the child gets to exit.
         pass_fds: descriptors that it inherits, under the same numbers.
+        recorder: gets its stderr and its exit status too; None for no recording.
 
     *Resource handling*: stopping (`ChildProcess.aclose`) is shielded and takes at most the two
     times of `grace` and 1.2 s. It includes the processes of the child's group, and on Linux all
@@ -163,7 +175,7 @@ async def spawn(
         ) from error
     except UnsafeArgument as error:
         raise ConnectFailed(f"cannot start {argv[0]!s}: {error}") from error
-    child = ChildProcess(process, mark, stderr, grace or Grace())
+    child = ChildProcess(process, mark, stderr, grace or Grace(), recorder)
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(child._run)
@@ -213,11 +225,19 @@ class ChildProcess:
     it has exited.
     """
 
-    def __init__(self, process: trio.Process, mark: str, stderr: Stderr, grace: Grace) -> None:
+    def __init__(
+        self,
+        process: trio.Process,
+        mark: str,
+        stderr: Stderr,
+        grace: Grace,
+        recorder: ChildRecorderLike | None = None,
+    ) -> None:
         self.pid = process.pid
         self.returncode: int | None = None
         self._process = process
         self._grace = grace
+        self._recorder = recorder
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -340,6 +360,8 @@ class ChildProcess:
 
     async def _reap(self) -> None:
         self.returncode = await self._process.wait()
+        if self._recorder is not None:
+            self._recorder.exited(self.returncode)
         _ = self.unread  # is kept, because the owner of `stream` may close stdin next
         self._terminate()  # no scheduling point since the process id became free (rule 1)
         self._exited.set()
@@ -450,6 +472,8 @@ class ChildProcess:
         self._stderr_tail += chunk
         del self._stderr_tail[:-_STDERR_TAIL]
         self._stderr_unwritten.append(chunk)
+        if self._recorder is not None and chunk:
+            self._recorder.stderr(chunk)
 
 
 def _list_processes() -> list[str]:

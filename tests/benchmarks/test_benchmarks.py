@@ -80,6 +80,11 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             {f"{where}_{p}" for where in ("alone", "beside", "apart") for p in ("p50", "p99")},
         ),
         (
+            "bench_judge.py",
+            ["--messages", "300", "--mib", "0.1", "--rounds", "1"],
+            {"messages_per_second", "checked_per_second", "peak_mib", "first_tenth_mib", "goal"},
+        ),
+        (
             "bench_tasks.py",
             ["--rounds", "1", "--creates", "128", "--records", "100", "--calls", "20"],
             {
@@ -96,6 +101,20 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 "state_ratio_2025-11-25",
                 "state_ratio_2026-07-28",
                 "open_task_bytes",
+            },
+        ),
+        (
+            "bench_recording.py",
+            ["--rounds", "1", "--messages", "200", "--calls", "20"],
+            {
+                *(
+                    f"{kind}_{what}{suffix}"
+                    for kind in ("call", "ten_kb", "task", "http")
+                    for what in ("caller", "total")
+                    for suffix in ("", "_unredacted")
+                ),
+                "p50_plain",
+                "p50_recorded",
             },
         ),
         pytest.param(

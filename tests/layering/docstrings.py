@@ -50,6 +50,7 @@ PACKAGES: Final = (
     "mcp_core.runtime.tasks",
     "mcp_core.adapters",
     "mcp_core.host",
+    "mcp_core.trace",
     "mcp_trio",
     "mcp_trio.host",
     "mcp_trio.testing",

@@ -208,6 +208,12 @@ REFUSED = [
     ),
     (
         "layers_point_downwards",
+        "mcp_core/trace/_x.py",
+        "from ..http.client import _pool",
+        "do not know each other",
+    ),
+    (
+        "layers_point_downwards",
         "mcp_core/_errors.py",
         "from .types import ErrorData",
         "do not know each other",

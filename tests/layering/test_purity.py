@@ -27,6 +27,7 @@ PUBLIC = [
     "mcp_core.registry",
     "mcp_core.runtime",
     "mcp_core.host",
+    "mcp_core.trace",
 ]
 
 

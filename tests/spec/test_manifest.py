@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
+from mcp_core.trace.rows import LETTERS, ROWS, letters
 from tests.conftest import STARTS_PROGRAMS
 from tests.spec.requirements import (
     NOT_OURS,
     PLANNED,
     REQUIREMENTS,
-    REVISIONS,
     TESTED,
+    VERDICTS,
     Requirement,
-    letters,
 )
 
 if TYPE_CHECKING:
@@ -185,6 +185,10 @@ def test_requirement_ids_are_unique_and_sorted() -> None:
     assert all(numbers == sorted(numbers) for numbers in groups.values())
 
 
+def test_requirement_verdicts_name_rows() -> None:
+    assert VERDICTS.keys() <= ROWS.keys()
+
+
 def test_requirement_rows_have_a_sentence_and_links() -> None:
     assert [row.id for row in REQUIREMENTS if not row.sentence.endswith((".", ".)", "`"))] == []
     for row in REQUIREMENTS:
@@ -198,7 +202,7 @@ def test_requirement_rows_have_a_sentence_and_links() -> None:
 )
 def test_revision_span_expands_to_letters(span: str, spelled_out: str) -> None:
     assert letters(span) == spelled_out
-    assert set(spelled_out) <= set(REVISIONS)
+    assert set(spelled_out) <= set(LETTERS)
 
 
 def test_requirement_links_follow_the_page_of_each_revision() -> None:
@@ -207,6 +211,29 @@ def test_requirement_links_follow_the_page_of_each_revision() -> None:
         "https://modelcontextprotocol.io/specification/2025-06-18/a/b",
         "https://modelcontextprotocol.io/guide/2025-11-25/c",
     ]
+
+
+def test_requirement_links_lead_to_pages_that_exist() -> None:
+    """The list is that of the public site map. It is committed, so that no test needs the network.
+
+    To renew it, list the `.mdx` files below `docs` of the repository of the specification.
+    """
+    pages = set((TESTS / "spec" / "pages.txt").read_text("utf-8").split())
+    linked = {link for row in REQUIREMENTS for link in row.links()}
+    assert sorted(linked - pages) == []
+
+
+@pytest.mark.parametrize(
+    ("letter", "link"),
+    [
+        ("C", "https://modelcontextprotocol.io/specification/2025-06-18/a/b"),
+        ("D", "https://modelcontextprotocol.io/guide/2025-11-25/c"),
+        ("A", "https://modelcontextprotocol.io/guide/2025-11-25/c"),
+    ],
+)
+def test_requirement_link_is_of_its_revision_or_the_last(letter: str, link: str) -> None:
+    row = Requirement("X-1", "C:a/b D-E:/guide/*/c", "A sentence.", "MUST", "C-D", "both", TESTED)
+    assert row.link(letter) == link
 
 
 MARKED = """

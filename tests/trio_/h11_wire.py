@@ -242,6 +242,7 @@ class FakeRouter:
         token: Any = None,
         address: str = "",
         may_upgrade: bool = False,
+        http_version: str = "",
     ) -> Any:
         if head.target == b"/fault":
             raise ZeroDivisionError("a mistake of our own")

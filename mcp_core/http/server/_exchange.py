@@ -24,6 +24,7 @@ from mcp_core.http.wire._sse import COMMENT, encode_event
 
 if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Action, ErrorResponse, Headers
+    from mcp_core.http.wire._recorder import ExchangeRecorderLike
     from mcp_core.http.wire._websocket import WebSocket
     from mcp_core.messages._events import GrantLike
     from mcp_core.revisions._dialects import HttpRules
@@ -91,6 +92,7 @@ class Exchange:
     - `buffered`: bytes of the body that have arrived, as long as it is not complete.
     - `socket`: the WebSocket that the connection becomes once the head of the response is sent.
     - `conversation`: what the request belongs to, once that is known.
+    - `record`: its recording, None if it is not recorded.
     """
 
     __slots__ = (
@@ -120,6 +122,7 @@ class Exchange:
         "over",
         "principal",
         "reading",
+        "record",
         "reply_format",
         "retry",
         "session",
@@ -138,6 +141,7 @@ class Exchange:
         self.reading = False
         self.over = False
         self.close_after = False
+        self.record: ExchangeRecorderLike | None = None
         self.body_limit = 0  # bytes
         self.too_long = False  # more than that has arrived
         self._actions: list[Action] = []

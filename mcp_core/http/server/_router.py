@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mcp_core.http.wire._messages import Action
+    from mcp_core.http.wire._recorder import HttpRecorderLike
     from mcp_core.messages._events import Event, NeedData
 
     from ._auth import EndpointAuth
@@ -78,6 +79,7 @@ class Router:
     Attributes:
         unread_limit: bytes of unread responses above which a connection should take no further
             requests, the highest `HttpLimits.unread` of the endpoints.
+        recorder: records exchanges with endpoints; None, as at first, for no recording.
 
     Raises:
         ValueError: two endpoints have the same path, or the `sse_path` of one is another path that
@@ -122,6 +124,7 @@ class Router:
         )
         self._plain: list[Exchange] = []  # exchanges of plain routes with something to write
         self._pumping = False
+        self.recorder: HttpRecorderLike | None = None
 
     def __repr__(self) -> str:
         plain = len(self._routes) + len(self._metadata)
@@ -157,6 +160,7 @@ class Router:
         principal: str = "",
         address: str = "",
         may_upgrade: bool = False,
+        http_version: str = "",
     ) -> Exchange:
         """Return the exchange of a request whose head has arrived.
 
@@ -168,17 +172,21 @@ class Router:
             principal: the authenticated client, if the endpoint has no authorization.
             address: the IP address of the connection's peer, "" if that is unknown.
             may_upgrade: the connection can become a WebSocket.
+            http_version: that of the request, such as "1.1", for the `recorder`.
         """
         path = (head.target.partition(b"?")[0] if path is None else path).removesuffix(b"/")
         endpoint = self._by_path.get(path)
         switches = may_upgrade and head.method == b"GET" and is_upgrade(head)
         if endpoint is not None:
-            return endpoint.begin(
+            exchange = endpoint.begin(
                 head, now, token=token, principal=principal, address=address, switches=switches
             )
+            if self.recorder is not None:
+                exchange.record = self.recorder.begin(head, None, http_version)
+            return exchange
         endpoint = self._by_sse_path.get(path)
         if endpoint is not None:
-            return endpoint.begin(
+            exchange = endpoint.begin(
                 _without_version(head),
                 now,
                 token=token,
@@ -186,6 +194,9 @@ class Router:
                 address=address,
                 switches=switches,
             )
+            if self.recorder is not None:
+                exchange.record = self.recorder.begin(head, None, http_version)
+            return exchange
         exchange = Exchange(None, token)
         exchange.close_after = switches
         answer = self._plain_response(path, head)
@@ -219,6 +230,8 @@ class Router:
 
         Without an endpoint the body is ignored.
         """
+        if exchange.record is not None:
+            exchange.record.request_data(data, end=end)
         if exchange.endpoint is not None:
             exchange.endpoint.receive_data(exchange, data, now, end=end)
 
@@ -227,6 +240,8 @@ class Router:
 
         Harmless once all was taken.
         """
+        if exchange.record is not None and exchange.socket is None:
+            exchange.record.ended("client", "closed")
         if exchange.endpoint is not None:
             exchange.endpoint.disconnected(exchange, now)
         else:
@@ -237,9 +252,14 @@ class Router:
 
         What it returns counts as sent.
         """
-        if exchange.endpoint is not None:
-            return exchange.endpoint.actions_to_send(exchange)
-        return exchange.actions_to_send()
+        if exchange.endpoint is None:
+            return exchange.actions_to_send()
+        actions = exchange.endpoint.actions_to_send(exchange)
+        if exchange.record is not None and actions:
+            exchange.record.response(actions)
+            if exchange.socket is not None:
+                exchange.socket.recorder = exchange.record.websocket()
+        return actions
 
     def refuse_unread(self, exchange: Exchange) -> None:
         """Answer `exchange`, which has waited: its connection has too much of unread responses."""

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from mcp_core.jsonrpc._body import ParsedBody
     from mcp_core.messages._events import Event, GrantLike, NeedData, Paused
 
+    from ._recorder import WebSocketRecorderLike
+
 __all__ = ["CODES", "NO_CODE", "Close", "Ping", "Pong", "Text", "WebSocket", "WebSocketAction"]
 
 # The causes of a Close, and their codes (RFC 6455, 7.4.1).
@@ -120,6 +122,7 @@ class WebSocket:
         on_message: called with each message that arrives; it must not raise.
 
     Attributes:
+        recorder: records messages and close frames; None, as at first, for no recording.
         paused: True if the driver must not read now.
         input_ignored: True if an error or a Close has arrived: discard all later input.
         disconnected: True if the stream has ended, or the peer does not respond.
@@ -154,6 +157,7 @@ class WebSocket:
         "input_ignored",
         "now",
         "paused",
+        "recorder",
     )
 
     def __init__(
@@ -168,6 +172,7 @@ class WebSocket:
         on_message: Callable[[bytes], object] | None = None,
     ) -> None:
         self.conn = conn
+        self.recorder: WebSocketRecorderLike | None = None
         self.paused = False  # do not read
         self.input_ignored = False  # an error or a Close has arrived: discard all later input
         self.disconnected = False  # the stream has ended, or the peer does not respond
@@ -248,6 +253,8 @@ class WebSocket:
         self._first_deadline = None
         if self._on_message is not None:
             self._on_message(data)
+        if self.recorder is not None:
+            self.recorder.received(data)
         body = parse_body(data, self.conn.config.limits)
         error = self._find_rejection(body) if self._find_rejection is not None else None
         if error is None:
@@ -277,6 +284,8 @@ class WebSocket:
         if self._close_deadline is None:
             self._close_deadline = now + _CLOSE_TIMEOUT
         text = "".join(char if char.isprintable() else " " for char in reason)
+        if self.recorder is not None:
+            self.recorder.received_close(code, text)
         self._end_by_peer(
             Close(1000 if code == NO_CODE else code),
             f"closed the WebSocket ({code}{text and f', {text}'})",
@@ -297,6 +306,8 @@ class WebSocket:
         if not self._peer_closed:
             self._peer_closed = True
             self.disconnected = True
+            if self.recorder is not None:
+                self.recorder.received_close(_NO_CLOSE, "")
             self._end_by_peer(Close(_NO_CLOSE), "broke off the connection")
 
     @property
@@ -357,7 +368,16 @@ class WebSocket:
         elif self._close_sent and not self.done and self._close_deadline is None:
             self._close_deadline = now + _CLOSE_TIMEOUT  # our Close is written
         self._write_deadline = now + self._write_timeout if actions else None
+        if self.recorder is not None:
+            self._record(self.recorder, actions)
         return actions
+
+    def _record(self, recorder: WebSocketRecorderLike, actions: list[WebSocketAction]) -> None:
+        for action in actions:
+            if isinstance(action, Text):
+                recorder.sent(action.text.encode())
+            elif isinstance(action, Close):
+                recorder.sent_close(action.code, action.reason)
 
     def data_written(self, now: float) -> None:
         """Restart the write timeout: a part of the output was written."""

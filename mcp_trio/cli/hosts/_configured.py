@@ -227,7 +227,7 @@ class ConfiguredSession:
     def _sources(self, target: Target) -> list[ServerSource]:
         choice = self.choice
         auth = target.auth or _stored_logins(target)
-        shared = SourceOptions(auth, _stderr_of(target), _trace_of(target))
+        shared = SourceOptions(auth, _stderr_of(target), _trace_of(target), target.recording)
         return [
             ConfiguredServer(choice.files, choice.configuration, name, shared)
             for name in choice.servers

@@ -37,11 +37,11 @@ from mcp_trio.cli._config_update import (
     show_changes,
     show_replaced,
 )
-from mcp_trio.cli._entry_words import absolute_file, split_variables
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._options import environment_variable
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
+from mcp_trio.cli.servers._entry_words import absolute_file, split_variables
 
 if TYPE_CHECKING:
     import argparse

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.http_server._connection import AccessLogEntry
     from mcp_trio.http_server._serve import HttpAddress
+    from mcp_trio.recording._recorder import Recording
 
 __all__ = [
     "access_log_printer",
@@ -64,11 +65,12 @@ _REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of 
 _STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
 
 
-def run(target: str) -> int:
+def run(target: str, recording: Recording | None = None) -> int:
     """Serve over stdio until the client closes stdin, and return the exit status.
 
     Args:
         target: `FILE` or `FILE:NAME`.
+        recording: the file in which the conversation is recorded.
 
     Raises:
         CliError: there is no such file or server, or the file cannot be imported.
@@ -76,7 +78,7 @@ def run(target: str) -> int:
     """
     server = load(target)
     explain_wait(server.info.name, target)
-    serve(server)
+    serve(server, record=recording)
     return 0
 
 
@@ -187,11 +189,13 @@ def run_http(
     reply: Literal["auto", "json"] = "auto",
     sessions: bool = True,
     sse_path: str | None = None,
+    recording: Recording | None = None,
     fds: Sequence[int] = (),
 ) -> int:
     """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
 
-    `fds` are inherited sockets that listen already on host and port (`--reload`).
+    `recording` is the file in which all conversations are recorded. `fds` are inherited sockets
+    that listen already on host and port (`--reload`).
 
     Raises:
         CliError: there is no such file or server, the file cannot be imported, or the command
@@ -207,6 +211,7 @@ def run_http(
         reply=reply,
         sessions=sessions,
         sse_path=sse_path,
+        record=recording,
         on_exchange=access_log_printer(screen),
     )
     try:
@@ -223,6 +228,7 @@ async def _serve_fds(
     reply: Literal["auto", "json"],
     sessions: bool,
     sse_path: str | None,
+    record: Recording | None,
     on_exchange: Callable[[AccessLogEntry], object],
     stop: trio.Event,
     task_status: trio.TaskStatus[HttpAddress],
@@ -238,6 +244,7 @@ async def _serve_fds(
         {_PATH: server},
         HttpOptions.of(host, reply=reply, sessions=sessions, sse_path=sse_path),
         routes={},
+        record=record,
         on_exchange=on_exchange,
         stop=stop,
         started=partial(task_status.started, address),

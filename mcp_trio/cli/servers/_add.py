@@ -21,10 +21,10 @@ from mcp_core.host import (
     merged_name,
     plan_entry,
 )
-from mcp_trio.cli._entry_words import absolute_file, split_variables
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, one_line
 from mcp_trio.cli._screen import Screen
 
+from ._entry_words import absolute_file, split_variables
 from ._places import ServersUpdate, find_files, path_of_scope, shown_name
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ def test_version_option_prints_version() -> None:
         ("complete",),
         ("listen",),
         ("login",),
+        ("show",),
         ("completion",),
     ],
 )

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._errors import CliError
+from mcp_trio.cli._errors import CliError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

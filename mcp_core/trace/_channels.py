@@ -1,0 +1,142 @@
+"""Byte streams, WebSockets and child processes as lines of a trace.
+
+Methods take the time of the line and what was captured, and return lines. They are called later
+than it was captured, in the order of the trace, where a conversation does not wait for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._format import TraceLine, WebSocketClose
+from ._messages import MessageBuffer, MessageSplitter, message_line
+
+if TYPE_CHECKING:
+    from ._messages import Sender
+
+__all__ = ["ChildChannel", "StreamChannel", "WebSocketChannel"]
+
+
+class StreamChannel:
+    """A byte stream with one message a line.
+
+    Args:
+        conversation: its number.
+        limit: bytes of a message that are kept.
+    """
+
+    def __init__(self, conversation: int, limit: int) -> None:
+        self._conversation = conversation
+        self._client = MessageSplitter(limit)
+        self._server = MessageSplitter(limit)
+
+    def client_data(self, t: float, data: bytes) -> list[TraceLine]:
+        """Return the lines, at time `t`, for `data` of the client; `b""` is its end."""
+        return self._lines(t, "client", self._client, data)
+
+    def server_data(self, t: float, data: bytes) -> list[TraceLine]:
+        """Return the lines, at time `t`, for `data` of the server; `b""` is its end."""
+        return self._lines(t, "server", self._server, data)
+
+    def skip(self) -> None:
+        """Begin anew after bytes that were lost."""
+        self._client.skip()
+        self._server.skip()
+
+    def _lines(
+        self, t: float, sender: Sender, splitter: MessageSplitter, data: bytes
+    ) -> list[TraceLine]:
+        number = self._conversation
+        if data:
+            return [
+                message_line(t, sender, message, truncated, number)
+                for message, truncated in splitter.feed(data)
+            ]
+        unfinished = splitter.end()
+        if unfinished is not None:
+            return [message_line(t, sender, *unfinished, number, end="closed")]
+        return [TraceLine(t=t, conversation=number, sender=sender, end="closed")]
+
+
+class WebSocketChannel:
+    """A WebSocket, of which each text message is one message.
+
+    Args:
+        conversation: its number.
+        exchange: the number of the exchange that opened it; 0 if that was not recorded.
+        limit: bytes of a message that are kept.
+    """
+
+    def __init__(self, conversation: int, exchange: int, limit: int) -> None:
+        self._conversation = conversation
+        self._exchange = exchange
+        self._limit = limit
+
+    def message(self, t: float, what: tuple[Sender, bytes]) -> list[TraceLine]:
+        """Return the line, at time `t`, of a message. `what` is its sender and its bytes."""
+        sender, data = what
+        truncated = None
+        if len(data) > self._limit:
+            buffer = MessageBuffer(self._limit)
+            buffer.add(data)
+            data, truncated = buffer.take()
+        return [message_line(t, sender, data, truncated, self._conversation, self._exchange)]
+
+    def close(self, t: float, what: tuple[Sender, int, str]) -> list[TraceLine]:
+        """Return the line, at time `t`, of a close frame. `what` is sender, code and reason."""
+        sender, code, reason = what
+        return [
+            TraceLine(
+                t=t,
+                conversation=self._conversation,
+                exchange=self._exchange,
+                sender=sender,
+                websocket=WebSocketClose(code=code, reason=reason),
+            )
+        ]
+
+    def skip(self) -> None:
+        """Begin anew after messages that were lost. Each message is whole, so nothing is."""
+
+
+class ChildChannel:
+    """A server that runs as a child process: its start, its stderr and its exit.
+
+    Args:
+        conversation: the number of the conversation on its stdin and stdout.
+        limit: bytes of a line of stderr that are kept.
+    """
+
+    def __init__(self, conversation: int, limit: int) -> None:
+        self._conversation = conversation
+        self._stderr = MessageSplitter(limit)
+
+    def spawned(self, t: float, command: str) -> list[TraceLine]:
+        """Return the line, at time `t`, of a start with `command`, which has no secrets."""
+        return [TraceLine(t=t, conversation=self._conversation, kind="spawn", text=command)]
+
+    def stderr(self, t: float, data: bytes) -> list[TraceLine]:
+        """Return the lines, at time `t`, that end in `data`, or the last one for `b""`."""
+        found = self._stderr.feed(data)
+        if not data:
+            unfinished = self._stderr.end()
+            found = [] if unfinished is None else [unfinished]
+        return [
+            TraceLine(
+                t=t,
+                conversation=self._conversation,
+                kind="stderr",
+                text=text.decode("utf-8", "replace"),
+                truncated=truncated,
+            )
+            for text, truncated in found
+        ]
+
+    def exited(self, t: float, status: int) -> list[TraceLine]:
+        """Return the line, at time `t`, of the exit with `status`, after the rest of stderr."""
+        exit_line = TraceLine(t=t, conversation=self._conversation, kind="exit", status=status)
+        return [*self.stderr(t, b""), exit_line]
+
+    def skip(self) -> None:
+        """Begin anew after bytes that were lost."""
+        self._stderr.skip()

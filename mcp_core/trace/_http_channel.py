@@ -1,0 +1,253 @@
+"""An HTTP exchange as lines of a trace.
+
+1. A request is one line. A response that is no event stream is one, too, at its end.
+2. Of an event stream each event is a line, between one for the head and one for the end. Comments
+   are left out.
+3. An exchange belongs to a conversation: that of a client, or the session that its headers name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core._limits import CLIENT_LIMITS
+from mcp_core.http.wire._mcp_headers import SESSION_ID
+from mcp_core.http.wire._media_types import is_event_stream
+from mcp_core.http.wire._messages import Body, Head, header
+from mcp_core.http.wire._sse import EventTooLong, SseDecoder
+
+from ._channels import WebSocketChannel
+from ._format import HttpHead, SseFields, TraceLine
+from ._messages import MessageBuffer, message_line
+
+if TYPE_CHECKING:
+    from mcp_core.http.wire._messages import Action, Headers, RequestHead
+
+    from ._messages import Sender
+
+__all__ = ["ConversationNumbers", "HttpChannel"]
+
+_MAX_SESSIONS: Final = (
+    10_000  # that are remembered; later requests of an older one get a new number
+)
+
+
+class ConversationNumbers:
+    """The numbers of the conversations of a trace.
+
+    `single` is True for a client, whose exchanges are all one conversation. A server has one for
+    each session, and one for each request without a session.
+    """
+
+    def __init__(self, *, single: bool) -> None:
+        self._single = single
+        self._last = 0
+        self._sessions: dict[bytes, int] = {}
+
+    @property
+    def next_number(self) -> int:
+        """The number that `new` will return."""
+        return self._last + 1
+
+    def new(self) -> int:
+        """Return the number of another conversation."""
+        self._last += 1
+        return self._last
+
+    def of_request(self, head: RequestHead) -> int:
+        """Return the number of the conversation of a request with `head`."""
+        if self._single:
+            return self._last or self.new()
+        # HTTP+SSE names the session in the target.
+        for key in (_value(head.headers, SESSION_ID), head.target):
+            if key is not None and key in self._sessions:
+                return self._sessions[key]
+        return self.new()
+
+    def add_session(self, key: bytes, number: int) -> None:
+        """Note that requests with `key` as session id or target belong to conversation `number`."""
+        if not self._single:
+            self._sessions[key] = number
+            if len(self._sessions) > _MAX_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+
+
+class HttpChannel:
+    """One HTTP exchange.
+
+    Args:
+        exchange: its number.
+        conversations: those of the trace.
+        limit: bytes of a message that are kept.
+    """
+
+    def __init__(self, exchange: int, conversations: ConversationNumbers, limit: int) -> None:
+        self.number = exchange
+        self._conversations = conversations
+        self._limit = limit
+        self._conversation = 0
+        self._request: HttpHead | None = None  # whose body is not complete
+        self._response: HttpHead | None = None  # the same
+        self._body = MessageBuffer(limit)
+        self._events: SseDecoder | None = None
+        self._websocket: WebSocketChannel | None = None
+        self._is_over = False
+        self._skips = False
+
+    # -- The request -------------------------------------------------------------------------------
+
+    def request(self, t: float, what: tuple[RequestHead, bytes | None, str]) -> list[TraceLine]:
+        """Return the lines, at time `t`, for a request.
+
+        `what` is its head, its body, and the version of HTTP. The body is None if it follows in
+        pieces.
+        """
+        head, body, http_version = what
+        self._conversation = self._conversations.of_request(head)
+        self._request = HttpHead(
+            version=http_version,
+            method=head.method.decode("latin-1"),
+            target=head.target.decode("latin-1"),
+            headers=_texts(head.headers),
+        )
+        return [] if body is None else self.request_data(t, (body, True))
+
+    def request_data(self, t: float, what: tuple[bytes, bool]) -> list[TraceLine]:
+        """Return the lines, at time `t`, for a piece of the request's body.
+
+        `what` is the piece, and True if it is the last one.
+        """
+        data, is_last = what
+        if self._request is None:
+            return []
+        self._body.add(data)
+        return self._end_request(t) if is_last or not data else []
+
+    def _end_request(self, t: float) -> list[TraceLine]:
+        head, self._request = self._request, None
+        return [] if head is None else [self._line_with_body(t, "client", head)]
+
+    # -- The response ------------------------------------------------------------------------------
+
+    def response(self, t: float, actions: list[Action]) -> list[TraceLine]:
+        """Return the lines, at time `t`, for `actions`, a part of the response."""
+        lines = self._end_request(t)  # a response may precede the end of the body
+        for action in actions:
+            if type(action) is Head:
+                lines += self._begin_response(t, action)
+            elif type(action) is Body:
+                lines += self._response_data(t, bytes(action.data))
+            else:
+                lines += self.ended(t, ("server", "complete"))
+        return lines
+
+    def _begin_response(self, t: float, head: Head) -> list[TraceLine]:
+        session = header(head, SESSION_ID)
+        if session is not None:
+            self._conversations.add_session(session, self._conversation)
+        self._response = HttpHead(status=head.status, headers=_texts(head.headers))
+        if head.status == 101 or is_event_stream(header(head, b"content-type")):
+            if head.status != 101:
+                # Events over our own limit are truncated, and not an end of the recording.
+                self._events = SseDecoder(limit=max(CLIENT_LIMITS.message, self._limit))
+            line = self._line_with_body(t, "server", self._response)
+            self._response = None
+            return [line]
+        return []
+
+    def _response_data(self, t: float, data: bytes) -> list[TraceLine]:
+        if self._skips:
+            return []
+        if self._events is None:
+            self._body.add(data)
+            return []
+        lines: list[TraceLine] = []
+        self._events.feed(data)
+        try:
+            while (event := self._events.next_event()) is not None:
+                lines.append(self._event_line(t, event.type, event.data, event.id, event.retry))
+                self._events.forget_id()
+        except EventTooLong:
+            self._skips = True
+            lines.append(self._line(t, kind="lost", count=1))
+        return lines
+
+    def _event_line(
+        self, t: float, type: str, data: bytes, id: str, retry: int | None
+    ) -> TraceLine:
+        fields = SseFields(id=id or None, event="" if type == "message" else type, retry=retry)
+        if type == "endpoint":
+            self._conversations.add_session(data, self._conversation)
+        if not data:
+            return self._line(t, sender="server", sse=fields)
+        self._body.add(data)
+        message, truncated = self._body.take()
+        return message_line(
+            t, "server", message, truncated, self._conversation, self.number, sse=fields
+        )
+
+    def ended(self, t: float, what: tuple[Sender, str]) -> list[TraceLine]:
+        """Return the lines, at time `t`, for the end of the exchange.
+
+        `what` is the side that ended it, and how.
+        """
+        if self._is_over:
+            return []
+        self._is_over = True
+        sender, reason = what
+        lines = self._end_request(t)
+        if self._response is not None:
+            head, self._response = self._response, None
+            end = reason if sender == "server" else None
+            lines.append(self._line_with_body(t, "server", head, end))
+            if end is not None:
+                return lines
+        return [*lines, self._line(t, sender=sender, end=reason)]
+
+    # -- A WebSocket -------------------------------------------------------------------------------
+
+    @property
+    def _socket(self) -> WebSocketChannel:
+        if self._websocket is None:
+            self._websocket = WebSocketChannel(self._conversation, self.number, self._limit)
+        return self._websocket
+
+    def message(self, t: float, what: tuple[Sender, bytes]) -> list[TraceLine]:
+        """Return the line, at time `t`, of a message on the WebSocket that the exchange has opened.
+
+        `what` is its sender and its bytes.
+        """
+        return self._socket.message(t, what)
+
+    def close(self, t: float, what: tuple[Sender, int, str]) -> list[TraceLine]:
+        """Return the line, at time `t`, of a close frame. `what` is sender, code and reason."""
+        return self._socket.close(t, what)
+
+    # -- Lines -------------------------------------------------------------------------------------
+
+    def skip(self) -> None:
+        """Drop the body of the response: a part of it was lost."""
+        self._skips = True
+
+    def _line_with_body(
+        self, t: float, sender: Sender, head: HttpHead, end: str | None = None
+    ) -> TraceLine:
+        if not self._body:
+            return self._line(t, sender=sender, http=head, end=end)
+        message, truncated = self._body.take()
+        return message_line(
+            t, sender, message, truncated, self._conversation, self.number, end=end, http=head
+        )
+
+    def _line(self, t: float, **members: Any) -> TraceLine:
+        return TraceLine(t=t, conversation=self._conversation or 1, exchange=self.number, **members)
+
+
+def _texts(headers: Headers) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name.decode("latin-1"), bytes(value).decode("latin-1")) for name, value in headers
+    )
+
+
+def _value(headers: Headers, name: bytes) -> bytes | None:
+    return next((bytes(value) for each, value in headers if each == name), None)

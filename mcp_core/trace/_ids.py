@@ -1,0 +1,71 @@
+"""The ids that one side has used, in little space however long the conversation is."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, Final
+
+__all__ = ["UsedIds", "id_key"]
+
+MAX_RANGES: Final = 10_000
+MAX_STRINGS: Final = 100_000
+
+
+def id_key(value: Any) -> int | str | None:
+    """Return an id or a progress token as a key, or None if it is neither a string nor an integer.
+
+    `1` and `"1"` are different keys, `1` and `1.0` are one: JSON has one type of number.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+class UsedIds:
+    """A set of ids. Integers that follow each other take the space of one.
+
+    Attributes:
+        is_complete: False if there were more ids than the bounds allow, so that some are missing.
+    """
+
+    __slots__ = ("_ends", "_starts", "_strings", "is_complete")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._strings: set[str] = set()
+        self.is_complete = True
+
+    def __contains__(self, key: int | str) -> bool:
+        if isinstance(key, str):
+            return key in self._strings
+        place = bisect_right(self._starts, key) - 1
+        return place >= 0 and key <= self._ends[place]
+
+    def add(self, key: int | str) -> None:
+        """Add an id."""
+        if isinstance(key, str):
+            if len(self._strings) < MAX_STRINGS:
+                self._strings.add(key)
+            else:
+                self.is_complete = False
+            return
+        place = bisect_right(self._starts, key) - 1
+        if place >= 0 and key <= self._ends[place]:
+            return
+        if place >= 0 and key == self._ends[place] + 1:
+            self._ends[place] = key
+        elif len(self._starts) >= MAX_RANGES:
+            self.is_complete = False
+            return
+        else:
+            place += 1
+            self._starts.insert(place, key)
+            self._ends.insert(place, key)
+        if place + 1 < len(self._starts) and self._starts[place + 1] == key + 1:
+            self._ends[place] = self._ends.pop(place + 1)
+            del self._starts[place + 1]

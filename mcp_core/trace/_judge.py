@@ -1,0 +1,491 @@
+"""The judge: hold a recorded conversation against the rows of the specification.
+
+1. A false accusation is the worst fault. What the lines cannot show is inconclusive.
+2. The judge reads one line at a time and takes constant memory, however long the trace is.
+3. It reads JSON with the standard library and has its own shapes, so that it does not repeat an
+   error of the code that it judges.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from ._conversation import ConversationState
+from ._finding import Finding
+from ._format import DamagedLine
+from ._seen import CLIENT, SERVER, SeenExchange, SeenMessage
+from .rows import ROWS
+from .rules import RULES, RuleFailure
+from .rules._http import receive_exchange
+from .rules._shapes import find_message_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NoReturn
+
+    from ._format import TraceHeader, TraceLine
+    from ._seen import Side
+    from .rows import Requirement
+    from .rules import Rule
+
+__all__ = ["Judge"]
+
+MAX_CONVERSATIONS: Final = 1_000
+MAX_EXCHANGES: Final = 1_000  # of one conversation
+MAX_EVENTS: Final = 10_000  # ids of events of one conversation
+# Transports on which a message is a line.
+_LINES: Final = ("stdio",)
+
+
+class Judge:
+    """A judge of the conversations of one trace.
+
+    Call `receive` with each line of the trace, and `close` at its end. Each returns what was found.
+
+    Args:
+        header: the header of the trace. Without it nothing is known of the transport.
+        from_start: True if the first message of each conversation is known to be in the trace, as
+            it is for a judge that is there when the conversation begins.
+
+    Attributes:
+        opportunities: how often each row was judged, findings included. A row that is missing had
+            nothing in the trace that could have shown a fault.
+        messages: how many messages were judged.
+    """
+
+    def __init__(self, header: TraceHeader | None = None, *, from_start: bool = False) -> None:
+        self.opportunities: Counter[str] = Counter()
+        self.messages = 0
+        self._observer = header.observer if header is not None else "between"
+        self._is_stdio = header is not None and header.transport in _LINES
+        self._from_start = from_start
+        self._line = 1
+        self._conversations: OrderedDict[int, ConversationState] = OrderedDict()
+        self._highest = 0
+        self._lost = ""
+        self._spawned: set[int] = set()
+        self._tables: dict[tuple[str, str, str, str], list[tuple[Rule, Requirement]]] = {}
+        self._inconclusive: set[tuple[int, str, str]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Judge after {self.messages} messages>"
+
+    def receive(self, line: TraceLine | DamagedLine, number: int | None = None) -> list[Finding]:
+        """Judge the next line, and return what was found.
+
+        Args:
+            line: the line.
+            number: its number in the file. By default the lines count from 2, after the header.
+        """
+        self._line = self._line + 1 if number is None else number
+        if isinstance(line, DamagedLine):
+            self._lose("a line of the trace is damaged")
+            return []
+        if line.kind is not None:
+            self._receive_event(line)
+            return []
+        if line.sender is None:
+            return []
+        if line.http is None and line.raw is None and line.data is None:
+            return []
+        state = self._find_conversation(line.conversation)
+        if line.truncated is not None:
+            state.lose("a message of the trace is truncated")
+            return []
+        if line.http is not None or line.exchange:
+            return list(self._judge_http(line, state))
+        return list(self._judge_text(line, state))
+
+    def close(self) -> list[Finding]:
+        """Judge the ends of all conversations, and return what was found."""
+        found: list[Finding] = []
+        while self._conversations:
+            _, state = self._conversations.popitem(last=False)
+            found += self._close(state)
+        return found
+
+    # -- Lines -------------------------------------------------------------------------------------
+
+    def _receive_event(self, line: TraceLine) -> None:
+        if line.kind == "lost":
+            self._lose("lines of the trace were lost")
+        elif line.kind == "spawn":
+            self._spawned.add(line.conversation)
+
+    def _lose(self, reason: str) -> None:
+        self._lost = reason
+        for state in self._conversations.values():
+            state.lose(reason)
+
+    def _find_conversation(self, number: int) -> ConversationState:
+        state = self._conversations.get(number)
+        if state is None:
+            state = ConversationState(number, observer=self._observer)
+            state.is_from_start = self._from_start or number in self._spawned
+            if self._lost:
+                state.lose(self._lost)
+            if number <= self._highest:
+                state.lose("there are too many conversations to remember")
+            self._highest = max(self._highest, number)
+            self._conversations[number] = state
+            if len(self._conversations) > MAX_CONVERSATIONS:
+                self._conversations.popitem(last=False)
+        return state
+
+    # -- HTTP --------------------------------------------------------------------------------------
+
+    def _judge_http(self, line: TraceLine, state: ConversationState) -> Iterator[Finding]:
+        state.is_ordered = False
+        exchange = state.exchanges.get(line.exchange)
+        if line.http is not None and line.http.status == 0:
+            exchange = state.exchanges[line.exchange] = SeenExchange(line.http, self._line)
+            if len(state.exchanges) > MAX_EXCHANGES:
+                state.exchanges.popitem(last=False)
+        elif line.http is not None and exchange is not None:
+            has_body = bool(line.raw or line.data)
+            exchange.respond(line.http, self._line, has_body=has_body)
+        state.exchange = exchange
+        if _has_message(line):
+            yield from self._judge_text(line, state)
+        if exchange is not None and line.http is not None:
+            letters = {message.letters for message in exchange.messages}
+            if not line.http.status:
+                exchange.letters = letters.pop() if len(letters) == 1 else ""
+                if not exchange.messages:
+                    exchange.letters = state.candidates(CLIENT)
+            yield from self._judge_exchange(exchange, state)
+        elif exchange is not None and line.sse is not None and line.sse.id:
+            yield from self._judge_event_id(line, line.sse.id, exchange, state)
+        state.exchange = None
+
+    def _judge_exchange(
+        self, exchange: SeenExchange, state: ConversationState
+    ) -> Iterator[Finding]:
+        on, side = ("http_response", SERVER) if exchange.status else ("http_request", CLIENT)
+        for rule in RULES:
+            if rule.on != on:
+                continue
+            id = rule.row_for(exchange.letters)
+            outcome = None if id is None else rule.check(exchange, state)
+            if id is None or outcome is None:
+                continue
+            self.opportunities[id] += 1
+            if outcome is not True:
+                failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
+                lines = (exchange.line,) if exchange.status else ()
+                is_certain = failure.is_certain and not (rule.needs_history and state.gap)
+                yield from self._report(
+                    ROWS[id],
+                    state,
+                    failure.side or side,  # type: ignore[arg-type]
+                    failure.text,
+                    lines,
+                    exchange.letters if len(exchange.letters) == 1 else "",
+                    is_certain,
+                )
+        receive_exchange(exchange, state)
+
+    def _judge_event_id(
+        self, line: TraceLine, id: str, exchange: SeenExchange, state: ConversationState
+    ) -> Iterator[Finding]:
+        if exchange.letters == "E":
+            yield self._finding("SHM-13", state, SERVER, "an event has an id", letter="E")
+            return
+        content = hash(line.raw or line.data)
+        if state.events.setdefault(id, content) != content:
+            yield self._finding("SHL-16", state, SERVER, "two events of the session have one id")
+        else:
+            self.opportunities["SHL-16"] += 1
+        if len(state.events) > MAX_EVENTS:
+            state.events.popitem(last=False)
+
+    def _begin_again(self, state: ConversationState) -> ConversationState:
+        fresh = ConversationState(state.number, observer=self._observer)
+        fresh.gap = state.gap
+        fresh.is_ordered = state.is_ordered
+        fresh.exchanges, fresh.exchange = state.exchanges, state.exchange
+        self._conversations[state.number] = fresh
+        return fresh
+
+    def _judge_text(self, line: TraceLine, state: ConversationState) -> Iterator[Finding]:
+        sender = line.sender
+        assert sender is not None
+        text = line.raw
+        if text is None:
+            state.unreadable[sender] += 1
+            if "A" in state.candidates(sender):
+                return  # 2024-11-05 does not name an encoding
+            yield self._finding("RPC-26", state, sender, "the message is not UTF-8")
+            return
+        self.opportunities["RPC-26"] += 1
+        if not text or text.isspace():
+            return  # an empty line is tolerated, and an event without data carries no message
+        try:
+            decoded = _DECODER.decode(text)
+        except (ValueError, RecursionError):
+            state.unreadable[sender] += 1
+            yield from self._judge_junk(state, sender)
+            return
+        if self._is_stdio:
+            self.opportunities["STDIO-2" if sender == SERVER else "STDIO-3"] += 1
+        if isinstance(decoded, list):
+            yield from self._judge_batch(line, decoded, state)
+        elif isinstance(decoded, dict):
+            if "B" not in state.candidates(sender):
+                self.opportunities["RPC-25"] += 1
+            message = SeenMessage(decoded, self._line, line.t, sender)
+            message.size = len(text)
+            message.exchange = line.exchange
+            message.redacted = line.redacted
+            yield from self._judge_message(message, state)
+        else:
+            state.unreadable[sender] += 1
+            yield self._finding("RPC-1", state, sender, "a message is not an object")
+
+    def _judge_junk(self, state: ConversationState, sender: Side) -> Iterator[Finding]:
+        if not self._is_stdio:
+            yield self._finding("RPC-1", state, sender, "a message is not JSON")
+            return
+        row = "STDIO-2" if sender == SERVER else "STDIO-3"
+        yield self._finding(row, state, sender, "a line is not JSON")
+
+    def _judge_batch(
+        self, line: TraceLine, members: list[Any], state: ConversationState
+    ) -> Iterator[Finding]:
+        sender = line.sender
+        assert sender is not None
+        letters = state.candidates(sender)
+        state.unreadable[sender] += 1
+        if "B" not in letters:
+            yield self._finding("RPC-25", state, sender, "a batch, which the revision has not")
+        elif letters == "B":
+            responses = [isinstance(each, dict) and "method" not in each for each in members]
+            if not members:
+                yield self._finding("RPC-23", state, sender, "the batch is empty")
+            elif any(responses) and not all(responses):
+                yield self._finding(
+                    "RPC-23", state, sender, "the batch has requests as well as responses"
+                )
+            else:
+                self.opportunities["RPC-23"] += 1
+        for each in members:
+            if isinstance(each, dict):
+                message = SeenMessage(each, self._line, line.t, sender)
+                message.size = len(line.raw or "") // len(members)
+                message.exchange = line.exchange
+                message.redacted = line.redacted
+                message.in_batch = True
+                yield from self._judge_message(message, state)
+
+    # -- Messages ----------------------------------------------------------------------------------
+
+    def _judge_message(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
+        self.messages += 1
+        if message.method == "initialize" and message.exchange and state.handshake_answered:
+            state = self._begin_again(state)  # another session of the same client
+        state.prepare(message)
+        if state.exchange is not None:
+            _attach(message, state.exchange)
+        method = message.method
+        if message.kind == "response":
+            method = message.request.method if message.request is not None else ""
+        for rule, row in self._rules_for(message, method):
+            outcome = rule.check(message, state)
+            if outcome is None:
+                continue
+            self.opportunities[row.id] += 1
+            if outcome is not True:
+                yield from self._failure(outcome, rule, row, message, state)
+        yield from self._judge_shape(message, state)
+        state.receive(message)
+
+    def _rules_for(self, message: SeenMessage, method: str) -> list[tuple[Rule, Requirement]]:
+        kind = message.kind
+        if kind == "response":
+            kind = "result" if message.result is not None else "error"
+            if message.error is None and message.result is None:
+                kind = "response"
+        key = (kind, message.sender, method, message.letters)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._rules(*key)
+            if len(self._tables) < 4_096:  # methods are a peer's words
+                self._tables[key] = table
+        return table
+
+    def _rules(
+        self, kind: str, sender: str, method: str, letters: str
+    ) -> list[tuple[Rule, Requirement]]:
+        """Return the rules for a kind of message, with the row that each judges."""
+        on = {"message", kind}
+        if kind in ("result", "error"):
+            on.add("response")
+        if kind == "invalid":
+            on.discard("message")
+        found = []
+        for rule in RULES:
+            if rule.on not in on or rule.sender not in (None, sender):
+                continue
+            if rule.methods and method not in rule.methods:
+                continue
+            row = rule.row_for(letters)
+            if row is not None:
+                found.append((rule, ROWS[row]))
+        return found
+
+    def _judge_shape(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
+        row, error = find_message_error(message)
+        if row is None:
+            return
+        if error is None:
+            self.opportunities[row] += 1
+            return
+        part = "result" if message.kind == "response" else "params"
+        # The pointers are into the message.
+        is_hidden = any(f"/{part}{error.pointer}".startswith(each) for each in message.redacted)
+        what = f"the {part} of "
+        method = message.method or (message.request.method if message.request else "")
+        place = f"{error.pointer} " if error.pointer else ""
+        yield self._finding(
+            row,
+            state,
+            message.sender,
+            f"{what}{method}: {place}{error.text}",
+            letter=message.letter,
+            is_certain=not is_hidden,
+        )
+
+    def _failure(
+        self,
+        outcome: RuleFailure | str | bool,
+        rule: Rule,
+        row: Requirement,
+        message: SeenMessage,
+        state: ConversationState,
+    ) -> Iterator[Finding]:
+        failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
+        is_certain = failure.is_certain and not message.redacted
+        reason = ""
+        if rule.needs_history and state.gap:
+            is_certain, reason = False, state.gap
+        yield from self._report(
+            row,
+            state,
+            failure.side or message.sender,
+            failure.text + (f" ({reason})" if reason else ""),
+            failure.lines,
+            message.letter,
+            is_certain,
+        )
+
+    def _close(self, state: ConversationState) -> Iterator[Finding]:
+        for rule in RULES:
+            if rule.on != "close":
+                continue
+            id = rule.row_for(state.candidates(CLIENT))
+            if id is None:
+                continue
+            outcome = rule.check(state)
+            if outcome is None:
+                continue
+            self.opportunities[id] += 1
+            if outcome is not True:
+                failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
+                yield from self._report(
+                    ROWS[id],
+                    state,
+                    failure.side or CLIENT,
+                    failure.text,
+                    failure.lines,
+                    state.negotiated,
+                    failure.is_certain and not (rule.needs_history and state.gap),
+                )
+
+    def _report(
+        self,
+        row: Requirement,
+        state: ConversationState,
+        side: Side,
+        text: str,
+        lines: tuple[int, ...],
+        letter: str,
+        is_certain: bool,
+    ) -> Iterator[Finding]:
+        if not is_certain:
+            # One cause can make every message inconclusive.
+            key = (state.number, row.id, side)
+            if key in self._inconclusive or len(self._inconclusive) > 10_000:
+                return
+            self._inconclusive.add(key)
+        yield Finding(
+            row=row.id,
+            level=row.level,
+            side=side,
+            lines=(self._line, *lines),
+            conversation=state.number,
+            sentence=text,
+            link=row.link(letter or state.negotiated or "E"),
+            is_certain=is_certain,
+        )
+
+    def _finding(
+        self,
+        id: str,
+        state: ConversationState,
+        side: Side,
+        text: str,
+        *,
+        letter: str = "",
+        is_certain: bool = True,
+    ) -> Finding:
+        """Return a finding of a rule that is not in the table, and count its opportunity."""
+        self.opportunities[id] += 1
+        row = ROWS[id]
+        return Finding(
+            row=id,
+            level=row.level,
+            side=side,
+            lines=(self._line,),
+            conversation=state.number,
+            sentence=text,
+            link=row.link(letter or state.negotiated or "E"),
+            is_certain=is_certain,
+        )
+
+
+def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
+    """Add a message to its exchange, unless it is an event."""
+    if message.sender == SERVER:
+        if exchange.status and exchange.has_body:
+            exchange.response = message
+    elif len(exchange.messages) < _MAX_BATCH:
+        exchange.messages.append(message)
+
+
+_MAX_BATCH: Final = 100
+
+
+def _has_message(line: TraceLine) -> bool:
+    """Return True if a line of an HTTP exchange should have a JSON-RPC message.
+
+    The body of an error can be of a server in between, and other resources have other bodies.
+    """
+    if line.raw is None and line.data is None:
+        return False
+    if line.sse is not None:
+        return line.sse.event in ("", "message")
+    if line.http is None:
+        return True
+    kind = next((value for name, value in line.http.headers if name == "content-type"), "")
+    if line.http.status and "json" not in kind.lower():
+        return False
+    return line.raw is not None and '"jsonrpc"' in line.raw
+
+
+def _reject_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)

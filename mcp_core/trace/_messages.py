@@ -1,0 +1,137 @@
+"""Bytes that crossed as messages of a trace: cut at a limit, and as text where they are UTF-8."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ._format import TraceLine, TruncatedMessage
+
+if TYPE_CHECKING:
+    from ._format import HttpHead, SseFields
+
+__all__ = ["MessageBuffer", "MessageSplitter", "Sender", "message_line"]
+
+Sender = Literal["client", "server"]
+
+_KEPT: Final = 1024  # bytes of a truncated message: enough for its id and method
+
+
+class MessageBuffer:
+    """The pieces of one message; if it is over `limit` bytes, its beginning and its digest."""
+
+    __slots__ = ("_data", "_digest", "_limit", "_size")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+        self._size = 0
+        self._digest: Any = None
+
+    def __len__(self) -> int:
+        """Return the number of bytes so far."""
+        return self._size
+
+    def add(self, data: bytes) -> None:
+        """Add the next bytes of the message."""
+        self._size += len(data)
+        if self._digest is not None:
+            self._digest.update(data)
+            self._data += data[: max(_KEPT - len(self._data), 0)]
+            return
+        self._data += data
+        if self._size > self._limit:
+            self._digest = hashlib.sha256(self._data)
+            del self._data[_KEPT:]
+
+    def take(self) -> tuple[bytes, TruncatedMessage | None]:
+        """Return the message, or its beginning and what was truncated. Then begin another one."""
+        data = bytes(self._data)
+        truncated = None
+        if self._digest is not None:
+            truncated = TruncatedMessage(size=self._size, sha256=self._digest.hexdigest())
+        self._data.clear()
+        self._size = 0
+        self._digest = None
+        return data, truncated
+
+
+class MessageSplitter:
+    """The lines of one direction of a byte stream. `limit` is that of `MessageBuffer`."""
+
+    __slots__ = ("_limit", "_partial", "_skips")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._partial = MessageBuffer(limit)
+        self._skips = False
+
+    def feed(self, data: bytes) -> list[tuple[bytes, TruncatedMessage | None]]:
+        """Return the messages that end in `data`, without their line breaks."""
+        if not self._skips and not self._partial and 0 < len(data) <= self._limit:
+            # Usually data is one whole message.
+            end = data.find(b"\n")
+            if end == len(data) - 1:
+                return [(data[: end - 1] if data[end - 1 : end] == b"\r" else data[:end], None)]
+        *lines, rest = data.split(b"\n")
+        found: list[tuple[bytes, TruncatedMessage | None]] = []
+        for line in lines:
+            if self._skips:
+                self._skips = False
+                continue
+            if self._partial or len(line) > self._limit:
+                self._partial.add(line)
+                message, truncated = self._partial.take()
+            else:
+                message, truncated = line, None
+            found.append((message.removesuffix(b"\r") if truncated is None else message, truncated))
+        if rest and not self._skips:
+            self._partial.add(rest)
+        return found
+
+    def end(self) -> tuple[bytes, TruncatedMessage | None] | None:
+        """Return the message that has no line feed because the stream ended, or None."""
+        return self._partial.take() if self._partial else None
+
+    def skip(self) -> None:
+        """Drop what is left of the current message: some bytes of the stream were lost."""
+        self._partial.take()
+        self._skips = True
+
+
+def message_line(
+    t: float,
+    sender: Sender,
+    data: bytes,
+    truncated: TruncatedMessage | None,
+    conversation: int = 1,
+    exchange: int = 0,
+    sse: SseFields | None = None,
+    end: str | None = None,
+    http: HttpHead | None = None,
+) -> TraceLine:
+    """Return the line of a message."""
+    raw: str | None = None
+    rest: bytes | None = None
+    try:
+        raw = str(data, "utf-8")
+        if truncated is None and not exchange:
+            return TraceLine(t=t, conversation=conversation, sender=sender, raw=raw, end=end)
+    except UnicodeDecodeError as exc:
+        # The limit may have cut a character.
+        if truncated is not None and exc.start > len(data) - 4:
+            raw = str(data[: exc.start], "utf-8")
+        else:
+            rest = data
+    return TraceLine(
+        t=t,
+        conversation=conversation,
+        exchange=exchange,
+        sender=sender,
+        raw=raw,
+        data=rest,
+        truncated=truncated,
+        sse=sse,
+        end=end,
+        http=http,
+    )

@@ -1,0 +1,421 @@
+"""Hide secrets in the lines of a trace, so that a trace can be attached to a bug report.
+
+1. Shapes stay: of a message only values change, and a value keeps its type.
+2. What pairs messages stays comparable: session ids, task ids, `requestState` and values of queries
+   become pseudonyms of the same length. Equal values have equal pseudonyms in one file, by a key
+   that is not written.
+3. Arguments and results of tools are kept: without them a trace says little. Name those that are
+   secret with JSON pointers.
+
+This is a net, not a wall: a secret in plain words is not found.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from mcp_core._secret_patterns import SECRET_FORM, SECRET_NAME
+
+from ._format import HttpHead
+from ._json_redaction import decode_string, redacted_text, replace_values, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ._format import TraceLine
+    from ._json_redaction import Replacement, Value
+
+__all__ = ["Redactor"]
+
+# Bits below which an id is no secret: it can be guessed. Its pseudonym would not be unique.
+_MIN_ID_BITS: Final = 32.0
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+_DIGITS: Final = "0123456789"
+_MAX_PSEUDONYMS: Final = 1000  # that are remembered
+_MAX_HEADERS: Final = 200  # the same; a long one is some KiB
+_MAX_ELICITATIONS: Final = 1000  # requests whose responses are awaited
+
+# A member with a task id. In a text that quotes JSON, the quotation marks have backslashes.
+_TASK_ID: Final = re.compile(r'("taskId"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*+"?)', re.DOTALL)
+_RESULT: Final = '"result"'
+_ACTION: Final = '"action"'
+_ELICITATION: Final = "elicitation"
+_ELICIT: Final = "elicitation/create"
+
+_SECRET_HEADERS: Final = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "dpop"}
+)
+_WITH_SCHEME: Final = frozenset({"authorization", "proxy-authorization"})
+_WITH_URL: Final = frozenset({"location", "content-location", "referer"})
+# Headers of nearly every request, which have no secret.
+_PLAIN_HEADERS: Final = frozenset(
+    """
+    accept accept-encoding cache-control connection content-length content-type date host
+    keep-alive mcp-method mcp-protocol-version origin server transfer-encoding user-agent vary
+    """.split()
+)
+_QUERY_PART: Final = re.compile(r"[^&;#?]+")
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
+_MAX_KEY_LINES: Final = 200
+
+
+class Redactor:
+    """Hides the secrets of one trace.
+
+    Args:
+        key: random bytes of this file, for pseudonyms. They must not be written.
+        pointers: JSON pointers (RFC 6901) of values to hide in each message, such as
+            `/params/arguments/password`.
+
+    Attributes:
+        redacted: what is hidden, for the header of the trace.
+
+    Raises:
+        ValueError: a pointer is not one.
+    """
+
+    def __init__(self, key: bytes, pointers: Iterable[str] = ()) -> None:
+        self._key = key
+        pointers = list(pointers)
+        self._pointers = frozenset(map(_parse_pointer, pointers))
+        self.redacted: tuple[str, ...] = (
+            *(f"header:{name}" for name in sorted(_SECRET_HEADERS)),
+            "header:mcp-session-id",
+            "url:query",
+            "url:user",
+            "command:secret",
+            "message:taskId",
+            "message:requestState",
+            "message:elicitation",
+            "stderr:token",
+            "oauth",
+            *(f"pointer:{pointer}" for pointer in pointers),
+        )
+        self._pseudonyms: dict[str, str] = {}
+        self._headers: dict[tuple[str, str, bool], tuple[str, str]] = {}
+        # The requests for elicitation that have no response yet: conversation and id.
+        self._elicitations: dict[tuple[int, str], None] = {}
+        self._key_lines = 0  # lines of stderr that may still belong to a private key
+
+    # -- Lines -------------------------------------------------------------------------------------
+
+    def redact_line(self, line: TraceLine) -> TraceLine:
+        """Return `line` without secrets; the same object if it has none."""
+        raw = line.raw
+        if raw is not None:
+            if line.sse is not None and line.sse.event == "endpoint":
+                line = replace(line, raw=self.redact_url(raw))
+            elif self._may_have_secrets(raw):
+                text, pointers = self._redact_message(raw, line.conversation)
+                if text is not raw:
+                    line = self._with_message(line, text, pointers)
+        elif line.data is not None:
+            # Bytes that are not UTF-8 survive as halves of surrogate pairs.
+            raw = line.data.decode("utf-8", "surrogateescape")
+            if self._may_have_secrets(raw):
+                text, pointers = self._redact_message(raw, line.conversation)
+                if text is not raw:
+                    line = self._with_message(line, text, pointers)
+        if line.http is not None:
+            line = replace(line, http=self._redact_head(line.http))
+        if line.text is not None:
+            line = replace(line, text=self.redact_text(line.text))
+        return line
+
+    def _with_message(self, line: TraceLine, text: str, pointers: tuple[str, ...]) -> TraceLine:
+        if line.truncated is not None:
+            # The digest of a short secret tells the secret.
+            line = replace(line, truncated=replace(line.truncated, sha256=""))
+        if line.raw is not None:
+            return replace(line, raw=text, redacted=pointers)
+        return replace(line, data=text.encode("utf-8", "surrogateescape"), redacted=pointers)
+
+    def redact_text(self, text: str) -> str:
+        """Return `text`, one line such as of stderr, without what looks like a token."""
+        if self._key_lines:
+            self._key_lines = 0 if "-----END" in text else self._key_lines - 1
+            return redacted_text(len(text))
+        if _PRIVATE_KEY.search(text) and "-----END" not in text:
+            self._key_lines = _MAX_KEY_LINES
+        return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), text)
+
+    # -- Commands and URLs -------------------------------------------------------------------------
+
+    def redact_command(self, words: Sequence[str]) -> list[str]:
+        """Return `words`, those of a command, without secrets.
+
+        These are words behind an option such as `--api-key`, values of variables and headers with
+        such names, parts of URLs, and what looks like a token.
+        """
+        shown: list[str] = []
+        hides_next = False
+        for word in words:
+            name, equals, value = word.partition("=")
+            if hides_next and not word.startswith("--"):
+                shown.append(redacted_text(len(word)))
+                hides_next = False
+                continue
+            hides_next = False
+            header_name, colon, header_value = word.partition(":")
+            if equals and "://" not in name and _is_secret_name(name):
+                shown.append(f"{name}={redacted_text(len(value))}")
+            elif "://" in word:
+                before, url = _split_url(word)
+                shown.append(before + self.redact_url(url))
+            elif colon and " " not in header_name and SECRET_NAME.search(header_name):
+                shown.append(f"{header_name}: {redacted_text(len(header_value.strip()))}")
+            else:
+                hides_next = word.startswith("-") and _is_secret_name(word)
+                shown.append(self.redact_text(word))
+        return shown
+
+    def redact_url(self, url: str) -> str:
+        """Return an absolute or relative URL without user info, and with pseudonyms in its query.
+
+        The fragment is treated as the query. `url` may be any text.
+        """
+        end = min((at for at in (url.find("?"), url.find("#")) if at >= 0), default=len(url))
+        before, after = url[:end], url[end:]
+        scheme, mark, rest = before.partition("://")
+        if mark:
+            authority, slash, path = rest.partition("/")
+            host, _, port = authority.rpartition(":")
+            if "@" in authority:
+                authority = f"redacted@{authority.rpartition('@')[2]}"
+            elif "@" in url and host and not port.isdigit() and not port.endswith("]"):
+                # A password with an unencoded `/`, `?` or `#`: the authority is its beginning.
+                authority, path = "redacted", path.rpartition("@")[2]
+            before = f"{scheme}{mark}{authority}{slash}{path}"
+        return before + self._redact_query(after)
+
+    def _redact_query(self, query: str) -> str:
+        """Replace the values of a query, and all of a part that is no pair."""
+
+        def hide(match: re.Match[str]) -> str:
+            name, equals, value = match[0].partition("=")
+            if not equals:
+                name, value = "", name
+            # An escape such as %2F would no longer be one.
+            return name + equals + self._pseudonym(value.replace("%", "x"))
+
+        return _QUERY_PART.sub(hide, query)
+
+    # -- Heads -------------------------------------------------------------------------------------
+
+    def _redact_head(self, head: HttpHead) -> HttpHead:
+        named = dict(head.headers)
+        is_task = named.get("mcp-method", "").startswith("tasks/")
+        headers = tuple(
+            pair if pair[0] in _PLAIN_HEADERS else self._redact_pair(pair, is_task)
+            for pair in head.headers
+        )
+        target = head.target
+        if "?" in target or "#" in target or "@" in target:
+            target = self.redact_url(target)
+        return HttpHead(
+            version=head.version,
+            method=head.method,
+            target=target,
+            status=head.status,
+            headers=headers,
+        )
+
+    def _redact_pair(self, pair: tuple[str, str], is_task: bool) -> tuple[str, str]:
+        # Most headers are the same in every request.
+        key = (*pair, is_task)
+        found = self._headers.get(key)
+        if found is None:
+            found = pair[0], self._redact_header(*pair, is_task)
+            if len(self._headers) >= _MAX_HEADERS:
+                self._headers.clear()
+            self._headers[key] = found
+        return found
+
+    def _redact_header(self, name: str, value: str, is_task: bool) -> str:
+        if name == "mcp-session-id" or (name == "mcp-name" and is_task):
+            return self.pseudonym_of_id(value)
+        if name in _SECRET_HEADERS or SECRET_NAME.search(name):
+            scheme, space, rest = value.partition(" ")
+            if name in _WITH_SCHEME and space:
+                return f"{scheme} {redacted_text(len(rest))}"
+            return redacted_text(len(value))
+        if name.startswith("mcp-param-") and self._pointers:
+            return redacted_text(len(value))  # it repeats an argument, which may be hidden
+        if name in _WITH_URL:
+            return self.redact_url(value)
+        return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), value)
+
+    # -- Messages ----------------------------------------------------------------------------------
+
+    def _may_have_secrets(self, text: str) -> bool:
+        """Return False if a message has none of the names that are looked for.
+
+        Nearly every message ends here. `\\u` may spell any name.
+        """
+        return (
+            "taskId" in text
+            or ("\\" in text and "\\u" in text)  # one character is found faster than two
+            or "requestState" in text
+            or "inputResponses" in text
+            or _ELICITATION in text
+            or _ACTION in text
+            or bool(self._pointers)
+            or (bool(self._elicitations) and _RESULT in text)
+        )
+
+    def _redact_message(self, text: str, conversation: int) -> tuple[str, tuple[str, ...]]:
+        if not self._needs_scan(text):
+            return _TASK_ID.sub(self._replace_task_id, text), ()
+        has_elicitation = _ELICITATION in text or "\\u" in text
+        hides_content = (
+            has_elicitation or _ACTION in text or bool(self._elicitations)
+        ) and self._is_elicited(text, conversation)
+        pointers = self._pointers
+
+        def choose(value: Value, token: str) -> Replacement:
+            path = value.path
+            name = path[-1] if path else ""
+            below = path[1:] if path and isinstance(path[0], int) else path  # in a batch
+            if pointers and tuple(map(str, below)) in pointers:
+                return True
+            if name in ("taskId", "requestState") and not value.is_container:
+                secret = decode_string(token)
+                if name == "taskId":
+                    new = self.pseudonym_of_id(secret)
+                else:
+                    new = self._pseudonym(secret)
+                return None if new == secret or not token.startswith('"') else new
+            if name == "requestState":
+                return True
+            if name == "content" and (
+                "inputResponses" in below or (hides_content and below == ("result", "content"))
+            ):
+                return True
+            if name == "url" and has_elicitation and token.startswith('"'):
+                url = decode_string(token)
+                new = self.redact_url(url)
+                return None if new == url else new
+            return None
+
+        return replace_values(text, choose)
+
+    def _needs_scan(self, text: str) -> bool:
+        """Return False if a message has nothing to hide but task ids, which is faster."""
+        return bool(
+            self._pointers
+            or self._elicitations
+            or "\\u" in text
+            or "requestState" in text
+            or "inputResponses" in text
+            or _ELICITATION in text
+            or _ACTION in text
+        )
+
+    def _replace_task_id(self, match: re.Match[str]) -> str:
+        id = decode_string(match[2])
+        pseudonym = self.pseudonym_of_id(id)
+        if pseudonym == id:
+            return match[0]
+        return match[1] + json.dumps(pseudonym, ensure_ascii=False)
+
+    def _is_elicited(self, text: str, conversation: int) -> bool:
+        """Note a request for elicitation, and return True if `text` may be the response to one."""
+        ids: dict[tuple[str | int, ...], str] = {}
+        requests: list[tuple[str | int, ...]] = []
+        results: list[tuple[str | int, ...]] = []
+        has_action = False
+        for value in values_of(text):
+            path = value.path
+            if len(path) > 3 or not path:
+                continue
+            prefix = path[:1] if isinstance(path[0], int) else ()
+            below = path[len(prefix) :]
+            if below == ("id",):
+                ids[prefix] = text[value.start : value.end]
+            elif below == ("method",):
+                if decode_string(text[value.start : value.end]) == _ELICIT:
+                    requests.append(prefix)
+            elif below == ("result",):
+                results.append(prefix)
+            elif below == ("result", "action"):
+                has_action = True
+        for prefix in requests:
+            if prefix in ids:
+                self._elicitations[conversation, ids[prefix]] = None
+        while len(self._elicitations) > _MAX_ELICITATIONS:
+            del self._elicitations[next(iter(self._elicitations))]
+        answered = [
+            key
+            for prefix in results
+            if (key := (conversation, ids.get(prefix, ""))) in self._elicitations
+        ]
+        for key in answered:
+            del self._elicitations[key]
+        if has_action or answered:
+            return True
+        # The id is missing in a message that is damaged or truncated.
+        is_awaited = any(key[0] == conversation for key in self._elicitations)
+        return is_awaited and any(prefix not in ids for prefix in results)
+
+    # -- Pseudonyms --------------------------------------------------------------------------------
+
+    def pseudonym_of_id(self, text: str) -> str:
+        """Return the pseudonym of `text`, an id, or `text` itself if it is too short."""
+        bits = sum(3.3 if each.isdigit() else 4.7 for each in text if each.isalnum())
+        return text if bits < _MIN_ID_BITS else self._pseudonym(text)
+
+    def _pseudonym(self, text: str) -> str:
+        """Return a text of the same form, in which letters and digits are others."""
+        found = self._pseudonyms.get(text)
+        if found is None:
+            data = text.encode("utf-8", "surrogatepass")
+            stream = b""
+            while len(stream) < len(text):
+                block = len(stream).to_bytes(8, "big")
+                stream += hmac.digest(self._key, block + data, "sha256")
+            found = "".join(map(_other_character, text, stream))
+            if len(self._pseudonyms) >= _MAX_PSEUDONYMS:
+                self._pseudonyms.clear()
+            self._pseudonyms[text] = found
+        return found
+
+
+def _other_character(character: str, number: int) -> str:
+    if character.isdigit():
+        return _DIGITS[number % 10]
+    if character.isalpha():
+        other = _LETTERS[number % 26]
+        return other.upper() if character.isupper() else other
+    return character
+
+
+def _is_secret_name(name: str) -> bool:
+    """True if an option or variable of this name has a secret as its value."""
+    return SECRET_NAME.search(name) is not None or "key" in name.lower()
+
+
+def _split_url(word: str) -> tuple[str, str]:
+    """Split `--url=https://...` before the URL."""
+    start = word.index("://")
+    while start and (word[start - 1].isalnum() or word[start - 1] in "+.-"):
+        start -= 1
+    return word[:start], word[start:]
+
+
+def _parse_pointer(pointer: str) -> tuple[str, ...]:
+    """Return the names and indices of a JSON pointer.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    if not pointer.startswith("/"):
+        raise ValueError(
+            f"{pointer!r} is not a JSON pointer: write it as /params/arguments/password"
+        )
+    names = pointer[1:].split("/")
+    return tuple(name.replace("~1", "/").replace("~0", "~") for name in names)

@@ -1,0 +1,60 @@
+"""The requirements of the specification and our own decisions, one row each.
+
+Rules of this folder:
+
+1. The sentences are our summaries, never quotations. Where a row matters, read its page.
+2. An id is never reused for another requirement.
+3. Revisions go by letters: A 2024-11-05, B 2025-03-26, C 2025-06-18, D 2025-11-25 (the stateful
+   era) and E 2026-07-28 (the stateless one).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import (
+    _authorization,
+    _client_features,
+    _decisions,
+    _input_requests,
+    _lifecycle,
+    _messages,
+    _resources,
+    _streamable_http,
+    _subscriptions,
+    _tasks,
+    _tools,
+    _transports,
+    _utilities,
+)
+from ._requirement import LETTERS as LETTERS
+from ._requirement import Level as Level
+from ._requirement import Requirement as Requirement
+from ._requirement import Role as Role
+from ._requirement import letters as letters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LETTERS", "ROWS", "Level", "Requirement", "Role", "letters"]
+
+# Every row by its id.
+ROWS: Final[Mapping[str, Requirement]] = {
+    row.id: row
+    for module in (
+        _messages,
+        _lifecycle,
+        _utilities,
+        _tools,
+        _resources,
+        _client_features,
+        _tasks,
+        _input_requests,
+        _subscriptions,
+        _transports,
+        _streamable_http,
+        _authorization,
+        _decisions,
+    )
+    for row in module.ROWS
+}

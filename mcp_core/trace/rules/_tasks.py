@@ -1,0 +1,298 @@
+"""Rules for tasks, of 2025-11-25 and of the extension."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.trace._seen import CLIENT, META, SERVER, lookup, other_side
+
+from ._lifecycle import declares
+from ._registry import RuleFailure, rule
+from ._utilities import FINAL
+from ._values import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mcp_core.trace._conversation import ConversationState
+    from mcp_core.trace._seen import SeenMessage, SeenTask
+
+    from ._registry import Outcome
+
+_RELATED: Final = META + "related-task"
+_VIEWS: Final = ("tasks/get", "tasks/cancel")
+_STATUS: Final = ("notifications/tasks/status", "notifications/tasks")
+# The requests that can run as a task in 2025-11-25, by the capability of their receiver.
+_AUGMENTED: Final = {
+    "tools/call": ("tasks", "requests", "tools", "call"),
+    "sampling/createMessage": ("tasks", "requests", "sampling", "createMessage"),
+    "elicitation/create": ("tasks", "requests", "elicitation", "create"),
+}
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)?"
+)
+
+
+@rule("TSK-3", "TSK-2", on="request", sender=CLIENT, methods=("tools/call",), needs_history=True)
+def server_runs_calls_as_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _receiver_runs_tasks(message, state)
+
+
+@rule(
+    "TSK-2",
+    on="request",
+    sender=SERVER,
+    methods=("sampling/createMessage", "elicitation/create"),
+    needs_history=True,
+)
+def client_runs_requests_as_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _receiver_runs_tasks(message, state)
+
+
+def _receiver_runs_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+    if "task" not in message.params:
+        return None
+    declared = state.capabilities(other_side(message.sender), message)
+    if declared is None:
+        return None
+    path = _AUGMENTED[message.method]
+    return declares(declared, path) or (
+        f"{message.method} asks for a task, and the {other_side(message.sender)} did not declare "
+        f"{'.'.join(path)}"
+    )
+
+
+@rule("TSK-4", on="request", sender=CLIENT, methods=("tools/call",), needs_history=True)
+def tool_allows_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+    tool = state.tool(message.params.get("name"))
+    if tool is None or "task" not in message.params:
+        return None
+    support = lookup(tool, "execution", "taskSupport")
+    return support in ("optional", "required") or (
+        f"the tool {show(tool['name'])} is called as a task, and its taskSupport is {show(support)}"
+    )
+
+
+@rule("TSK-5", on="request", sender=CLIENT, methods=("tools/call",), needs_history=True)
+def tool_that_needs_a_task_is_called_as_one(
+    message: SeenMessage, state: ConversationState
+) -> Outcome:
+    tool = state.tool(message.params.get("name"))
+    if tool is None or lookup(tool, "execution", "taskSupport") != "required":
+        return None
+    return "task" in message.params or (f"the tool {show(tool['name'])} runs as a task only")
+
+
+@rule("TSK-7", on="result", needs_history=True)
+def accepted_task_is_the_only_result(message: SeenMessage, state: ConversationState) -> Outcome:
+    request, result = message.request, message.result
+    if request is None or result is None or "task" not in request.params:
+        return None
+    path = _AUGMENTED.get(request.method)
+    declared = state.capabilities(message.sender, message)
+    if path is None or declared is None or not declares(declared, path):
+        return None  # TSK-8
+    return isinstance(result.get("task"), dict) or RuleFailure(
+        f"{request.method} asked for a task and has another result", (request.line,)
+    )
+
+
+def _view(message: SeenMessage) -> Mapping[str, Any] | None:
+    """Return the task that a message shows, or None."""
+    if message.kind == "notification":
+        return message.params if message.method in _STATUS else None
+    if message.result is None or message.request is None:
+        return None
+    if message.request.method in _VIEWS and "taskId" in message.result:
+        return message.result
+    if message.result.get("resultType") == "task":
+        return message.result
+    task = message.result.get("task")
+    return task if "task" in message.request.params and isinstance(task, dict) else None
+
+
+def _known(message: SeenMessage, state: ConversationState) -> SeenTask | None:
+    view = _view(message)
+    id = view.get("taskId") if view is not None else None
+    task = state.tasks.get(id) if isinstance(id, str) else None
+    return task if task is not None and task.owner == message.sender else None
+
+
+@rule("TSK-10", "TX-23", on="result", needs_history=True)
+def task_id_is_unique(message: SeenMessage, state: ConversationState) -> Outcome:
+    view = _view(message)
+    if view is None or message.request is None or message.request.method in _VIEWS:
+        return None
+    id = view.get("taskId")
+    if not isinstance(id, str):
+        return None
+    earlier = state.tasks.get(id)
+    if earlier is None or earlier.owner != message.sender:
+        return True
+    return RuleFailure(f"the task id {show(id)} was used before", (earlier.request.line,))
+
+
+@rule("TSK-11", on="result", needs_history=True)
+def state_of_result_is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _is_reachable(message, state)
+
+
+@rule("TSK-11", on="notification", needs_history=True)
+def state_of_notification_is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _is_reachable(message, state)
+
+
+def _is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
+    view = _view(message)
+    if view is None:
+        return None
+    status = view.get("status")
+    if message.request is not None and "task" in message.request.params:
+        return status == "working" or f"a new task has the status {show(status)}"
+    task = _known(message, state)
+    # Over HTTP two views can overtake each other.
+    if task is None or not state.is_ordered or not isinstance(status, str):
+        return None
+    if task.status in FINAL and status != task.status:
+        return RuleFailure(f"a task that is {task.status} becomes {status}", (task.line,))
+    return True
+
+
+@rule("TX-10", on="result", sender=SERVER, methods=("tasks/get",), needs_history=True)
+def final_state_stays(message: SeenMessage, state: ConversationState) -> Outcome:
+    task = _known(message, state)
+    status = lookup(message.result, "status")
+    if task is None or not state.is_ordered or not isinstance(status, str):
+        return None
+    if task.status in FINAL and status != task.status:
+        return RuleFailure(f"a task that is {task.status} becomes {status}", (task.line,))
+    return True
+
+
+@rule("TSK-12", "TX-9", on="result")
+def times_of_task_are_iso(message: SeenMessage, state: ConversationState) -> Outcome:
+    view = _view(message)
+    if view is None:
+        return None
+    for key in ("createdAt", "lastUpdatedAt"):
+        if not isinstance(view.get(key), str):
+            return None  # the shape
+        if _TIME.fullmatch(view[key]) is None:
+            return f"`{key}` is {show(view[key])}, which is no ISO 8601 time"
+    return True
+
+
+@rule("TSK-17", on="response", methods=("tasks/result",))
+def result_names_its_task(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.result is None or message.request is None:
+        return None
+    wanted = message.request.params.get("taskId")
+    found = lookup(message.meta.get(_RELATED), "taskId")
+    return found == wanted or RuleFailure(
+        f'`_meta["{_RELATED}"]` is {show(found)}', (message.request.line,)
+    )
+
+
+@rule("TSK-18", on="request", methods=("tasks/get", "tasks/list", "tasks/cancel"))
+def task_requests_name_no_related_task(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _RELATED not in message.meta or f'{message.method} has `_meta["{_RELATED}"]`'
+
+
+@rule("TSK-21", on="response", methods=("tasks/cancel",), needs_history=True)
+def final_task_is_not_cancelled(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    if request is None:
+        return None
+    id = request.params.get("taskId")
+    task = state.tasks.get(id) if isinstance(id, str) else None
+    if message.result is not None:
+        if (
+            task is not None
+            and task.status in FINAL
+            and state.is_ordered
+            and (task.line < request.line)
+        ):
+            return RuleFailure(
+                f"a task that is {task.status} is cancelled", (task.line, request.line)
+            )
+        status = message.result.get("status")
+        return status == "cancelled" or RuleFailure(
+            f"the status after tasks/cancel is {show(status)}", (request.line,)
+        )
+    return None
+
+
+@rule("TSK-22", "TX-19", on="response", methods=("tasks/get",), needs_history=True)
+def unknown_task_is_invalid_params(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    if request is None or message.result is not None:
+        return None
+    id = request.params.get("taskId")
+    if not isinstance(id, str) or id in state.tasks:
+        return None
+    if message.code == -32602:
+        return True
+    if message.code in (-32021, -32601):
+        return None  # tasks are not served, or not to this client
+    # Another code can say that tasks are not served at all.
+    return RuleFailure(
+        f"the error for the unknown task {show(id)} has the code {show(message.code)}",
+        (request.line,),
+        is_certain=message.code == -32002,
+    )
+
+
+@rule("TX-4", on="result", sender=SERVER)
+def only_calls_become_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+    if lookup(message.result, "resultType") != "task" or message.request is None:
+        return None
+    if message.request.method.startswith("tasks/"):
+        return None  # TX-6
+    return message.request.method == "tools/call" or RuleFailure(
+        f"{message.request.method} has a task as its result", (message.request.line,)
+    )
+
+
+@rule("TX-6", on="result", sender=SERVER, methods=("tasks/get", "tasks/update", "tasks/cancel"))
+def task_type_is_of_new_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.request is not None
+    return lookup(message.result, "resultType") != "task" or (
+        f'the result of {message.request.method} has the `resultType` "task"'
+    )
+
+
+@rule("TX-11", on="result", sender=SERVER, methods=("tasks/get",))
+def failed_tasks_have_an_error(message: SeenMessage, state: ConversationState) -> Outcome:
+    status = lookup(message.result, "status")
+    if status != "failed":
+        return None
+    assert message.result is not None
+    return "result" not in message.result or "a failed task has a result"
+
+
+@rule("TX-12", on="result", sender=SERVER, methods=("tasks/get",), needs_history=True)
+def keys_are_not_used_again(message: SeenMessage, state: ConversationState) -> Outcome:
+    task = _known(message, state)
+    requests = lookup(message.result, "inputRequests")
+    if task is None or not isinstance(requests, dict) or not requests or not state.is_ordered:
+        return None
+    # A response is processed some time after it was sent, so that its key can be seen once more.
+    again = sorted(requests.keys() & task.answered)
+    return not again or RuleFailure(
+        f"the key {show(again[0])} was answered before", (task.line,), is_certain=False
+    )
+
+
+@rule("TX-17", on="error", sender=SERVER, methods=("tasks/cancel",), needs_history=True)
+def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    assert request is not None
+    id = request.params.get("taskId")
+    if not isinstance(id, str) or id not in state.tasks:
+        return None
+    # It can have expired.
+    return RuleFailure(
+        f"cancelling the task {show(id)} has an error", (request.line,), is_certain=False
+    )

@@ -1,0 +1,22 @@
+"""Values of a peer in sentences about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_core._text import escape_text
+
+__all__ = ["show"]
+
+
+def show(value: Any) -> str:
+    """Return a value as short JSON-like text for a sentence."""
+    if value is None:
+        return "null or missing"
+    if isinstance(value, str):
+        return f'"{escape_text(value[:60])}"' + ("..." if len(value) > 60 else "")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)[:60]
+    return "an array" if isinstance(value, list) else "an object"

@@ -1,0 +1,1 @@
+"""Subcommands that work with recorded conversations."""

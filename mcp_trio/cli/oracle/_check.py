@@ -1,0 +1,260 @@
+"""`mcp-trio check FILE`: judge a recorded conversation by the rules of the specification.
+
+1. Findings of the verdict "fail" decide the exit status. What is inconclusive is shown, and never
+   counts as a fault.
+2. The file is read piece by piece, and the number of findings that are kept is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from xml.sax.saxutils import quoteattr
+
+from mcp_core import escape_text
+from mcp_core.trace import JUDGED_ROWS, ROWS, InvalidTrace, Judge, TraceReader
+from mcp_trio.cli._errors import MISUSE, CliError
+from mcp_trio.cli._screen import Screen
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from mcp_core.trace import Finding
+
+__all__ = ["CheckLevel", "CheckSide", "check"]
+
+CheckLevel: TypeAlias = Literal["must", "should", "all"]
+CheckSide: TypeAlias = Literal["client", "server", "both"]
+
+FOUND: Final = 1
+_CHUNK: Final = 64 * 1024  # bytes
+_MAX_FINDINGS: Final = 10_000  # that are kept; more are counted
+_LEVELS: Final[dict[str, tuple[str, ...]]] = {
+    "must": ("MUST", "MUST NOT", "schema"),
+    "should": ("MUST", "MUST NOT", "schema", "SHOULD", "SHOULD NOT"),
+}
+
+
+def check(
+    path: str,
+    *,
+    side: CheckSide = "both",
+    level: CheckLevel = "should",
+    as_json: bool = False,
+    junit: str | None = None,
+    baseline: str | None = None,
+    rows: bool = False,
+) -> int:
+    """Judge the trace in the file `path`, print the findings, and return the exit status.
+
+    Args:
+        path: the file.
+        side: judge this side only.
+        level: findings of lower levels are left out.
+        as_json: print one JSON document.
+        junit: write a report in the format of JUnit to this file.
+        baseline: a document of `as_json`: its findings are known, and are left out.
+        rows: print every row with what became of it.
+
+    Returns:
+        0 if nothing was found, 1 if something was.
+
+    Raises:
+        CliError: the file cannot be read, or is not a trace.
+    """
+    known = _read_baseline(baseline) if baseline is not None else frozenset()
+    report = _Report(path, known, side, level)
+    try:
+        with Path(path).open("rb") as file:
+            reader = TraceReader()
+            judge: Judge | None = None
+            while True:
+                data = file.read(_CHUNK)
+                reader.feed(data)
+                while (line := reader.next_line()) is not None:
+                    judge = judge or Judge(reader.header)
+                    report.add(judge.receive(line, reader.line_number))
+                if not data:
+                    break
+    except OSError as exc:
+        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
+    except InvalidTrace as exc:
+        raise CliError(f"{path}: {exc}", MISUSE) from exc
+    judge = judge or Judge(reader.header)
+    report.add(judge.close())
+    report.finish(judge)
+    if as_json:
+        Screen(sys.stdout).write_json(report.document())
+    else:
+        report.show(Screen(sys.stdout), every_row=rows)
+    if junit is not None:
+        try:
+            Path(junit).write_text(report.junit(), "utf-8")
+        except OSError as exc:
+            raise CliError(f"{junit}: {exc.strerror}", MISUSE) from exc
+    return FOUND if report.failed else 0
+
+
+class _Report:
+    """The findings of one trace that the options select."""
+
+    def __init__(
+        self, path: str, known: frozenset[tuple[str, str, str]], side: CheckSide, level: CheckLevel
+    ) -> None:
+        self.path = path
+        self.findings: list[Finding] = []
+        self.failed = 0
+        self.inconclusive = 0
+        self.known = 0
+        self.messages = 0
+        self.opportunities: Counter[str] | dict[str, int] = {}
+        self._rows_found: set[str] = set()
+        self._known = known
+        self._side = side
+        self._level = level
+
+    def add(self, findings: list[Finding]) -> None:
+        """Add the findings that are selected and not known."""
+        for each in findings:
+            if self._side not in ("both", each.side):
+                continue
+            if self._level != "all" and each.level not in _LEVELS[self._level]:
+                continue
+            if (each.row, each.side, each.sentence) in self._known:
+                self.known += 1
+                self._rows_found.add(each.row)
+                continue
+            self._rows_found.add(each.row)
+            self.failed += each.is_certain
+            self.inconclusive += not each.is_certain
+            if len(self.findings) < _MAX_FINDINGS:
+                self.findings.append(each)
+
+    def finish(self, judge: Judge) -> None:
+        """Take the totals of the judge."""
+        self.messages = judge.messages
+        self.opportunities = judge.opportunities
+
+    @property
+    def passed(self) -> list[str]:
+        """The rows that had an opportunity and no finding."""
+        return [row for row in ROWS if self.opportunities.get(row) and row not in self._rows_found]
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as one JSON document, which is also a baseline."""
+        return {
+            "trace": self.path,
+            "messages": self.messages,
+            "failed": self.failed,
+            "inconclusive": self.inconclusive,
+            "known": self.known,
+            "findings": [
+                {
+                    "row": each.row,
+                    "verdict": _verdict(each),
+                    "level": each.level,
+                    "side": each.side,
+                    "conversation": each.conversation,
+                    "lines": list(each.lines),
+                    "sentence": each.sentence,
+                    "link": each.link,
+                }
+                for each in self.findings
+            ],
+            "opportunities": {row: self.opportunities[row] for row in sorted(self.opportunities)},
+        }
+
+    def show(self, screen: Screen, *, every_row: bool) -> None:
+        """Print the findings and a summary."""
+        for each in self.findings:
+            first, *others = each.lines
+            also = f" (see {_lines(others)})" if others else ""
+            style = "bold red" if each.is_certain else "yellow"
+            screen.write_line(
+                (f"{_verdict(each):<12} ", style),
+                f"{each.level:<10} {each.side:<6} line {first}  {each.row}  {each.sentence}{also}",
+            )
+            if each.link:
+                screen.write_line(("             " + each.link, "dim"))
+        if self.failed + self.inconclusive > len(self.findings):
+            screen.write_line(
+                f"... and {self.failed + self.inconclusive - len(self.findings)} more"
+            )
+        if every_row:
+            self._show_rows(screen)
+        known = f", {self.known} known" if self.known else ""
+        screen.write_line(
+            f"{self.messages} messages: {self.failed} failed, {self.inconclusive} inconclusive"
+            f"{known}. {len(self.passed)} rows passed; {len(ROWS) - len(JUDGED_ROWS)} of "
+            f"{len(ROWS)} rows are not judged from a trace"
+        )
+
+    def _show_rows(self, screen: Screen) -> None:
+        found = {each.row: _verdict(each) for each in reversed(self.findings)}
+        for id, row in ROWS.items():
+            if id not in JUDGED_ROWS:
+                verdict = "not judged"
+            elif id in found:
+                verdict = found[id]
+            else:
+                verdict = "pass" if self.opportunities.get(id) else "no opportunity"
+            screen.write_line(
+                f"{verdict:<15} {self.opportunities.get(id, 0):>7}  {id:<9} {row.sentence}"
+            )
+
+    def junit(self) -> str:
+        """Return a report in the format of JUnit, with a test case for each judged row."""
+        cases = "".join(self._cases())
+        failed = len({each.row for each in self.findings if each.is_certain})
+        total = len(self.passed) + len({each.row for each in self.findings})
+        return (
+            '<?xml version="1.0" encoding="utf-8"?>\n'
+            f"<testsuites><testsuite name={_attribute('mcp-trio check ' + self.path)} "
+            f'tests="{total}" failures="{failed}">\n{cases}</testsuite></testsuites>\n'
+        )
+
+    def _cases(self) -> Iterator[str]:
+        by_row: dict[str, list[Finding]] = {}
+        for each in self.findings:
+            by_row.setdefault(each.row, []).append(each)
+        for row in [*by_row, *self.passed]:
+            name = _attribute(f"{row} {ROWS[row].sentence}")
+            found = by_row.get(row, ())
+            faults = "".join(
+                f"<{'failure' if each.is_certain else 'skipped'} message="
+                f"{_attribute(f'{each.side}, {_lines(each.lines)}: {each.sentence} {each.link}')}/>"
+                for each in found
+            )
+            yield f'<testcase classname="mcp" name={name}>{faults}</testcase>\n'
+
+
+def _verdict(finding: Finding) -> str:
+    return "fail" if finding.is_certain else "inconclusive"
+
+
+def _lines(lines: list[int] | tuple[int, ...]) -> str:
+    text = ", ".join(map(str, lines))
+    return f"line {text}" if len(lines) == 1 else f"lines {text}"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(escape_text(text))
+
+
+def _read_baseline(path: str) -> frozenset[tuple[str, str, str]]:
+    """Return the row, side and sentence of each finding of an earlier report."""
+    try:
+        document = json.loads(Path(path).read_text("utf-8"))
+        return frozenset(
+            (str(each["row"]), str(each["side"]), str(each["sentence"]))
+            for each in document["findings"]
+        )
+    except OSError as exc:
+        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+        raise CliError(
+            f"{path} is not a report: write one with `mcp-trio check --json FILE > {path}`", MISUSE
+        ) from exc

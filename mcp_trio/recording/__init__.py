@@ -1,0 +1,1 @@
+"""Recording of conversations in trace files."""

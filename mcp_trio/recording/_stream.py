@@ -1,0 +1,45 @@
+"""A stream wrapper that records what crosses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from trio.abc import Stream
+
+    from ._recorder import StreamRecorder
+
+__all__ = ["RecordedStream"]
+
+
+class RecordedStream(trio.abc.Stream):
+    """A wrapper of `stream` that records its bytes, which pass unchanged and without delay.
+
+    Bytes are recorded just before they are sent, and before the reader gets them. Closing this
+    closes `stream`.
+    """
+
+    def __init__(self, stream: Stream, record: StreamRecorder) -> None:
+        self._stream = stream
+        self._record = record
+        self._closed = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self._record.sent(bytes(data))
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        data = await self._stream.receive_some(max_bytes)
+        self._record.received(bytes(data))
+        return data
+
+    async def aclose(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._record.sent(b"")
+        await self._stream.aclose()

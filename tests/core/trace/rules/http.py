@@ -1,0 +1,208 @@
+"""Conversations over Streamable HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from mcp_core.trace import HttpHead, SseFields, TraceLine
+from tests.core.trace.conversations import Said, ask, error, notify, result
+from tests.core.trace.rules.case import Case, case
+from tests.core.trace.rules.messages import INFO, META_E, TEXT
+
+Headers = dict[str, str | None]
+BOTH: Final[Headers] = {
+    "accept": "application/json, text/event-stream",
+    "content-type": "application/json",
+}
+
+
+def _head(headers: Headers, **members: Any) -> HttpHead:
+    found = tuple((name, value) for name, value in headers.items() if value is not None)
+    return HttpHead(version="1.1", headers=found, **members)
+
+
+def sent(number: int, message: Any, headers: Headers, method: str = "POST") -> Said:
+    """Return a request. A header that is None is left out."""
+    line = TraceLine(
+        t=0.0,
+        exchange=number,
+        sender="client",
+        http=_head({**BOTH, **headers} if method == "POST" else headers, method=method),
+        raw=None if message is None else json.dumps(message),
+    )
+    return Said("client", line)
+
+
+def got(
+    number: int,
+    status: int,
+    message: Any = None,
+    headers: Headers | None = None,
+    kind: str = "application/json",
+) -> Said:
+    """Return a response."""
+    known: Headers = {"content-type": kind} if message is not None or status == 200 else {}
+    line = TraceLine(
+        t=0.0,
+        exchange=number,
+        sender="server",
+        http=_head({**known, **(headers or {})}, status=status),
+        raw=None if message is None else json.dumps(message),
+    )
+    return Said("server", line)
+
+
+def event(number: int, message: Any, id: str | None = None) -> Said:
+    fields, text = SseFields(id=id), json.dumps(message)
+    return Said("server", TraceLine(t=0.0, exchange=number, sender="server", sse=fields, raw=text))
+
+
+SSE: Final = "text/event-stream"
+# 2025-11-25, with a session
+INITIALIZE: Final = ask(
+    1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=INFO
+)
+INITIALIZED: Final = result(
+    1, protocolVersion="2025-11-25", capabilities={"tools": {}}, serverInfo=INFO
+)
+NOTE: Final = notify("notifications/initialized")
+SESSION: Final[Headers] = {"mcp-session-id": "s"}
+VERSION: Final[Headers] = {"mcp-protocol-version": "2025-11-25"}
+IN: Final[Headers] = {**SESSION, **VERSION}
+OPENED: Final = [sent(1, INITIALIZE, {}), got(1, 200, INITIALIZED, SESSION)]
+START: Final = [*OPENED, sent(2, NOTE, IN), got(2, 202)]
+CALL: Final = ask(2, "tools/call", name="t")
+CALLED: Final = result(2, content=TEXT)
+SERVED: Final = [*START, sent(3, CALL, IN), got(3, 200, CALLED)]
+STREAMED: Final = [*START, sent(3, CALL, IN), got(3, 200, kind=SSE)]
+GET: Final = [*START, sent(4, None, {"accept": SSE, **IN}, "GET")]
+DELETED: Final = [*START, sent(4, None, IN, "DELETE"), got(4, 204), sent(5, CALL, IN)]
+
+# 2026-07-28
+CALL_E: Final = ask(1, "tools/call", name="t", _meta=META_E)
+CALLED_E: Final = result(1, resultType="complete", content=TEXT)
+MIRRORED: Final[Headers] = {
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "t",
+}
+SENT_E: Final = sent(1, CALL_E, MIRRORED)
+SERVED_E: Final = [SENT_E, got(1, 200, CALLED_E)]
+NO_VERSION: Final = sent(1, CALL_E, {**MIRRORED, "mcp-protocol-version": None})
+NO_METHOD: Final = sent(1, CALL_E, {**MIRRORED, "mcp-method": None})
+LATIN: Final = ask(1, "tools/call", name="café", _meta=META_E)
+NO_BUFFER: Final[Headers] = {"x-accel-buffering": "no"}
+STREAM_E: Final = [SENT_E, got(1, 200, None, NO_BUFFER, SSE)]
+DATA: Final = {"supported": [], "requested": "2026-07-28"}
+
+
+def failed(code: int, status: int, id: Any = 1) -> list[Said]:
+    return [SENT_E, got(1, status, error(id, code, data=DATA))]
+
+
+CASES: Final[list[Case]] = [
+    case("HTTP-6", "D", [*START, sent(3, CALL, {**IN, "accept": "*/*"})], SERVED, [], start=None),
+    case(
+        "HTTP-8",
+        "D",
+        [*START, sent(3, CALL, IN), got(3, 200, kind="text/html")],
+        SERVED,
+        [],
+        start=None,
+    ),
+    case("HTTP-9", "D", [*START, sent(3, NOTE, IN), got(3, 200)], START, OPENED, start=None),
+    case(
+        "SHL-11",
+        "D",
+        [*GET, got(4, 200, kind="text/html")],
+        [*GET, got(4, 200, kind=SSE)],
+        START,
+        start=None,
+    ),
+    case(
+        "SHL-16",
+        "D",
+        [*STREAMED, event(3, notify("x"), "1"), event(3, CALLED, "1")],
+        [*STREAMED, event(3, notify("x"), "1"), event(3, notify("x"), "1"), event(3, CALLED, "2")],
+        START,
+        start=None,
+    ),
+    case(
+        "SHL-21",
+        "D",
+        [OPENED[0], got(1, 200, INITIALIZED, {"mcp-session-id": "a b"})],
+        OPENED,
+        [OPENED[0], got(1, 200, INITIALIZED)],
+        start=None,
+    ),
+    case("SHL-22", "D", [*START, sent(3, CALL, VERSION)], SERVED, OPENED, start=None),
+    case(
+        "SHL-24",
+        "D",
+        [*DELETED, got(5, 200, CALLED)],
+        [*DELETED, got(5, 404)],
+        START,
+        start=None,
+    ),
+    case("SHL-28", "D", [*START, sent(3, CALL, SESSION)], SERVED, OPENED, start=None),
+    case(
+        "SHM-2",
+        "E",
+        [sent(1, CALL_E, {**MIRRORED, "mcp-protocol-version": "2025-11-25"})],
+        SERVED_E,
+        OPENED,
+        start=None,
+    ),
+    case(
+        "SHM-3",
+        "E",
+        [NO_VERSION, got(1, 200, CALLED_E)],
+        [SENT_E, got(1, 400, error(1, -32020))],
+        SERVED_E,
+        start=None,
+        allowed=("SHM-2",),
+        is_part=True,
+    ),
+    case("SHM-5", "E", failed(-32601, 200), failed(-32601, 404), SERVED_E, start=None),
+    case("SHM-6", "E", failed(-32022, 200), failed(-32022, 400), SERVED_E, start=None),
+    case("SHM-7", "E", failed(-32602, 400, None), failed(-32602, 400), SERVED_E, start=None),
+    case(
+        "SHM-13",
+        "E",
+        [*STREAM_E, event(1, CALLED_E, "1")],
+        [*STREAM_E, event(1, CALLED_E)],
+        SERVED_E,
+        start=None,
+        is_part=True,
+    ),
+    case("SHM-14", "E", [SENT_E, got(1, 200, CALLED_E, SESSION)], SERVED_E, OPENED, start=None),
+    case("SHM-15", "E", [SENT_E, got(1, 200, kind=SSE)], STREAM_E, SERVED_E, start=None),
+    case("HDR-1", "E", [NO_METHOD], SERVED_E, OPENED, start=None),
+    case(
+        "HDR-2",
+        "E",
+        [sent(1, CALL_E, {**MIRRORED, "mcp-name": "T"})],
+        SERVED_E,
+        OPENED,
+        start=None,
+    ),
+    case(
+        "HDR-3",
+        "E",
+        [NO_METHOD, got(1, 200, CALLED_E)],
+        [SENT_E, got(1, 400, error(1, -32020))],
+        SERVED_E,
+        start=None,
+        allowed=("HDR-1",),
+        is_part=True,
+    ),
+    case(
+        "HDR-5",
+        "E",
+        [sent(1, LATIN, {**MIRRORED, "mcp-name": "café"})],
+        [sent(1, LATIN, {**MIRRORED, "mcp-name": "=?base64?Y2Fmw6k=?="})],
+        SERVED_E,
+        start=None,
+    ),
+]

@@ -1,0 +1,62 @@
+"""Each rule of the judge, with three conversations: it fails, it passes, it had no opportunity."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core.trace.rows import ROWS, letters
+from mcp_core.trace.rules import JUDGED_ROWS, RULES
+from tests.core.trace.conversations import judge
+from tests.core.trace.rules import features, http, messages, rounds, utilities
+from tests.core.trace.rules.case import Case
+
+CASES: list[Case] = [*messages.CASES, *utilities.CASES, *features.CASES, *rounds.CASES, *http.CASES]
+
+
+def names(cases: list[Case]) -> list[str]:
+    return [f"{each.row}-{each.letter}" for each in cases]
+
+
+@pytest.mark.parametrize("each", CASES, ids=names(CASES))
+def test_rule_finds_the_fault_and_no_other(each: Case) -> None:
+    found, judged = judge(None, list(each.fails), each.letter)
+    report = [(finding.row, finding.sentence) for finding in found]
+    assert each.row in {finding.row for finding in found}, report
+    assert {finding.row for finding in found} <= {each.row, *each.allowed}, report
+    finding = next(finding for finding in found if finding.row == each.row)
+    assert finding.side == each.side, finding
+    assert finding.is_certain is each.is_certain, finding
+    assert finding.link.startswith("https://modelcontextprotocol.io/")
+    assert judged.opportunities[each.row] >= 1
+
+
+@pytest.mark.parametrize("each", CASES, ids=names(CASES))
+def test_rule_passes_what_is_right(each: Case) -> None:
+    found, judged = judge(None, list(each.passes), each.letter)
+    assert found == []
+    assert each.is_part or judged.opportunities[each.row] >= 1
+
+
+@pytest.mark.parametrize("each", CASES, ids=names(CASES))
+def test_rule_without_opportunity_judges_nothing(each: Case) -> None:
+    found, judged = judge(None, list(each.none), each.letter)
+    assert found == []
+    assert judged.opportunities[each.row] == 0
+
+
+def test_rules_have_three_conversations_for_each_row() -> None:
+    assert sorted(JUDGED_ROWS - {each.row for each in CASES}) == []
+    assert len(JUDGED_ROWS) > 150
+    assert ROWS.keys() >= JUDGED_ROWS
+
+
+def test_rules_have_one_row_in_each_revision() -> None:
+    for each in RULES:
+        for letter in "ABCDE":
+            rows = [row for row in each.rows if letter in letters(ROWS[row].revisions)]
+            assert rows[:1] == ([each.row_for(letter)] if rows else [])
+
+
+def test_rules_judge_no_reading_and_no_decision() -> None:
+    levels = {ROWS[row].level for each in RULES for row in each.rows}
+    assert levels.isdisjoint({"reading", "decision", "MAY"})

@@ -1,0 +1,35 @@
+"""The bytes of a trace file, up to its limit."""
+
+from __future__ import annotations
+
+from mcp_core.trace import Redactor, TraceEncoder, TraceHeader, TraceLine, read_trace
+
+HEADER = TraceHeader(format_version=1)
+LINE = TraceLine(t=0, sender="client", raw="x" * 1000)
+
+
+def test_trace_without_losses_has_no_line_for_them() -> None:
+    encoder = TraceEncoder(HEADER, None, 10_000)
+    data = encoder.begin() + encoder.encode([LINE, LINE]) + encoder.end(1)
+    header, lines = read_trace([data])
+    assert header == HEADER
+    assert [line for _, line in lines] == [LINE, LINE]
+
+
+def test_secrets_are_redacted_unless_told_otherwise() -> None:
+    line = TraceLine(t=0, kind="stderr", text="Bearer abcdefgh")
+    assert b"abcdefgh" in TraceEncoder(HEADER, None, 10_000).encode([line])
+    assert b"abcdefgh" not in TraceEncoder(HEADER, Redactor(b""), 10_000).encode([line])
+
+
+def test_file_over_the_limit_ends_with_the_number_of_lost_lines() -> None:
+    encoder = TraceEncoder(HEADER, None, 4_000)
+    data = encoder.begin() + encoder.encode([LINE] * 4)
+    assert encoder.is_full
+    data += encoder.encode([TraceLine(t=2)])  # it would fit, but it would hide the hole
+    encoder.add_lost(3)
+    data += encoder.end(5)
+    assert len(data) <= 4_000
+    *lines, last = [line for _, line in read_trace([data])[1]]
+    assert lines == [LINE, LINE]
+    assert last == TraceLine(t=5, kind="lost", count=6)

@@ -1,0 +1,265 @@
+"""The judge: what it does with lines that are not what they should be, and with gaps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.trace import (
+    DamagedLine,
+    Finding,
+    HttpHead,
+    Judge,
+    SseFields,
+    TraceHeader,
+    TraceLine,
+    TruncatedMessage,
+)
+from mcp_core.trace import _judge as judge_module
+from mcp_core.trace._conversation import KNOWN_METHODS
+from mcp_core.trace.rows import LETTERS
+from tests.core.trace.conversations import C, S, Said, Start, ask, error, judge, notify, result
+
+KEYS = st.sampled_from(
+    [
+        *("jsonrpc", "id", "method", "params", "result", "error", "_meta", "name", "arguments"),
+        *("progressToken", "requestId", "progress", "cursor", "nextCursor", "tools", "content"),
+        *(
+            "taskId",
+            "status",
+            "task",
+            "inputRequests",
+            "requestState",
+            "resultType",
+            "capabilities",
+        ),
+        *("protocolVersion", "messages", "code", "data", "notifications", "uri", "level"),
+        "io.modelcontextprotocol/protocolVersion",
+        "io.modelcontextprotocol/clientCapabilities",
+        "io.modelcontextprotocol/subscriptionId",
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        *("2.0", "task", "input_required", "complete", "working", "completed", "k", "info", "x"),
+        *LETTERS.values(),
+        *KNOWN_METHODS,
+    ]
+)
+LEAVES = st.none() | st.booleans() | st.integers(-2, 3) | st.just(1.5) | WORDS
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=12,
+)
+MEMBERS = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0")},
+    optional={
+        "id": LEAVES,
+        "method": WORDS,
+        "params": VALUES,
+        "result": VALUES,
+        "error": VALUES,
+    },
+)
+TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MEMBERS | VALUES), max_size=12)
+
+
+@given(st.sampled_from([None, *"ABCD"]), TEXTS)
+def test_judge_takes_any_json(letter: str | None, lines: list[Any]) -> None:
+    start = None if letter is None else Start(letter)
+    found, _ = judge(start, [Said(sender, value, True) for sender, value in lines])
+    assert all(isinstance(each, Finding) for each in found)
+
+
+@given(st.lists(st.text(max_size=20) | st.binary(max_size=20), max_size=5))
+def test_judge_takes_any_line(lines: list[str | bytes]) -> None:
+    judge(None, [Said("client", line, True) for line in lines])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, '{"jsonrpc":"2.0","id":NaN,"method":"x"}', "1" * 10_000],
+    ids=["deep array", "deep object", "NaN", "digits"],
+)
+def test_judge_line_that_is_not_json_is_a_finding(text: str) -> None:
+    found, _ = judge(None, [S(text)])
+    assert {each.row for each in found} <= {"STDIO-2", "RPC-1"}
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("gap", "reason"),
+    [
+        (DamagedLine(reason="x", beginning=""), "damaged"),
+        (TraceLine(t=0.0, kind="lost", count=3), "lost"),
+        (
+            TraceLine(t=0.0, sender="client", raw="{", truncated=TruncatedMessage(size=9)),
+            "truncated",
+        ),
+    ],
+    ids=["damaged", "lost", "truncated"],
+)
+def test_judge_after_a_gap_is_inconclusive(gap: Any, reason: str) -> None:
+    judged = Judge(from_start=True)
+    for said in Start("D").messages():
+        judged.receive(TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message)))
+    assert judged.receive(gap) == []
+    line = TraceLine(t=0.0, sender="server", raw=json.dumps(result(7)))
+    (finding,) = judged.receive(line)
+    assert finding.row == "RPC-7"
+    assert not finding.is_certain
+    assert reason in finding.sentence
+    assert judged.receive(line) == []  # once is enough
+
+
+def test_judge_attached_in_the_middle_is_inconclusive() -> None:
+    judged = Judge()
+    line = TraceLine(t=0.0, sender="client", raw=json.dumps(ask(5, "tools/list")))
+    (finding,) = judged.receive(line)
+    assert (finding.row, finding.is_certain) == ("LIFE-1", False)
+
+
+def test_judge_from_the_start_of_a_process_is_certain() -> None:
+    judged = Judge()
+    judged.receive(TraceLine(t=0.0, kind="spawn", text="server"))
+    line = TraceLine(t=0.0, sender="client", raw=json.dumps(ask(5, "tools/list")))
+    (finding,) = judged.receive(line)
+    assert finding.is_certain
+
+
+def test_judge_redacted_message_is_inconclusive() -> None:
+    judged = Judge(from_start=True)
+    for said in Start("D").messages():
+        judged.receive(TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message)))
+    text = json.dumps(ask(1, "tools/call", name="t", arguments="‹hidden 12›"))
+    line = TraceLine(t=0.0, sender="client", raw=text, redacted=("/params/arguments",))
+    assert [each.is_certain for each in judged.receive(line)] == [False]
+
+
+def test_judge_conversations_are_apart() -> None:
+    judged = Judge(from_start=True)
+    for number in (1, 2):
+        for said in Start("D").messages():
+            text = json.dumps(said.message)
+            line = TraceLine(t=0.0, conversation=number, sender=said.sender, raw=text)
+            assert judged.receive(line) == []
+    assert judged.close() == []
+
+
+def test_judge_forgets_conversations_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_module, "MAX_CONVERSATIONS", 1)
+    judged = Judge(from_start=True)
+    for number in (1, 2, 1):
+        text = json.dumps(ask(number, "ping"))
+        judged.receive(TraceLine(t=0.0, conversation=number, sender="client", raw=text))
+    text = json.dumps(result(7))
+    (finding,) = judged.receive(TraceLine(t=0.0, conversation=1, sender="server", raw=text))
+    assert not finding.is_certain
+
+
+def test_finding_names_lines_page_and_level() -> None:
+    found, _ = judge(Start("D"), [C(ask(1, "ping")), S(result(1)), S(result(1))])
+    (finding,) = found
+    assert finding.lines == (7, 5, 6)
+    assert finding.level == "MUST"
+    assert finding.link == "https://modelcontextprotocol.io/specification/2025-11-25/basic"
+    assert finding.sentence == "the request with the id 1 was answered before"
+
+
+def test_responses_to_one_id_twice_in_use_are_not_judged_as_one() -> None:
+    said = [
+        C(ask(1, "ping")),
+        C(ask(1, "tools/list")),
+        S(error(1, -32600)),
+        S(result(1)),
+    ]
+    found, _ = judge(Start("D"), said)
+    assert [each.row for each in found] == ["RPC-4"]
+
+
+def test_error_for_message_that_a_receiver_cannot_read_has_no_id() -> None:
+    """A legal id can be too long for a receiver, which then cannot repeat it."""
+    found, _ = judge(Start("D"), [C(ask("x" * 300, "ping")), S(error(None, -32600))])
+    assert found == []
+
+
+def test_error_for_text_that_only_one_parser_reads_has_no_id() -> None:
+    """Half a surrogate pair is JSON to some parsers."""
+    odd = '{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\ud800"}}'
+    said = [C(odd), S(error(None, -32700)), C("1"), S(error(None, -32600))]
+    found, _ = judge(Start("D"), said)
+    assert [each.row for each in found] == ["RPC-1"]
+
+
+def test_request_of_a_server_whose_era_is_unknown_is_not_a_fault() -> None:
+    said = [C(ask(1, "server/discover")), S(ask(1, "ping")), C(error(1, -32600))]
+    found, _ = judge(None, said, "E")
+    assert found == []
+
+
+@pytest.mark.parametrize("letter", "ABCDE")
+def test_judge_of_a_clean_conversation_finds_nothing(letter: str) -> None:
+    said = [
+        C(ask(1, "tools/list")),
+        S(result(1, tools=[])),
+        C(ask(2, "x")),
+        S(error(2, -32601)),
+        C(notify("notifications/unknown")),
+    ]
+    found, judged = judge(Start(letter), said, letter)
+    assert found == []
+    assert judged.opportunities["RPC-7"] >= 2
+
+
+def http_line(number: int, sender: Any, head: HttpHead, raw: str | None) -> TraceLine:
+    return TraceLine(t=0.0, exchange=number, sender=sender, http=head, raw=raw)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/html", "<html>"),
+        ("text/plain", "Not Found"),
+        ("application/json", '{"issuer": "https://x"}'),
+        ("application/json", "[1"),
+    ],
+)
+def test_judge_http_body_that_is_no_message_is_not_a_fault(kind: str, body: str) -> None:
+    """A body can be of a server in between, or of a page that is no endpoint."""
+    judged = Judge(TraceHeader(format_version=1, transport="http"))
+    head = HttpHead(method="GET", target="/.well-known/x")
+    response = HttpHead(status=404, headers=(("content-type", kind),))
+    assert judged.receive(http_line(1, "client", head, None)) == []
+    assert judged.receive(http_line(1, "server", response, body)) == []
+    assert judged.close() == []
+
+
+def test_judge_response_repeated_by_a_resumed_stream_is_inconclusive() -> None:
+    judged = Judge(from_start=True)
+    post = HttpHead(method="POST", headers=(("accept", "application/json, text/event-stream"),))
+    stream = HttpHead(status=200, headers=(("content-type", "text/event-stream"),))
+    judged.receive(http_line(1, "client", post, json.dumps(ask(1, "ping"))))
+    found = judged.receive(http_line(1, "server", stream, None))
+    for exchange in (1, 2):
+        line = TraceLine(
+            t=0.0,
+            exchange=exchange,
+            sender="server",
+            sse=SseFields(id="1"),
+            raw=json.dumps(result(1)),
+        )
+        found += judged.receive(line)
+    assert [(each.row, each.is_certain) for each in found] == [("RPC-7", False)]
+
+
+def test_judge_event_of_another_type_is_no_message() -> None:
+    judged = Judge()
+    line = TraceLine(
+        t=0.0, exchange=1, sender="server", sse=SseFields(event="endpoint"), raw="/messages?s=1"
+    )
+    assert judged.receive(line) == []

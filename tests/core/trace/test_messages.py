@@ -1,0 +1,93 @@
+"""Messages of a trace: split at line feeds, truncated at a limit, and as text if they are UTF-8."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.trace import TruncatedMessage
+from mcp_core.trace._messages import MessageBuffer, MessageSplitter, message_line
+
+LONG = b"x" * 5000
+TRUNCATED = TruncatedMessage(size=5000, sha256=hashlib.sha256(LONG).hexdigest())
+
+
+def split(*chunks: bytes, limit: int = 4000) -> list[bytes]:
+    splitter = MessageSplitter(limit)
+    return [message for chunk in chunks for message, _ in splitter.feed(chunk)]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "messages"),
+    [
+        ([b"a\nb\n"], [b"a", b"b"]),
+        ([b"a", b"b\nc"], [b"ab"]),
+        ([b"a\r\n", b"\n"], [b"a", b""]),
+        ([b"a\r", b"\n"], [b"a"]),
+        ([b""], []),
+    ],
+)
+def test_lines_are_messages(chunks: list[bytes], messages: list[bytes]) -> None:
+    assert split(*chunks) == messages
+
+
+@given(st.lists(st.binary(max_size=5) | st.just(b"\n")), st.data())
+def test_messages_do_not_depend_on_chunks(pieces: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
+    chunks = [stream[i:j] for i, j in itertools.pairwise([0, *cuts, len(stream)])]
+    assert split(*chunks, limit=3) == split(stream, limit=3)
+
+
+@pytest.mark.parametrize("chunks", [[LONG + b"\n"], [LONG[:3000], LONG[3000:], b"\n"]])
+def test_long_message_has_its_beginning_size_and_digest(chunks: list[bytes]) -> None:
+    splitter = MessageSplitter(4000)
+    found = [each for chunk in [*chunks, b"next\n"] for each in splitter.feed(chunk)]
+    assert found == [(LONG[:1024], TRUNCATED), (b"next", None)]
+
+
+def test_message_of_the_limit_is_whole() -> None:
+    buffer = MessageBuffer(5000)
+    buffer.add(LONG)
+    assert len(buffer) == 5000
+    assert buffer.take() == (LONG, None)
+    assert len(buffer) == 0
+
+
+def test_unfinished_message_is_returned_at_the_end() -> None:
+    splitter = MessageSplitter(9)
+    assert splitter.feed(b"a\nbc") == [(b"a", None)]
+    assert splitter.end() == (b"bc", None)
+    assert splitter.end() is None
+
+
+def test_message_with_lost_bytes_is_dropped() -> None:
+    splitter = MessageSplitter(9)
+    splitter.feed(b"be")
+    splitter.skip()
+    assert splitter.feed(b"ginning") == []
+    assert splitter.end() is None
+    assert splitter.feed(b" end\nnext\n") == [(b"next", None)]
+
+
+@pytest.mark.parametrize(
+    ("data", "truncated", "raw", "b64"),
+    [
+        (b"a", None, "a", None),
+        ("é".encode(), None, "é", None),
+        (b"\xff", None, None, b"\xff"),
+        ("é".encode()[:1], None, None, "é".encode()[:1]),
+        (b"a" + "é".encode()[:1], TRUNCATED, "a", None),
+        (b"\xffabcdef", TRUNCATED, None, b"\xffabcdef"),
+    ],
+)
+def test_message_is_text_if_it_is_utf_8(
+    data: bytes, truncated: TruncatedMessage | None, raw: str | None, b64: bytes | None
+) -> None:
+    line = message_line(1.5, "client", data, truncated, 2, 3)
+    assert (line.t, line.sender, line.conversation, line.exchange) == (1.5, "client", 2, 3)
+    assert (line.raw, line.data) == (raw, b64)

@@ -1,0 +1,337 @@
+"""Redaction of traces: credentials of every carrier, and the parts of messages that are secrets."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_core.trace import HttpHead, Redactor, SseFields, TraceLine, TruncatedMessage
+
+KEY = b"k" * 32
+ID = "0f5e2c1a-3b7d-4c1e-9a55-0123456789ab"
+
+
+def redact(raw: Any, *, pointers: tuple[str, ...] = (), redactor: Redactor | None = None) -> Any:
+    """Return the redacted line of a message; texts stand for themselves."""
+    redactor = redactor or Redactor(KEY, pointers)
+    text = raw if isinstance(raw, str) else json.dumps(raw)
+    return redactor.redact_line(TraceLine(t=0, sender="client", raw=text))
+
+
+def redact_json(raw: Any, *pointers: str, redactor: Redactor | None = None) -> Any:
+    return json.loads(redact(raw, pointers=pointers, redactor=redactor).raw)
+
+
+def test_message_without_secrets_is_the_same_line() -> None:
+    line = TraceLine(t=0, raw='{"method":"tools/call","params":{"arguments":{"password":"x"}}}')
+    assert Redactor(KEY).redact_line(line) is line
+
+
+# -- Pseudonyms ------------------------------------------------------------------------------------
+
+
+def test_pseudonym_has_the_form_of_the_id() -> None:
+    found = Redactor(KEY).pseudonym_of_id(ID)
+    assert found != ID
+    assert [i for i, each in enumerate(found) if each == "-"] == [8, 13, 18, 23]
+    assert all(a.isdigit() == b.isdigit() for a, b in zip(ID, found, strict=True))
+
+
+def test_pseudonym_is_stable_in_one_trace_only() -> None:
+    redactor = Redactor(KEY)
+    assert redactor.pseudonym_of_id(ID) == redactor.pseudonym_of_id(ID)
+    assert redactor.pseudonym_of_id(ID) != redactor.pseudonym_of_id(ID[::-1])
+    assert redactor.pseudonym_of_id(ID) != Redactor(b"other").pseudonym_of_id(ID)
+
+
+def test_pseudonyms_beyond_the_memory_are_the_same() -> None:
+    redactor = Redactor(KEY)
+    first = redactor.pseudonym_of_id(ID)
+    for number in range(1500):
+        redactor.pseudonym_of_id(f"{ID}{number}")
+    assert redactor.pseudonym_of_id(ID) == first
+
+
+@pytest.mark.parametrize("id", ["1", "42", "task-1", "123456789"])
+def test_id_that_can_be_guessed_is_kept(id: str) -> None:
+    assert Redactor(KEY).pseudonym_of_id(id) == id
+
+
+@given(st.text(max_size=100))
+def test_pseudonym_of_any_text_has_its_length(text: str) -> None:
+    assert len(Redactor(KEY).pseudonym_of_id(text)) == len(text)
+
+
+# -- Messages --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "tasks/get", "params": {"taskId": ID}},
+        {"result": {"task": {"taskId": ID, "status": "working"}}},
+        [{"params": {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": ID}}}}],
+    ],
+)
+def test_task_ids_become_the_same_pseudonym_everywhere(message: Any) -> None:
+    line = redact(message)
+    assert line.raw == json.dumps(message).replace(ID, Redactor(KEY).pseudonym_of_id(ID))
+    assert line.redacted == ()
+
+
+def test_task_id_in_a_quoted_message_is_kept() -> None:
+    """It is an argument of a tool, as any other text."""
+    message = {"arguments": {"text": json.dumps({"taskId": ID})}}
+    assert redact_json(message) == message
+
+
+@pytest.mark.parametrize("pointers", [(), ("/none",)])
+def test_task_id_is_found_by_scan_and_by_search(pointers: tuple[str, ...]) -> None:
+    text = '{"taskId" :\n"' + ID + '", "x":{"taskId":17},"y":{"taskId":"' + ID
+    line = redact(text, pointers=pointers)
+    assert line.raw.startswith('{"taskId" :\n"')
+    assert ID not in line.raw
+    assert '{"taskId":17}' in line.raw
+
+
+def test_name_that_is_spelled_with_escapes_is_found() -> None:
+    assert ID not in redact('{"task\\u0049d":"' + ID + '"}').raw
+
+
+def test_request_state_becomes_a_pseudonym() -> None:
+    state = "v1.abcDEF-123_"
+    result = redact_json({"result": {"requestState": state, "resultType": "input_required"}})
+    again = redact_json({"params": {"requestState": state}})
+    assert result["result"]["requestState"] == again["params"]["requestState"] != state
+    assert len(again["params"]["requestState"]) == len(state)
+
+
+def test_request_state_of_another_type_is_redacted() -> None:
+    line = redact({"params": {"requestState": {"user": "ann"}}})
+    assert "ann" not in line.raw
+    assert line.redacted == ("/params/requestState",)
+
+
+def test_content_of_an_elicitation_result_is_redacted() -> None:
+    line = redact({"id": 1, "result": {"action": "accept", "content": {"pin": 1234, "ok": True}}})
+    assert json.loads(line.raw)["result"] == {
+        "action": "accept",
+        "content": {"pin": 0, "ok": False},
+    }
+    assert line.redacted == ("/result/content",)
+
+
+def test_elicitation_result_of_a_wrong_form_is_redacted_by_its_request() -> None:
+    redactor = Redactor(KEY)
+    redact({"id": "e1", "method": "elicitation/create", "params": {}}, redactor=redactor)
+    line = redact({"id": "e1", "result": {"content": {"pin": "9999"}}}, redactor=redactor)
+    assert "9999" not in line.raw
+    # Its id is free again, and the result of a tool is no secret.
+    line = redact({"id": "e1", "result": {"content": {"pin": "9999"}}}, redactor=redactor)
+    assert "9999" in line.raw
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jsonrpc":"2.0","id":"e1","result":{"content":{"pin":"9999',
+        '{"jsonrpc":"2.0","result":{"content":{"pin":"9999"',
+        '"id":"e1","result":{"content":{"pin":"9999"}}}',
+    ],
+)
+def test_elicitation_result_that_is_damaged_is_redacted(text: str) -> None:
+    redactor = Redactor(KEY)
+    redact({"id": "e1", "method": "elicitation/create", "params": {}}, redactor=redactor)
+    assert "9999" not in redact(text, redactor=redactor).raw
+
+
+def test_content_of_sampling_and_tools_is_kept() -> None:
+    for result in ({"content": [{"type": "text", "text": "hi"}]}, {"role": "user", "content": {}}):
+        assert redact_json({"id": 1, "result": result})["result"] == result
+
+
+def test_input_responses_lose_their_content() -> None:
+    responses = {"a": {"action": "accept", "content": {"pin": "9999"}}, "r": {"roots": []}}
+    line = redact({"params": {"name": "t", "inputResponses": responses}})
+    found = json.loads(line.raw)["params"]["inputResponses"]
+    assert found["a"] == {"action": "accept", "content": {"pin": "‹redacted 4›"}}
+    assert found["r"] == {"roots": []}
+    assert line.redacted == ("/params/inputResponses/a/content",)
+
+
+def test_url_of_an_elicitation_loses_its_query() -> None:
+    message = {"method": "elicitation/create", "params": {"url": "https://a.b/c?state=s3cret#x"}}
+    url = redact_json(message)["params"]["url"]
+    assert url.startswith("https://a.b/c?state=")
+    assert "s3cret" not in url
+
+
+@pytest.mark.parametrize(
+    ("pointer", "message", "expected"),
+    [
+        ("/params/arguments/pw", {"params": {"arguments": {"pw": "abc"}}}, "‹redacted 3›"),
+        ("/params/arguments/pw", [{"params": {"arguments": {"pw": "abc"}}}], "‹redacted 3›"),
+        ("/a~1b/0", {"a/b": ["abc"]}, "‹redacted 3›"),
+        ("/a/0", {"a": {"0": "abc"}}, "‹redacted 3›"),
+    ],
+)
+def test_pointer_hides_its_value(pointer: str, message: Any, expected: str) -> None:
+    line = redact(message, pointers=(pointer,))
+    assert line.raw == json.dumps(message).replace("abc", expected)
+    assert line.redacted[0].endswith(pointer)
+
+
+def test_pointer_hides_headers_that_repeat_arguments() -> None:
+    head = HttpHead(method="POST", target="/mcp", headers=(("mcp-param-user", "ann"),))
+    line = TraceLine(t=0, http=head)
+    redacted = Redactor(KEY, ["/params/arguments/user"]).redact_line(line)
+    assert redacted.http is not None
+    assert redacted.http.headers == (("mcp-param-user", "‹redacted 3›"),)
+    kept = Redactor(KEY).redact_line(line)
+    assert kept.http == head
+
+
+@pytest.mark.parametrize("pointer", ["", "params", "#/params"])
+def test_pointer_that_is_none_is_refused(pointer: str) -> None:
+    with pytest.raises(ValueError, match="is not a JSON pointer"):
+        Redactor(KEY, [pointer])
+
+
+def test_message_that_is_not_utf_8_is_redacted_and_keeps_its_bytes() -> None:
+    data = b'\xff{"taskId":"' + ID.encode() + b'","x":"\xfe"}'
+    line = Redactor(KEY).redact_line(TraceLine(t=0, sender="client", data=data))
+    assert line.data is not None
+    assert ID.encode() not in line.data
+    assert line.data.startswith(b'\xff{"taskId":"')
+    assert line.data.endswith(b'","x":"\xfe"}')
+
+
+def test_digest_of_a_truncated_message_is_removed_if_it_was_redacted() -> None:
+    truncated = TruncatedMessage(size=9, sha256="ab")
+    line = TraceLine(t=0, raw='{"requestState":"x1"', truncated=truncated)
+    redacted = Redactor(KEY).redact_line(line)
+    assert redacted.truncated == TruncatedMessage(size=9)
+    line = TraceLine(t=0, raw='{"a":"x1"', truncated=truncated)
+    assert Redactor(KEY).redact_line(line) is line
+
+
+@given(st.text())
+def test_any_message_is_redacted_without_an_error(text: str) -> None:
+    redactor = Redactor(KEY, ["/a"])
+    assert redactor.redact_line(TraceLine(t=0, raw=text)).raw is not None
+
+
+# -- Heads and URLs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("authorization", "Bearer abc", "Bearer ‹redacted 3›"),
+        ("proxy-authorization", "abc", "‹redacted 3›"),
+        ("cookie", "a=b", "‹redacted 3›"),
+        ("set-cookie", "a=b", "‹redacted 3›"),
+        ("x-api-key", "abc", "‹redacted 3›"),
+        ("dpop", "abc", "‹redacted 3›"),
+        ("x-my-token", "abc", "‹redacted 3›"),
+        ("x-other", "hello", "hello"),
+        ("x-other", "ghp_0123456789abcdefghij", "‹redacted 24›"),
+        ("content-type", "application/json", "application/json"),
+        ("mcp-name", ID, ID),
+        ("www-authenticate", 'Bearer error="x"', 'Bearer error="x"'),
+    ],
+)
+def test_headers_with_credentials_are_redacted(name: str, value: str, expected: str) -> None:
+    head = HttpHead(status=200, headers=((name, value),))
+    line = Redactor(KEY).redact_line(TraceLine(t=0, http=head))
+    assert line.http is not None
+    assert line.http.headers == ((name, expected),)
+
+
+def test_ids_in_headers_have_the_pseudonyms_of_messages() -> None:
+    redactor = Redactor(KEY)
+    headers = (("mcp-method", "tasks/get"), ("mcp-name", ID), ("mcp-session-id", ID))
+    line = redactor.redact_line(TraceLine(t=0, http=HttpHead(method="POST", headers=headers)))
+    assert line.http is not None
+    assert {value for _, value in line.http.headers[1:]} == {redactor.pseudonym_of_id(ID)}
+
+
+@pytest.mark.parametrize(
+    ("url", "secrets", "kept"),
+    [
+        ("https://ann:pw@a.b/c", ["ann", "pw"], "https://redacted@a.b/c"),
+        ("https://ann:p/w@a.b/c", ["ann", "p/w"], "https://redacted/a.b/c"),
+        ("https://ann:p?w@a.b/c", ["ann"], "https://redacted?"),
+        ("https://[::1]:80/c", [], "https://[::1]:80/c"),
+        ("https://a.b/@user", [], "https://a.b/@user"),
+        ("/mcp?token=s3cret&x=v4lue", ["s3cret", "v4lue"], "/mcp?token="),
+        ("/mcp?s3cret", ["s3cret"], "/mcp?"),
+        ("/mcp?a=b1=s3cret", ["s3cret", "b1"], "/mcp?a="),
+        ("/mcp#access_token=s3cret", ["s3cret"], "/mcp#access_token="),
+        ("/mcp", [], "/mcp"),
+        ("", [], ""),
+    ],
+)
+def test_url_loses_user_and_values_of_its_query(url: str, secrets: list[str], kept: str) -> None:
+    redacted = Redactor(KEY).redact_url(url)
+    assert redacted.startswith(kept)
+    assert not any(secret in redacted for secret in secrets)
+
+
+def test_session_in_the_endpoint_event_is_that_of_later_requests() -> None:
+    redactor = Redactor(KEY)
+    event = TraceLine(t=0, sse=SseFields(event="endpoint"), raw=f"/messages?session_id={ID}")
+    post = TraceLine(t=0, http=HttpHead(method="POST", target=f"/messages?session_id={ID}"))
+    raw, head = redactor.redact_line(event).raw, redactor.redact_line(post).http
+    assert head is not None
+    assert raw == head.target
+    assert ID not in head.target
+
+
+# -- Commands and stderr ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["node", "server.js", "--port", "80"], "node server.js --port 80"),
+        (["x", "--api-key", "abc", "--v"], "x --api-key '‹redacted 3›' --v"),
+        (["x", "--license-key=abc"], "x '--license-key=‹redacted 3›'"),
+        (["x", "--password", "--v"], "x --password --v"),
+        (["env", "GITHUB_TOKEN=abc", "x"], "env 'GITHUB_TOKEN=‹redacted 3›' x"),
+        (["x", "--header", "X-Api-Key: abc"], "x --header 'X-Api-Key: ‹redacted 3›'"),
+        (["x", "sk-0123456789abcdefghij"], "x '‹redacted 23›'"),
+        (["x", "postgres://u:p@h/db"], "x postgres://redacted@h/db"),
+        (["x", "--db=postgres://u:p@h/db"], "x --db=postgres://redacted@h/db"),
+    ],
+)
+def test_command_loses_its_secrets(words: list[str], shown: str) -> None:
+    assert shlex.join(Redactor(KEY).redact_command(words)) == shown
+
+
+def test_stderr_loses_tokens_and_private_keys() -> None:
+    redactor = Redactor(KEY)
+    lines = [
+        "using ghp_0123456789abcdefghij now",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "MIIEpAIBAAKCAQEA7",
+        "-----END RSA PRIVATE KEY-----",
+        "ready",
+    ]
+    found = [
+        redactor.redact_line(TraceLine(t=0, kind="stderr", text=line)).text or "" for line in lines
+    ]
+    assert found[0] == "using ‹redacted 24› now"
+    assert "MIIE" not in "".join(found)
+    assert found[-1] == "ready"
+
+
+def test_header_names_what_is_hidden() -> None:
+    redacted = Redactor(KEY, ["/params/x"]).redacted
+    assert "header:authorization" in redacted
+    assert "pointer:/params/x" in redacted

@@ -1,0 +1,121 @@
+"""A pytest plugin that judges what our connections send in all tests.
+
+    pytest -p tests.judged
+
+Each `Connection` of a test is an observer of one conversation: what it receives and what it sends,
+in its own order. Only our side is judged, because the peers of many tests are wrong on purpose. A
+test fails if the judge is certain that our side broke a rule.
+
+It covers the connections that send and receive bytes: stdio, streams and memory. Those of HTTP get
+parsed messages and are not seen; `tests/trio_/recording/test_judged.py` records them. Tests that
+use a `Connection` without a server or client write its results themselves, and are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pytest
+
+from mcp_core import Connection, Role
+from mcp_core.trace import Finding, Judge, TraceHeader, TraceLine
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["JudgedConversation", "judge_connections"]
+
+# Their results and notifications are made up, such as a tool result that is `{}`.
+_LEFT_OUT: Final = (
+    "tests/core/",
+    "tests/trio_/streams/test_link.py",
+    "tests/test_judged.py",
+    # It measures memory, and this plugin keeps the lines.
+    "tests/trio_/test_bad_input.py::test_server_300_mib",
+)
+
+
+class JudgedConversation:
+    """The judge of one connection's conversation."""
+
+    def __init__(self, role: Role) -> None:
+        self.side: Literal["client", "server"] = "client" if role is Role.CLIENT else "server"
+        header = TraceHeader(format_version=1, observer=self.side, transport="stdio")
+        self.judge = Judge(header, from_start=True)
+        self.findings: list[Finding] = []
+        self.lines: list[tuple[str, bytes]] = []
+        self._unfinished = {"sent": bytearray(), "received": bytearray()}
+
+    def add(self, direction: Literal["sent", "received"], data: bytes) -> None:
+        """Judge the lines that `data` ends."""
+        unfinished = self._unfinished[direction]
+        unfinished += data if data or direction == "sent" else b"\n"  # the end ends a line
+        *lines, rest = bytes(unfinished).split(b"\n")
+        unfinished[:] = rest
+        for line in lines:
+            self._add_line(direction, line)
+
+    def close(self) -> None:
+        self.findings += self.judge.close()
+
+    def ours(self) -> list[Finding]:
+        """Return the certain findings about our side."""
+        return [each for each in self.findings if each.is_certain and each.side == self.side]
+
+    def _add_line(self, direction: str, line: bytes) -> None:
+        other: Literal["client", "server"] = "server" if self.side == "client" else "client"
+        sender = self.side if direction == "sent" else other
+        self.lines.append((direction, line))
+        try:
+            entry = TraceLine(t=0.0, sender=sender, raw=line.decode())
+        except UnicodeDecodeError:
+            entry = TraceLine(t=0.0, sender=sender, data=line)
+        self.findings += self.judge.receive(entry)
+
+
+def judge_connections(monkeypatch: pytest.MonkeyPatch) -> list[JudgedConversation]:
+    """Make every connection judge itself, and return the list that they are added to."""
+    conversations: list[JudgedConversation] = []
+    # By id, with the connection itself, so that no other one gets the same id.
+    by_id: dict[int, tuple[Connection, JudgedConversation]] = {}
+    receive, send = Connection.receive_data, Connection.data_to_send
+
+    def conversation_of(connection: Connection) -> JudgedConversation:
+        if id(connection) not in by_id:
+            conversation = JudgedConversation(connection.role)
+            by_id[id(connection)] = connection, conversation
+            conversations.append(conversation)
+        return by_id[id(connection)][1]
+
+    def observed_receive(self: Connection, data: bytes, *args: Any, **options: Any) -> None:
+        conversation_of(self).add("received", bytes(data))
+        receive(self, data, *args, **options)
+
+    def observed_send(self: Connection, *args: Any, **options: Any) -> bytes:
+        data = send(self, *args, **options)
+        conversation_of(self).add("sent", data)
+        return data
+
+    monkeypatch.setattr(Connection, "receive_data", observed_receive)
+    monkeypatch.setattr(Connection, "data_to_send", observed_send)
+    return conversations
+
+
+@pytest.fixture(autouse=True)
+def judged_connections(request: pytest.FixtureRequest) -> Generator[None]:
+    if request.node.nodeid.startswith(_LEFT_OUT):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        conversations = judge_connections(patch)
+        yield
+    faults = []
+    for conversation in conversations:
+        conversation.close()
+        for found in conversation.ours():
+            lines = "\n".join(
+                f"    {number} {direction} {line[:300]!r}"
+                for number, (direction, line) in enumerate(conversation.lines, 2)
+            )
+            faults.append(f"{found.row} {found.sentence} {found.lines}\n{lines}")
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,163 @@
+"""`mcp-trio check`: findings, reports, exit statuses, and files that are no trace."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from mcp_core.trace import TraceHeader, TraceLine, encode_header, encode_line
+from mcp_trio.cli import main
+from tests.core.trace.conversations import C, S, Said, Start, ask, result
+
+CLEAN = [*Start("D").messages(), C(ask(1, "ping")), S(result(1))]
+# One MUST of the server, and one SHOULD of the client.
+WRONG = [*CLEAN, S(result(1)), C(ask(2, "logging/setLevel", level="info")), S(result(2))]
+SHOULD = [*Start("D").messages()[:1], C(ask(9, "tools/list")), *Start("D").messages()[1:]]
+
+
+def written(path: Path, said: list[Said]) -> str:
+    file = path / "a.mcp.jsonl"
+    header = TraceHeader(format_version=1, observer="client", transport="stdio")
+    lines = [
+        encode_line(TraceLine(t=0.0, sender=each.sender, raw=json.dumps(each.message)))
+        for each in said
+    ]
+    file.write_bytes(encode_header(header) + b"".join(lines))
+    return str(file)
+
+
+def test_check_of_clean_trace_ends_with_status_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", written(tmp_path, CLEAN)]) == 0
+    assert "5 messages: 0 failed, 0 inconclusive." in capsys.readouterr().out
+
+
+def test_check_finding_has_line_row_and_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", written(tmp_path, WRONG)]) == 1
+    out = capsys.readouterr().out
+    assert "fail         MUST       server line 7  RPC-7  the request with the id 1" in out
+    assert "https://modelcontextprotocol.io/specification/2025-11-25/basic\n" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ((), 1),
+        (("--side", "server"), 1),
+        (("--side", "client"), 0),
+        (("--level", "must"), 1),
+    ],
+)
+def test_check_side_and_level_select_findings(
+    tmp_path: Path, options: tuple[str, ...], status: int
+) -> None:
+    assert main(["check", *options, written(tmp_path, WRONG)]) == status
+
+
+def test_check_level_must_leaves_out_should(tmp_path: Path) -> None:
+    trace = written(tmp_path, SHOULD)
+    assert main(["check", trace]) == 1
+    assert main(["check", "--level", "must", trace]) == 0
+
+
+def test_check_json_is_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, report = written(tmp_path, WRONG), tmp_path / "report.json"
+    assert main(["check", "--json", trace]) == 1
+    text = capsys.readouterr().out
+    document = json.loads(text)
+    assert document["failed"] == 1
+    (finding,) = document["findings"]
+    assert (finding["row"], finding["verdict"], finding["lines"]) == ("RPC-7", "fail", [7, 5, 6])
+    assert document["opportunities"]["RPC-7"] >= 2
+    report.write_text(text, "utf-8")
+    assert main(["check", "--baseline", str(report), trace]) == 0
+    assert "1 known" in capsys.readouterr().out
+
+
+def test_check_junit_has_a_case_for_each_row(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    main(["check", "--junit", str(report), written(tmp_path, WRONG)])
+    suite = ET.parse(report).getroot()[0]
+    cases = {str(case.get("name")).split()[0]: case for case in suite}
+    assert cases["RPC-7"].find("failure") is not None
+    assert cases["RPC-1"].find("failure") is None
+    assert suite.get("failures") == "1"
+
+
+def test_check_rows_prints_each_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "--rows", written(tmp_path, WRONG)])
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("pass ") and " RPC-1 " in line for line in lines)
+    assert any(line.startswith("fail ") and " RPC-7 " in line for line in lines)
+    assert any(line.startswith("no opportunity ") and " MRTR-2 " in line for line in lines)
+    assert any(line.startswith("not judged ") and " AT-1 " in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}\n", b"hello\n", b"\x1f\x8b\x08", b'{"log":{"version":"1.2"}}', b'{"mcp-trace":99}'],
+    ids=["empty", "object", "text", "gzip", "HAR", "later version"],
+)
+def test_check_of_another_file_ends_with_status_2(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(content)
+    assert main(["check", str(file)]) == 2
+
+
+def test_check_of_missing_file_ends_with_status_2(tmp_path: Path) -> None:
+    assert main(["check", str(tmp_path / "a")]) == 2
+    assert main(["check", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"findings": [1]}'])
+def test_check_baseline_that_is_no_report_ends_with_status_2(tmp_path: Path, content: str) -> None:
+    report = tmp_path / "report.json"
+    report.write_text(content, "utf-8")
+    trace = written(tmp_path, CLEAN)
+    assert main(["check", "--baseline", str(report), trace]) == 2
+
+
+def test_check_of_cut_trace_judges_what_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trace that ends in the middle of a line, with a damaged line before it."""
+    file = tmp_path / "b"
+    data = Path(written(tmp_path, WRONG)).read_bytes()
+    lines = data.split(b"\n")
+    lines[3] = b"\xff damaged"
+    file.write_bytes(b"\n".join(lines)[:-20])
+    assert main(["check", str(file)]) == 0
+    assert "inconclusive" in capsys.readouterr().out
+
+
+def test_check_of_long_trace_takes_constant_memory(tmp_path: Path) -> None:
+    header = encode_header(TraceHeader(format_version=1, transport="stdio"))
+
+    def measure(calls: int) -> int:
+        file = tmp_path / str(calls)
+        with file.open("wb") as out:
+            out.write(header)
+            for said in Start("D").messages():
+                out.write(line_of(said))
+            for number in range(calls):
+                out.write(line_of(C(ask(number, "tools/call", name="t"))))
+                out.write(line_of(S(result(number, content=[]))))
+        tracemalloc.start()
+        assert main(["check", str(file), "--json"]) == 0
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak
+
+    def line_of(said: Any) -> bytes:
+        return encode_line(TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message)))
+
+    measure(10)  # what is compiled on first use
+    assert measure(12_000) < measure(3_000) * 1.2

@@ -1,0 +1,515 @@
+"""The recorder: complete traces of every transport, and no effect on the conversation."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import trio
+
+import mcp_trio
+from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
+from mcp_core.types import TextContent
+from mcp_trio import (
+    ClientProfile,
+    Context,
+    LoginConfig,
+    MemoryStorage,
+    Recording,
+    Server,
+    connect,
+    connect_http,
+    connect_stdio,
+    serve_http,
+    serve_stream,
+)
+from mcp_trio.recording import _recorder
+from mcp_trio.recording._recorder import Recorder, open_recorder
+from mcp_trio.recording._stream import RecordedStream
+from tests.trio_.oauth_world import oauth_world
+
+if TYPE_CHECKING:
+    pass
+
+SERVER_FILE = """
+import sys
+from mcp_trio import Server, run
+server = Server("s")
+@server.tool(description="echo")
+def echo(text: str) -> str:
+    return text
+print("a line of stderr", file=sys.stderr)
+run(server)
+"""
+
+
+def make_server() -> Server:
+    server = Server("recorded")
+
+    @server.tool
+    def echo(text: str) -> str:
+        """Return the text."""
+        return text
+
+    @server.tool
+    async def steps(context: Context) -> str:
+        """Report some steps."""
+        for step in range(3):
+            await context.progress(step, 3)
+        return "done"
+
+    return server
+
+
+def read_file(path: Path) -> tuple[TraceHeader, list[TraceLine]]:
+    """Return a trace, which must have no damaged line and a time that never goes back."""
+    header, lines = read_trace([path.read_bytes()])
+    found = [line for _, line in lines if not isinstance(line, DamagedLine)]
+    assert len(found) == path.read_bytes().count(b"\n") - 1
+    assert [line.t for line in found] == sorted(line.t for line in found)
+    return header, found
+
+
+def old_file(path: Path) -> None:
+    """Make a file that others can read."""
+    path.write_text("old", "utf-8")
+    path.chmod(0o644)
+
+
+def content(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def size_and_mode(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, stat.S_IMODE(status.st_mode)
+
+
+def methods(lines: list[TraceLine]) -> list[tuple[str | None, str]]:
+    """Return the sender of each message, and its method or `result`."""
+    found: list[tuple[str | None, str]] = []
+    for line in lines:
+        if line.raw is not None:
+            message = json.loads(line.raw)
+            found.append((line.sender, message.get("method", "result")))
+    return found
+
+
+async def talk(client: Any) -> None:
+    await client.call_tool("echo", {"text": "hi"})
+    await client.call_tool("steps", {}, progress=lambda *_: None)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.mcp.jsonl"
+
+
+# -- Transports ------------------------------------------------------------------------------------
+
+
+async def test_connection_in_memory_is_recorded(path: Path) -> None:
+    async with connect(make_server(), record=path, versions=["2025-11-25"]) as client:
+        await talk(client)
+    header, lines = read_file(path)
+    assert (header.observer, header.transport, header.target) == ("client", "memory", "")
+    assert header.by == f"mcp-trio {mcp_trio.__version__}"
+    assert methods(lines) == [
+        ("client", "initialize"),
+        ("server", "result"),
+        ("client", "notifications/initialized"),
+        ("client", "tools/call"),
+        ("server", "result"),
+        ("client", "tools/call"),
+        *[("server", "notifications/progress")] * 3,
+        ("server", "result"),
+    ]
+    assert lines[-1].end == "closed"
+
+
+async def test_child_is_recorded_with_its_stderr_and_exit(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(SERVER_FILE, "utf-8")
+    argv = [sys.executable, str(file), "--api-key", "very-secret"]
+    async with connect_stdio(argv, record=path, inherit_env=True, stderr="discard") as client:
+        await client.call_tool("echo", {"text": "hi"})
+    header, lines = read_file(path)
+    assert (header.transport, header.observer) == ("stdio", "client")
+    assert header.target.endswith("--api-key '‹redacted 11›'")
+    kinds = {line.kind: line for line in lines if line.kind is not None}
+    assert kinds["spawn"].text == header.target
+    assert kinds["stderr"].text == "a line of stderr"
+    assert kinds["exit"].status == 0
+    assert ("client", "tools/call") in methods(lines)
+
+
+async def test_child_that_fails_is_recorded(path: Path) -> None:
+    with pytest.raises(mcp_trio.ConnectFailed):
+        async with connect_stdio(
+            [sys.executable, "-c", "import sys; sys.exit('boom')"], record=path, stderr="discard"
+        ):
+            pass
+    _, lines = read_file(path)
+    assert [(line.kind, line.status) for line in lines if line.kind == "exit"] == [("exit", 1)]
+    assert [line.text for line in lines if line.kind == "stderr"] == ["boom"]
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25", "2024-11-05"])
+async def test_both_sides_of_http_record_the_same_messages(tmp_path: Path, version: str) -> None:
+    ours, theirs = tmp_path / "client", tmp_path / "server"
+    async with trio.open_nursery() as nursery:
+
+        async def serve(task_status: Any) -> None:
+            await serve_http(make_server(), record=theirs, task_status=task_status)
+
+        address = await nursery.start(serve)
+        async with connect(address.url, record=ours, versions=[version]) as client:
+            await talk(client)
+        nursery.cancel_scope.cancel()
+    header, sent = read_file(ours)
+    assert (header.observer, header.transport) == ("client", "http")
+    assert header.target == address.url
+    header, received = read_file(theirs)
+    assert (header.observer, header.transport) == ("server", "http")
+    assert sorted(line.raw or "" for line in sent) == sorted(line.raw or "" for line in received)
+    for lines in sent, received:
+        ends = [line.exchange for line in lines if line.end is not None]
+        assert sorted(ends) == list(range(1, max(ends) + 1))  # each exchange ends once
+    streams = [line for line in sent if line.sse is not None and line.raw is not None]
+    assert len(streams) >= 3  # three steps of progress
+
+
+async def test_session_ids_have_the_same_pseudonym_in_all_requests(path: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(serve_http, make_server())
+        async with connect(address.url, record=path, versions=["2025-11-25"]) as client:
+            await talk(client)
+        nursery.cancel_scope.cancel()
+    _, lines = read_file(path)
+    ids = [
+        value
+        for line in lines
+        if line.http is not None
+        for name, value in line.http.headers
+        if name == "mcp-session-id"
+    ]
+    assert len(ids) > 3
+    assert len(set(ids)) == 1
+
+
+async def test_websocket_is_recorded_with_its_close_codes(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "client", tmp_path / "server"
+    async with trio.open_nursery() as nursery:
+
+        async def serve(task_status: Any) -> None:
+            await serve_http(make_server(), record=theirs, task_status=task_status)
+
+        address = await nursery.start(serve)
+        async with connect(address.url.replace("http", "ws"), record=ours) as client:
+            await talk(client)
+        nursery.cancel_scope.cancel()
+    (header, sent), (_, received) = read_file(ours), read_file(theirs)
+    assert header.transport == "websocket"
+    assert methods(sent) == methods(received)
+    for lines in sent, received:
+        closes = [(line.sender, line.websocket.code) for line in lines if line.websocket]
+        assert closes == [("client", 1000), ("server", 1000)]
+    assert received[1].http is not None
+    assert received[1].http.status == 101
+
+
+async def test_server_on_a_stream_is_recorded(path: Path) -> None:
+    ours, theirs = mcp_trio.memory_pair()
+    async with trio.open_nursery() as nursery:
+
+        async def serve() -> None:
+            await serve_stream(make_server(), theirs, record=path)
+
+        nursery.start_soon(serve)
+        async with mcp_trio.connect_stream(ours) as client:
+            await talk(client)
+    header, lines = read_file(path)
+    assert (header.observer, header.transport) == ("server", "stream")
+    assert ("client", "tools/call") in methods(lines)
+    assert {line.sender for line in lines if line.end} == {"client", "server"}
+
+
+def test_server_on_stdio_is_recorded(path: Path) -> None:
+    code = f"from mcp_trio import Server, run; run(Server('s'), record={str(path)!r})"
+    subprocess.run(
+        [sys.executable, "-c", code], input=b"no json\n", check=True, capture_output=True
+    )
+    header, lines = read_file(path)
+    assert (header.observer, header.transport) == ("server", "stdio")
+    assert lines[0].raw == "no json"
+
+
+async def test_http_request_that_fails_is_recorded(path: Path) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
+
+    async def hang_up(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, hang_up, listeners)
+        with pytest.raises(mcp_trio.ConnectFailed):
+            async with connect(url, record=path):
+                pass
+        nursery.cancel_scope.cancel()
+    _, lines = read_file(path)
+    assert lines[0].http is not None
+    assert (lines[1].sender, lines[1].end) == ("server", "reset")
+
+
+# -- Secrets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_secrets", [False, True])
+async def test_secrets_are_written_on_request_only(path: Path, with_secrets: bool) -> None:
+    recording = Recording(path=path, with_secrets=with_secrets, redact=("/params/arguments/text",))
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(serve_http, make_server())
+        headers = {"authorization": "Bearer s3cret"}
+        async with mcp_trio.connect_http(address.url, headers=headers, record=recording) as client:
+            await client.call_tool("echo", {"text": "my-argument"})
+        nursery.cancel_scope.cancel()
+    data = content(path)
+    header, _ = read_file(path)
+    assert ("s3cret" in data) is with_secrets
+    assert bool(header.redacted) is not with_secrets
+    assert ('"arguments\\":{\\"text\\":\\"my-argument' in data) is with_secrets
+
+
+async def test_login_is_recorded_without_its_content(path: Path) -> None:
+    async def browse(url: str) -> str:
+        query = parse_qs(urlsplit(url).query)
+        return f"{query['redirect_uri'][0]}?code=code+&state={query['state'][0]}"
+
+    login = LoginConfig(
+        profile=ClientProfile(redirect_uri="http://127.0.0.1:1/callback"),
+        storage=MemoryStorage(),
+        browse=browse,
+    )
+    async with (
+        oauth_world() as world,
+        connect_http(world.url, auth=login, record=path, versions=["2025-11-25"]) as client,
+    ):
+        await client.list_tools()
+    _, lines = read_file(path)
+    notes = [line.text or "" for line in lines if line.kind == "note"]
+    assert f"authorization: POST {world.root}/token: status 200" in notes
+    assert "CANARY-token" not in content(path)
+    assert any(line.http is not None and line.http.status == 401 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"redact": ("params",)}, "JSON pointer"),
+        ({"message_limit": 0}, "message_limit has to be positive"),
+        ({"file_limit": -1}, "file_limit has to be positive"),
+    ],
+)
+def test_recording_with_an_invalid_option_is_refused(options: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Recording(path="x", **options)
+
+
+# -- The file --------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+async def test_file_is_for_its_owner_only(path: Path) -> None:
+    old_file(path)
+    async with connect(make_server(), record=str(path)):
+        pass
+    assert size_and_mode(path)[1] == 0o600
+    assert not content(path).startswith("old")
+
+
+async def test_file_that_cannot_be_opened_raises_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"cannot record in .*: no such file"):
+        async with connect([sys.executable, "-c", "print()"], record=tmp_path / "no" / "dir"):
+            pass
+
+
+async def test_invalid_option_leaves_an_old_trace(path: Path) -> None:
+    old_file(path)
+    with pytest.raises(ValueError, match="not a revision"):
+        async with connect(["x"], record=path, versions=["x"]):
+            pass
+    assert content(path) == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+async def test_disk_that_is_full_does_not_end_the_conversation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with connect(make_server(), record="/dev/full") as client:
+        await trio.sleep(0.1)
+        await talk(client)
+        await trio.sleep(0.1)
+        await talk(client)
+    errors = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert [each.getMessage() for each in errors] == [
+        "the trace /dev/full is not written any more: No space left on device"
+    ]
+
+
+async def test_slow_disk_loses_lines_and_never_waits(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread is held up for as long as the test likes; the queue stays small."""
+    gate = threading.Event()
+    write = os.write
+
+    def slow_write(fd: int, data: Any) -> int:
+        gate.wait(20)
+        return write(fd, data)
+
+    monkeypatch.setattr(_recorder, "_MAX_QUEUED", 20_000)
+    monkeypatch.setattr("os.write", slow_write)
+    async with open_recorder(path, "client", "stream") as recorder:
+        assert recorder is not None
+        record = recorder.stream()
+        began = time.perf_counter()
+        for number in range(1_000):
+            record.sent(b'{"sent":%d}\n' % number)
+        record.received(b'{"half":')  # lost, too: the rest of it must be no message
+        assert time.perf_counter() - began < 2
+        gate.set()
+        with trio.fail_after(10):
+            while recorder._queue:  # noqa: ASYNC110 - a thread empties it
+                await trio.sleep(0.01)
+        record.received(b'1}\n{"whole":1}\n')
+    _, lines = read_file(path)
+    sent = [line for line in lines if line.sender == "client"]
+    [lost] = [line for line in lines if line.kind == "lost"]
+    assert lost.count == 1_001 - len(sent)
+    assert len(sent) < 200
+    assert lines[-1].raw == '{"whole":1}'
+
+
+async def test_lines_lost_at_the_end_are_counted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_recorder, "_MAX_QUEUED", 300)
+    async with open_recorder(path, "client", "stream") as recorder:
+        assert recorder is not None
+        record = recorder.stream()
+        for _ in range(10):
+            record.sent(b"a\nb\n")
+    _, lines = read_file(path)
+    assert lines[-1].kind == "lost"
+    assert sum(line.count or 1 for line in lines) == 20
+
+
+async def test_file_at_its_limit_is_complete(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    recording = Recording(path=path, file_limit=5_000)
+    async with connect(make_server(), record=recording) as client:
+        for _ in range(20):
+            await client.call_tool("echo", {"text": "x" * 300})
+    _, lines = read_file(path)
+    assert size_and_mode(path)[0] <= 5_000
+    assert lines[-1].kind == "lost"
+    assert lines[-1].count is not None
+    assert lines[-1].count > 20
+    assert "has reached 5000 bytes" in caplog.text
+
+
+async def test_long_message_is_truncated_in_the_trace_only(path: Path) -> None:
+    recording = Recording(path=path, message_limit=2_000)
+    async with connect(make_server(), record=recording) as client:
+        result = await client.call_tool("echo", {"text": "x" * 9_000})
+    [block] = result.content
+    assert isinstance(block, TextContent)
+    assert block.text == "x" * 9_000
+    _, lines = read_file(path)
+    truncated = [line.truncated.size for line in lines if line.truncated is not None]
+    assert len(truncated) == 2
+    assert min(truncated) > 9_000
+
+
+def test_process_that_is_killed_keeps_what_was_written(path: Path) -> None:
+    code = f"""
+import os, signal, time, trio
+from mcp_trio.recording._recorder import open_recorder
+async def main():
+    async with open_recorder({str(path)!r}, "client", "stream") as recorder:
+        record = recorder.stream()
+        for number in range(100):
+            record.sent(b"%d\\n" % number)
+        time.sleep(1)
+        os.kill(os.getpid(), signal.SIGKILL)
+trio.run(main)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=20)
+    _, lines = read_file(path)
+    assert [line.raw for line in lines] == [str(number) for number in range(100)]
+
+
+async def test_trace_that_is_cancelled_is_complete(path: Path) -> None:
+    with trio.CancelScope() as scope:
+        async with connect(make_server(), record=path) as client:
+            await talk(client)
+            scope.cancel()
+            await trio.sleep_forever()
+    _, lines = read_file(path)
+    assert lines[-1].end == "closed"
+
+
+async def test_internal_error_of_the_thread_is_logged_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(t: float, what: object) -> Any:
+        raise ZeroDivisionError
+
+    async with open_recorder(path, "client", "stream") as recorder:
+        assert recorder is not None
+        recorder.put(fail, None, 0)
+        await trio.sleep(0.1)
+        recorder.note("later")
+    assert "is not written any more: internal error" in caplog.text
+
+
+async def test_notes_are_written(path: Path) -> None:
+    async with open_recorder(path, "client", "stream", ["https://a.b/c?d=e"]) as recorder:
+        assert isinstance(recorder, Recorder)
+        recorder.note("a note")
+        assert "Recorder of" in repr(recorder)
+    header, lines = read_file(path)
+    assert header.target.startswith("https://a.b/c?d=")
+    assert [(line.kind, line.text) for line in lines] == [("note", "a note")]
+
+
+async def test_recorded_stream_passes_everything_on(path: Path) -> None:
+    ours, theirs = mcp_trio.memory_pair()
+    async with open_recorder(path, "client", "stream") as recorder:
+        assert recorder is not None
+        stream = RecordedStream(ours, recorder.stream())
+        await stream.wait_send_all_might_not_block()
+        await stream.send_all(memoryview(b"a\n"))
+        await theirs.send_all(b"b\n")
+        assert await theirs.receive_some() == b"a\n"
+        assert await stream.receive_some() == b"b\n"
+        await stream.aclose()
+        await stream.aclose()
+        assert await theirs.receive_some() == b""
+    _, lines = read_file(path)
+    assert [(line.sender, line.raw, line.end) for line in lines] == [
+        ("client", "a", None),
+        ("server", "b", None),
+        ("client", None, "closed"),
+    ]
