@@ -63,37 +63,45 @@ class ConfiguredServer(ServerSource):
         self._files = files
         self._servers = servers
         self._shared = shared
-        self._prepared: PreparedLaunch | None = None
 
     def __repr__(self) -> str:
         return f"<server {self.name!r} of {self._scoped.server.place}>"
 
     def prepare(self) -> ServerLaunch:
-        self._prepared = prepare_launch(self._files, self._servers, self.name)
-        return self._prepared.launch
+        return self._prepare().launch
+
+    def _prepare(self, launch: ServerLaunch | None = None) -> PreparedLaunch:
+        return prepare_launch(self._files, self._servers, self.name, launch=launch)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
         return self._scoped.inputs
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
-        return self._connected(options, inputs)
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
+        if launch is None and self.needs_approval:
+            raise ValueError(f"{self.name} needs the launch that was approved")
+        return self._connected(options, inputs, launch)
 
     @asynccontextmanager
     async def _connected(
-        self, options: ClientConfigOptions, inputs: Mapping[str, str]
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
     ) -> AsyncIterator[Any]:
-        launch = await trio.to_thread.run_sync(self._expand, inputs)
-        self.secrets = launch.secrets
-        given = self._shared.client_options(self.name, options)
-        async with self._connection(launch, given) as client:
-            yield client
+        def expand() -> ExpandedLaunch:
+            # What was approved is what runs: it is not looked for again after that.
+            return self._prepare(launch).expand(inputs)
 
-    def _expand(self, inputs: Mapping[str, str]) -> ExpandedLaunch:
-        # What was approved is what runs: it is not prepared again after that.
-        if self._prepared is None or not self.needs_approval:
-            self.prepare()
-        assert self._prepared is not None
-        return self._prepared.expand(inputs)
+        expanded = await trio.to_thread.run_sync(expand)
+        self.secrets = expanded.secrets
+        given = self._shared.client_options(self.name, options)
+        async with self._connection(expanded, given) as client:
+            yield client
 
     def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
         if launch.url is None:

@@ -139,6 +139,8 @@ def prepare_launch(
     servers: MergedServers,
     name: str,
     inputs: Mapping[str, str] | None = None,
+    *,
+    launch: ServerLaunch | None = None,
 ) -> PreparedLaunch:
     """Return what a server would run or connect to, for its approval.
 
@@ -152,6 +154,7 @@ def prepare_launch(
         name: the name of a server in `servers`.
         inputs: the answers of the user, by the id of the input. Only those in the command, `cwd`,
             `envFile` and `PATH` are needed. None of them may be secret, as these are shown.
+        launch: what was approved. Then nothing is looked for, and this is used.
 
     Raises:
         InvalidConfig: the program, its directory or its file of variables is not there, or their
@@ -160,10 +163,11 @@ def prepare_launch(
     """
     scoped = servers.servers[name]
     server = scoped.server
-    if server.transport == "stdio":
-        launch = _StdioPreparation(files, scoped, inputs).run()
-    else:
-        launch = make_launch(server)
+    if launch is None:
+        if server.transport == "stdio":
+            launch = _StdioPreparation(files, scoped, inputs).run()
+        else:
+            launch = make_launch(server)
     return PreparedLaunch(
         name=name,
         scope=scoped.scope,

@@ -49,7 +49,7 @@ class ServerSource(abc.ABC):
     def prepare(self) -> ServerLaunch | None:
         """Find what would be run or connected to, or return None if no approval is needed.
 
-        It may block: it is called in a worker thread.
+        It may block: it is called in a worker thread, also while a connection is being made.
 
         Raises:
             McpTrioError, OSError: it cannot be started as it is configured.
@@ -61,12 +61,19 @@ class ServerSource(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         """Return the context manager that connects.
 
         Args:
             options: the options of the client.
             inputs: what the user has entered, by the id of the input.
+            launch: what `prepare` has returned and the user has approved, if `needs_approval`, else
+                None. This, and nothing that is found later, is to be run or connected to.
 
         Raises:
             McpTrioError, OSError: it cannot be started as it is configured.

@@ -1,0 +1,73 @@
+"""Servers of configuration files: what was approved is what runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+import mcp_trio
+from mcp_trio.host import MemoryApprovals, ServerQuestion, single_config_file
+from mcp_trio.host._configured import ConfiguredServer
+from mcp_trio.host._sources import SourceOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif("sys.platform == 'win32'", reason="the programs are scripts")
+
+
+def write_program(directory: Path, mark: str) -> None:
+    """Write a program that notes `mark`, and ends."""
+    directory.mkdir(exist_ok=True)
+    program = directory / "tool"
+    program.write_text(f"#!/bin/sh\necho {mark} >> {directory.parent}/ran\n")
+    program.chmod(0o755)
+
+
+def write_config(tmp_path: Path) -> Path:
+    """Write a file with one server, whose program may be in two directories of its PATH."""
+    file = tmp_path / ".vscode" / "mcp.json"
+    file.parent.mkdir()
+    server = {
+        "command": "tool",
+        "args": ["${input:i}"],
+        "env": {"PATH": f"{tmp_path}/a:{tmp_path}/b:/bin"},
+    }
+    inputs = [{"id": "i", "type": "promptString"}]
+    file.write_text(json.dumps({"inputs": inputs, "servers": {"x": server}}))
+    return file
+
+
+async def test_program_that_is_found_after_the_approval_does_not_run(tmp_path: Path) -> None:
+    write_program(tmp_path / "b", "approved")
+    file = write_config(tmp_path)
+
+    async def on_input(_: object) -> str:
+        await trio.to_thread.run_sync(write_program, tmp_path / "a", "other")
+        question = await host.server_question("x")  # as a window that shows the servers does
+        assert question.launch.command == f"{tmp_path}/a/tool"
+        return "v"
+
+    def approve(question: ServerQuestion) -> bool:
+        return question.launch.command == f"{tmp_path}/b/tool"
+
+    host = mcp_trio.Host(
+        file,
+        approvals=MemoryApprovals(),
+        on_approve_server=approve,
+        on_input=on_input,
+        restart=False,
+    )
+    async with host:
+        assert host.status()["x"].state == "failed"
+    assert await trio.Path(tmp_path / "ran").read_text() == "approved\n"
+
+
+async def test_connection_without_the_approved_launch_is_refused(tmp_path: Path) -> None:
+    files = single_config_file(write_config(tmp_path))
+    source = ConfiguredServer(files, files.read(), "x", SourceOptions(None, "discard"))
+    with pytest.raises(ValueError, match="x needs the launch that was approved"):
+        source.connect({}, {"i": "v"}, None)
