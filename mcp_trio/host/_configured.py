@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
+from mcp_core.host import ConfigInput, ServerConfig, find_denial
 from mcp_core.runtime.host import ServerSource
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 
 from ._prepared_launch import prepare_launch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
-    from mcp_core.host import ConfigInput, MergedServers, ServerConfig, ServerLaunch
+    from mcp_core.host import MergedServers, ServerLaunch, ServerPolicy
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
@@ -25,10 +26,38 @@ if TYPE_CHECKING:
     from ._prepared_launch import ExpandedLaunch, PreparedLaunch
     from ._sources import SourceOptions
 
-__all__ = ["ConfiguredServer", "configured_sources"]
+__all__ = ["ConfiguredServer", "configured_sources", "kept_sources"]
+
+Placed = TypeVar("Placed", ServerConfig, ConfigInput)
 
 # The scopes of files that the user, or the administrator, has written.
 _TRUSTED = ("managed", "user")
+
+
+def kept_sources(
+    present: Iterable[ServerSource], servers: MergedServers, found: Collection[str]
+) -> list[ServerSource]:
+    """Return sources for the present servers that a file may still have, but cannot be read now.
+
+    An editor may be in the middle of writing it, or its user in the middle of a change. The
+    administrator's file of now decides about them as about the others.
+
+    Args:
+        present: the sources of the host.
+        servers: what the files have now.
+        found: the names of the servers that count now.
+    """
+    if servers.is_exclusive:
+        return []
+    unreadable = {(each.place.file, each.server) for each in servers.problems}
+    return [
+        source.with_policy(servers.policy)
+        for source in present
+        if isinstance(source, ConfiguredServer)
+        and source.name not in found
+        and not {(source.file, None), (source.file, source.name)}.isdisjoint(unreadable)
+        and source.is_allowed_by(servers.policy)
+    ]
 
 
 def configured_sources(
@@ -117,17 +146,26 @@ class ConfiguredServer(ServerSource):
         auth = self._shared.auth_of(launch.headers)
         return connect_http(launch.url, headers=launch.headers, auth=auth, **options)
 
+    def is_allowed_by(self, policy: ServerPolicy | None) -> bool:
+        """Return True if the lists of an administrator do not deny the server, unexpanded."""
+        return policy is None or find_denial(policy, self._scoped.server) is None
+
+    def with_policy(self, policy: ServerPolicy | None) -> ConfiguredServer:
+        """Return the same server under other lists of an administrator."""
+        servers = replace(self._servers, policy=policy)
+        return ConfiguredServer(self._files, servers, self.name, self._shared)
+
     def same_as(self, other: Any) -> bool:
-        if not isinstance(other, ConfiguredServer):
-            return False
-        mine, its = self._scoped, other._scoped
-        return (mine.scope, mine.inputs.keys(), _without_place(mine.server)) == (
-            its.scope,
-            its.inputs.keys(),
-            _without_place(its.server),
-        )
+        return isinstance(other, ConfiguredServer) and self._compared == other._compared
+
+    @property
+    def _compared(self) -> tuple[Any, ...]:
+        scoped = self._scoped
+        inputs = {id: _without_place(each) for id, each in scoped.inputs.items()}
+        # With other lists of an administrator the address or the arguments may be denied.
+        return scoped.scope, inputs, _without_place(scoped.server), self._servers.policy
 
 
-def _without_place(server: ServerConfig) -> ServerConfig:
-    """Return a server that is equal if only its place in the file differs."""
-    return replace(server, place=replace(server.place, line=1, column=1))
+def _without_place(part: Placed) -> Placed:
+    """Return a server or an input that is equal if only its place in the file differs."""
+    return replace(part, place=replace(part.place, line=1, column=1))

@@ -64,12 +64,14 @@ class MergedServers:
         omitted: the others, with the reason.
         problems: what is wrong with the files, in the order of precedence.
         policy: the lists of the administrator, or None.
+        is_exclusive: True if only the servers of the administrator's file count.
     """
 
     servers: Mapping[str, ScopedServer] = field(default_factory=no_members)
     omitted: tuple[OmittedServer, ...] = ()
     problems: tuple[ConfigProblem, ...] = ()
     policy: ServerPolicy | None = None
+    is_exclusive: bool = False
 
     def expand(self, name: str, variables: ConfigVariables) -> ExpandedServer:
         """Return a server with its variables expanded, after the policy was asked about it.
@@ -139,6 +141,7 @@ def merge_servers(
         omitted=tuple(omitted),
         problems=tuple(problem for _, file in ordered for problem in file.problems),
         policy=policy,
+        is_exclusive=exclusive is not None,
     )
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
 import mcp_trio
+from mcp_core.host import ConfigPlace, ConfigProblem, InvalidConfig, MergedServers, read_policy
 from mcp_trio.host import MemoryApprovals, ServerQuestion, single_config_file
-from mcp_trio.host._configured import ConfiguredServer
+from mcp_trio.host._configured import ConfiguredServer, kept_sources
 from mcp_trio.host._sources import SourceOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mcp_core.host import ServerPolicy
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'", reason="the programs are scripts")
 
@@ -71,3 +75,39 @@ async def test_connection_without_the_approved_launch_is_refused(tmp_path: Path)
     source = ConfiguredServer(files, files.read(), "x", SourceOptions(None, "discard"))
     with pytest.raises(ValueError, match="x needs the launch that was approved"):
         source.connect({}, {"i": "v"}, None)
+
+
+POLICY = read_policy('{"deniedMcpServers": [{"serverUrl": "https://evil.example/*"}]}', file="m")
+
+
+def remote_source(tmp_path: Path, policy: ServerPolicy | None, description: str = "") -> Any:
+    """Return the source of a server whose address is known when its variable is expanded."""
+    file = tmp_path / ".vscode" / "mcp.json"
+    file.parent.mkdir(exist_ok=True)
+    inputs = [{"id": "i", "type": "promptString", "description": description}]
+    servers = {"x": {"type": "http", "url": "https://${input:i}/mcp"}}
+    file.write_text(json.dumps({"inputs": inputs, "servers": servers}, indent=len(description)))
+    files = single_config_file(file)
+    merged = replace(files.read(), policy=policy)
+    return ConfiguredServer(files, merged, "x", SourceOptions(None, "discard"))
+
+
+async def test_kept_server_is_expanded_under_the_policy_of_now(tmp_path: Path) -> None:
+    source = remote_source(tmp_path, None)
+    problem = ConfigProblem(ConfigPlace(source.file, 1, 1), "half written")
+    now = MergedServers(problems=(problem,), policy=POLICY)
+    (kept,) = kept_sources([source], now, ())
+    with pytest.raises(InvalidConfig, match="denied"):
+        async with kept.connect({}, {"i": "evil.example"}, kept.prepare()):
+            raise AssertionError
+    assert kept_sources([source], replace(now, is_exclusive=True), ()) == []
+    assert kept_sources([source], now, ["x"]) == []
+    assert kept_sources([source], MergedServers(), ()) == []
+
+
+def test_source_is_the_same_unless_its_inputs_or_the_policy_differ(tmp_path: Path) -> None:
+    source = remote_source(tmp_path, POLICY, "a")
+    assert source.same_as(remote_source(tmp_path, POLICY, "a"))
+    assert not source.same_as(remote_source(tmp_path, POLICY, "b"))
+    assert not source.same_as(remote_source(tmp_path, None, "a"))
+    assert not source.same_as(object())
