@@ -25,6 +25,7 @@ from mcp_core.host import (
     ConfigProblem,
     InvalidConfig,
     expand_server,
+    find_excess,
     find_variables,
     make_launch,
     parse_env_file,
@@ -157,8 +158,8 @@ def prepare_launch(
         launch: what was approved. Then nothing is looked for, and this is used.
 
     Raises:
-        InvalidConfig: the program, its directory or its file of variables is not there, or their
-            texts cannot be expanded.
+        InvalidConfig: the program, its directory or its file of variables is not there, their
+            texts cannot be expanded, or the launch is too large to be shown for its approval.
         KeyError: there is no such server.
     """
     scoped = servers.servers[name]
@@ -167,8 +168,8 @@ def prepare_launch(
         if server.transport == "stdio":
             launch = _StdioPreparation(files, scoped, inputs).run()
         else:
-            launch = make_launch(server)
-    return PreparedLaunch(
+            launch = make_launch(server, scoped.inputs)
+    prepared = PreparedLaunch(
         name=name,
         scope=scoped.scope,
         file=server.place.file,
@@ -177,6 +178,10 @@ def prepare_launch(
         _files=files,
         _servers=servers,
     )
+    excess = find_excess(launch) if prepared.needs_approval else None
+    if excess is not None:
+        raise InvalidConfig([ConfigProblem(server.place, excess, name)])
+    return prepared
 
 
 class _StdioPreparation:
@@ -215,7 +220,13 @@ class _StdioPreparation:
                 shown = escape_text(path)
                 problem = f"the path {shown} is not UTF-8, so it cannot be approved: rename it"
                 raise _error(server, field_name, problem) from None
-        return make_launch(server, program=program, directory=str(directory), env_file=env_file)
+        return make_launch(
+            server,
+            self._scoped.inputs,
+            program=program,
+            directory=str(directory),
+            env_file=env_file,
+        )
 
     def _expand_paths(self) -> ExpandedServer:
         """Expand only the texts from which the program is found.

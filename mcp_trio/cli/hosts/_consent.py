@@ -50,6 +50,7 @@ _MAX_NAME: Final = 200  # characters of a name
 _MAX_LINES: Final = 400  # lines of one definition, or of the arguments of a call
 # Lines of each definition at the first sight of a server: it may have a hundred of them.
 _MAX_FIRST_LINES: Final = 60
+_MAX_LINES_IN_SIGHT: Final = 20  # of a terminal of 24 lines, with the question
 _LABEL_WIDTH: Final = 16
 _WARNING_STYLE: Final = "yellow"
 _SIGN_STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
@@ -177,7 +178,9 @@ def ask_about_server(question: ServerQuestion, print_line: PrintLine) -> Dialogu
         (f" {before}. It {'runs this program' if is_program else 'is at this address'}:", "bold"),
     )
     print_line("  ", (f"{'file':{_LABEL_WIDTH}}", "dim"), question.file)
-    for label, text, mark in question.lines():
+    lines = list(question.lines())
+    # The first line is the command or the address. Many lines push it out of sight.
+    for label, text, mark in lines if len(lines) <= _MAX_LINES_IN_SIGHT else [*lines, lines[0]]:
         line = ["  ", (f"{label:{_LABEL_WIDTH}}", "dim"), text]
         print_line(*line, (f"  ! {mark}" if mark else "", _WARNING_STYLE))
     if is_program:

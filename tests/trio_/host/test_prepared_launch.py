@@ -94,6 +94,14 @@ def test_program_on_path_is_found_absolutely(world: World) -> None:
     assert (prepared.name, prepared.file) == ("a", str(world.project / "mcp.json"))
 
 
+def test_launch_that_is_too_large_to_show_is_refused_for_a_project(world: World) -> None:
+    entry = {"command": "npx", "args": ["-v"] * 200}
+    error = world.error(entry)
+    assert "it has more than 200 lines to approve" in error
+    files, servers = world.files(entry, scope="user")
+    assert len(prepare_launch(files, servers, "a").launch.args) == 200  # it is not shown
+
+
 def test_launch_is_digested_without_the_values(world: World) -> None:
     """Neither the variables nor the inputs have to be known before the approval."""
     world.environ["TOKEN"] = "hunter2"

@@ -113,6 +113,13 @@ def test_question_about_program_shows_all_of_its_launch() -> None:
     assert prompts[0].startswith("Start demo, now and whenever it is used? yes, or no")
 
 
+def test_question_of_many_lines_repeats_the_command_above_the_prompt() -> None:
+    for count, is_repeated in ((18, False), (19, True)):
+        _, lines, _ = talk(ask_about_server, server_question(args=("-v",) * count), ["no"])
+        assert (lines[-2] == "  command         /bin/x") is is_repeated
+        assert lines[3] == "  command         /bin/x"
+
+
 def test_question_about_address_shows_variables_that_leave_the_machine() -> None:
     launch = ServerLaunch(transport="http", url="https://h/", headers={"A": "Bearer ${TOKEN}"})
     question = ServerQuestion(server="demo", file="/p", launch=launch, state="changed")
