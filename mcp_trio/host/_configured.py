@@ -86,6 +86,7 @@ class ConfiguredServer(ServerSource):
         self.is_disabled = scoped.server.disabled
         self.is_trusted = scoped.scope in _TRUSTED
         self.needs_approval = not self.is_trusted
+        self.replaces = servers.replaced_files(name)
         self.connect_timeout = scoped.server.connect_timeout
         self.call_timeout = scoped.server.call_timeout
         self._scoped = scoped

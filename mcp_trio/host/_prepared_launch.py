@@ -27,6 +27,7 @@ from mcp_core.host import (
     expand_server,
     find_excess,
     find_variables,
+    is_secret_name,
     make_launch,
     parse_env_file,
 )
@@ -66,7 +67,8 @@ class ExpandedLaunch:
         cwd: the absolute path of its working directory; None for a remote server.
         url: the address of a remote server, else None.
         headers: the headers of each HTTP request.
-        secrets: values that must not be shown: those of secret inputs, and the bearer token.
+        secrets: values that must not be shown: those of `ExpandedServer`, and of variables of the
+            file of variables with names of secrets.
     """
 
     transport: ServerTransport
@@ -131,7 +133,8 @@ class PreparedLaunch:
             argv=(launch.command, *expanded.args),
             env={**env_file, **expanded.env},
             cwd=launch.directory,
-            secrets=expanded.secrets,
+            secrets=expanded.secrets
+            | {value for name, value in env_file.items() if is_secret_name(name)},
         )
 
 

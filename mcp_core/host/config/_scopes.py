@@ -93,6 +93,19 @@ class MergedServers:
                 raise InvalidConfig([ConfigProblem(scoped.server.place, denial, name)])
         return expanded
 
+    def replaced_files(self, name: str) -> tuple[str, ...]:
+        """Return the files of lower scope whose server `name` does not count, with their scopes.
+
+        Raises:
+            KeyError: there is no such server.
+        """
+        scope = self.servers[name].scope
+        return tuple(
+            f"{each.server.place.file} ({each.scope})"
+            for each in self.omitted
+            if each.reason == "shadowed" and each.server.name == name and each.scope != scope
+        )
+
 
 def merge_servers(
     files: Iterable[tuple[ServerScope, ConfigFile]], policy: ServerPolicy | None = None

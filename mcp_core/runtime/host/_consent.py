@@ -141,6 +141,7 @@ class Consent:
             file=source.file,
             launch=launch,
             state=self.launch_state(source, launch),
+            replaces=source.replaces,
         )
 
     async def approve_server(self, source: ServerSource, launch: ServerLaunch) -> None:

@@ -39,16 +39,22 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
         file: the absolute path of the file.
         launch: what would be run or connected to.
         state: "new", or "changed" if it was approved in another form.
+        replaces: the files of lower scope, such as the user's own, whose server of the same name
+            does not count because of this one.
     """
 
     server: str
     file: str
     launch: ServerLaunch
     state: ApprovalState
+    replaces: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[LaunchLine]:
         """Yield the lines that the user has to see. They are safe for a terminal."""
-        return describe_launch(self.launch)
+        yield from describe_launch(self.launch)
+        for file in self.replaces:
+            mark = "the server of the same name there is not used"
+            yield LaunchLine("in place of", escape_text(file), mark)
 
 
 class DefinitionsQuestion(Struct, frozen=True, kw_only=True):

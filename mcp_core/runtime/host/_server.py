@@ -28,6 +28,7 @@ from mcp_core._errors import (
 from mcp_core._text import escape_text, shorten_text
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.host._approvals import ApprovalRequired
+from mcp_core.host._audit import redact_text
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
 from mcp_core.host.catalog._server import CatalogList, ServerCatalog
 from mcp_core.runtime._client_callbacks import CallbackJob
@@ -237,6 +238,7 @@ class HostedServer:
         now = self._runtime.monotonic()
         if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
             now = max(now, self.status.retry_at)  # a clock may wake a task a little early
+        reason = redact_text(reason, self.source.secrets)
         # An error of a process has a line for each of its last ones, and a status is one line.
         reason = "; ".join(line.strip() for line in reason.splitlines())
         reason = escape_text(shorten_text(reason, _MAX_REASON))

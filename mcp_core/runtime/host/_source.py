@@ -31,9 +31,11 @@ class ServerSource(abc.ABC):
         needs_approval: True if the user has to approve its launch: it is of a project's file.
         needs_pins: False if it runs in this process, as a part of the program.
         is_trusted: True if its annotations count: it is of the program or of the user's own files.
+        replaces: the files of lower scope whose server of the same name does not count.
         connect_timeout: the seconds of its configuration to connect in, or None.
         call_timeout: the seconds of its configuration for a call, or None.
-        secrets: texts of its configuration that must not be recorded. Known once it is connected.
+        secrets: texts of its configuration that must not be recorded, or shown in the reason of its
+            state. Known before it is connected to.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ServerSource(abc.ABC):
     needs_approval = False
     needs_pins = True
     is_trusted = True
+    replaces: tuple[str, ...] = ()
     connect_timeout: float | None = None
     call_timeout: float | None = None
     secrets: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ import trio
 
 import mcp_trio
 from mcp_core.host import ConfigPlace, ConfigProblem, InvalidConfig, MergedServers, read_policy
-from mcp_trio.host import MemoryApprovals, ServerQuestion, single_config_file
+from mcp_trio.host import ConfigFiles, MemoryApprovals, ServerQuestion, single_config_file
 from mcp_trio.host._configured import ConfiguredServer, kept_sources
 from mcp_trio.host._sources import SourceOptions
 
@@ -111,3 +111,17 @@ def test_source_is_the_same_unless_its_inputs_or_the_policy_differ(tmp_path: Pat
     assert not source.same_as(remote_source(tmp_path, POLICY, "b"))
     assert not source.same_as(remote_source(tmp_path, None, "a"))
     assert not source.same_as(object())
+
+
+async def test_question_says_which_server_of_the_user_is_replaced(tmp_path: Path) -> None:
+    paths = {scope: tmp_path / f"{scope}.json" for scope in ("project", "user")}
+    for path in paths.values():
+        path.write_text('{"mcpServers": {"x": {"type": "http", "url": "https://h/"}}}')
+    found = (("project", paths["project"]), ("user", paths["user"]))
+    files = ConfigFiles(files=found, directory=tmp_path, environ={})
+    async with mcp_trio.Host(files, approvals=MemoryApprovals()) as host:
+        question = await host.server_question("x")
+    assert question.replaces == (f"{paths['user']} (user)",)
+    assert [tuple(line) for line in question.lines()][1:] == [
+        ("in place of", f"{paths['user']} (user)", "the server of the same name there is not used")
+    ]

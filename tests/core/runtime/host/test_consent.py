@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 import trio
 
+from mcp_core import ConnectFailed
 from mcp_core.host import (
     ApprovalRequired,
     Approvals,
@@ -735,6 +736,15 @@ async def test_server_that_has_nothing_to_approve_is_not_started(
         assert status.state == "failed"
         assert status.reason.startswith("a cannot be approved: `prepare`")
         assert source.options == []
+
+
+async def test_reason_of_a_server_has_no_secrets(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    text = "GET https://h/?k=hunter2hunter2 failed\nghp_0123456789abcdef0123"
+    source = FakeSource("a", error=ConnectFailed(text), secrets=frozenset({"hunter2hunter2"}))
+    async with opened([source]) as (host, _):
+        assert host.status()["a"].reason == "GET https://h/?k=(redacted) failed; (redacted)"
 
 
 async def test_host_connects_after_its_approval(autojump_clock: trio.testing.MockClock) -> None:
