@@ -137,7 +137,13 @@ class _Review:
         state = approval_state(prepared.launch, approval)
         if state != "approved":
             launch = prepared.launch
-            question = ServerQuestion(server=name, file=prepared.file, launch=launch, state=state)
+            question = ServerQuestion(
+                server=name,
+                file=prepared.file,
+                launch=launch,
+                state=state,
+                replaces=self._merged.replaced_files(name),
+            )
             if not await self._consent.approve_server(question):
                 return self._leave(name, "is not approved")
             digest, now = digest_launch(launch), time.time()

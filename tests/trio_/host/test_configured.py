@@ -114,14 +114,15 @@ def test_source_is_the_same_unless_its_inputs_or_the_policy_differ(tmp_path: Pat
 
 
 async def test_question_says_which_server_of_the_user_is_replaced(tmp_path: Path) -> None:
-    paths = {scope: tmp_path / f"{scope}.json" for scope in ("project", "user")}
-    for path in paths.values():
+    project, user = tmp_path / "project.json", tmp_path / "user.json"
+    for path in project, user:
         path.write_text('{"mcpServers": {"x": {"type": "http", "url": "https://h/"}}}')
-    found = (("project", paths["project"]), ("user", paths["user"]))
-    files = ConfigFiles(files=found, directory=tmp_path, environ={})
+    files = ConfigFiles(
+        files=(("project", project), ("user", user)), directory=tmp_path, environ={}
+    )
     async with mcp_trio.Host(files, approvals=MemoryApprovals()) as host:
         question = await host.server_question("x")
-    assert question.replaces == (f"{paths['user']} (user)",)
+    assert question.replaces == (f"{user} (user)",)
     assert [tuple(line) for line in question.lines()][1:] == [
-        ("in place of", f"{paths['user']} (user)", "the server of the same name there is not used")
+        ("in place of", f"{user} (user)", "the server of the same name there is not used")
     ]
