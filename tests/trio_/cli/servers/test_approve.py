@@ -48,6 +48,14 @@ def test_approve_starts_nothing_before_the_answer(servers: ConfiguredServers) ->
     assert "demo is not approved" in shown
 
 
+def test_approve_names_the_server_of_the_user_that_is_replaced(servers: ConfiguredServers) -> None:
+    servers.add()
+    servers.add(user=True)
+    shown, _ = approve(servers, (START, "no"))
+    assert "(user)" in shown
+    assert "the server of the same name there is not used" in shown
+
+
 def test_approve_of_launch_only_keeps_what_it_offers_unapproved(
     servers: ConfiguredServers,
 ) -> None:
