@@ -75,8 +75,8 @@ class HostResource(Struct, frozen=True):
     """A resource that a host can read.
 
     Attributes:
-        uri: the URI for `read`: that of the server if no other server has it, else one that begins
-            with `mcp-gateway://`.
+        uri: the URI for `read`: that of the server if no other server has it and it is no label,
+            else one that begins with `mcp-gateway://`.
         server: the name of the server.
         resource: the resource as the server describes it, with its own URI.
     """

@@ -222,6 +222,15 @@ def test_resource_with_a_gateway_uri_of_its_own_gets_a_longer_one() -> None:
     assert merged.find_resource(uri) == ("a", "file:///notes")
 
 
+def test_resource_with_a_uri_like_a_label_leads_to_its_own_server() -> None:
+    """Else a server could have the user's program read a secret of another server."""
+    uri = "@a:file:///notes"
+    merged = merged_of(full("a"), catalog_of("b", resources=[Resource(name="n", uri=uri)]))
+    _, imitation = merged.resources()
+    assert merged.find_resource(imitation.uri) == ("b", uri)
+    assert merged.find_resource(imitation.label) == ("b", uri)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
