@@ -43,9 +43,13 @@ DefinitionKind: TypeAlias = Literal["tool", "prompt", "resource template", "inst
 # "ambiguous": listed several times with different definitions; "absent": not offered.
 PinState: TypeAlias = Literal["pinned", "changed", "new", "ambiguous", "absent"]
 
-# Left out: icons, `_meta` and `execution`. Neither a model nor a user decides by them.
+# Left out: icons and `_meta`. Neither a model nor a user decides by them, nor does the host:
+# `execution` says whether a call runs as a task.
 _MEMBERS: Final[Mapping[DefinitionKind, Sequence[str]]] = {
-    "tool": ("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+    "tool": (
+        *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+        "execution",
+    ),
     "prompt": ("name", "title", "description", "arguments"),
     "resource template": (
         *("uriTemplate", "name", "title", "description", "mimeType"),

@@ -27,6 +27,7 @@ from mcp_core.types import (
     ResourceTemplate,
     Tool,
     ToolAnnotations,
+    ToolExecution,
 )
 
 READ = Tool(
@@ -89,6 +90,17 @@ def test_definition_has_its_members_and_their_digest() -> None:
 def test_digest_changes_with_each_member_of_a_tool(changed: Tool) -> None:
     assert define(changed).digest != define(READ).digest
     assert change_of(READ, changed)
+
+
+def test_digest_sees_whether_a_tool_runs_as_a_task() -> None:
+    required = replace(READ, execution=ToolExecution(task_support="required"))
+    assert define(required).digest != define(READ).digest
+    assert change_of(READ, required) == [
+        " execution:",
+        "+  {",
+        '+    "taskSupport": "required"',
+        "+  }",
+    ]
 
 
 def test_digest_ignores_order_icons_and_meta() -> None:
