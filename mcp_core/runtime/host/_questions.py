@@ -73,10 +73,11 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         Args:
             server: the name of the server.
             comparison: what is new and what has changed.
-            tools: the tools of all servers, to find imitations.
+            tools: the tools of all servers, to find imitations. `ToolNames` of many tools can be
+                used for several questions.
         """
         question = cls(server=server, comparison=comparison, warnings={})
-        names = ToolNames(tools)
+        names = tools if isinstance(tools, ToolNames) else ToolNames(tools)
         found = {
             each.key: warnings
             for each in question.definitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_core.host import QualifiedName, compare_pins, define
+from mcp_core.host import QualifiedName, ToolNames, compare_pins, define
 from mcp_core.runtime.host import DefinitionsQuestion
 from mcp_core.types import Prompt, Tool
 
@@ -16,6 +16,7 @@ def test_question_has_the_warnings_of_what_is_new_or_has_changed() -> None:
     comparison = compare_pins((OLD,), [READ, FIND])
     others = [QualifiedName("other", "find"), QualifiedName("demo", "read")]
     question = DefinitionsQuestion.about("demo", comparison, others)
+    assert DefinitionsQuestion.about("demo", comparison, ToolNames(others)) == question
     assert question.definitions == (FIND, READ)
     assert {key: [each.kind for each in found] for key, found in question.warnings.items()} == {
         READ.key: ["hidden"],
