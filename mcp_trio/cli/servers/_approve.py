@@ -5,7 +5,7 @@
 2. Exactly what was shown is stored. What changes while the user reads is not approved. Before
    anything is shown, empty pins are stored: without pins, the next host would take a server that
    was approved for one at its first sight, and pin what the user has declined here.
-3. There is no `--yes`: an approval for good is that of a person who has seen what is approved.
+3. There is no `--yes`: what this command stores is approved by a person who has seen it.
 """
 
 from __future__ import annotations

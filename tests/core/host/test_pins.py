@@ -251,13 +251,15 @@ def test_description_shows_all_members_as_new() -> None:
 def test_change_that_is_long_says_how_much_is_left_out() -> None:
     lines = change_of(tool(""), tool("x\n" * 1000), limit=10)
     assert len(lines) == 11
-    assert lines[-1] == " … (992 more lines)"
+    assert lines[-1] == "!992 more lines are not shown"
+    assert len(change_of(tool(""), tool("x\n" * 1000))) == 1002
+    assert change_of(tool(""), tool("x"), limit=2)[-1] == "!1 more line is not shown"
 
 
 def test_change_of_hostile_size_is_described_in_linear_time() -> None:
     before, after = (tool("\n".join(str(n * k) for n in range(50_000))) for k in (2, 3))
     started = time.process_time()
-    assert len(change_of(before, after)) == 401
+    assert len(change_of(before, after)) == 100_001
     assert time.process_time() - started < 5
 
 

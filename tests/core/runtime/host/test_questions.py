@@ -41,6 +41,15 @@ def test_question_has_the_lines_that_the_user_has_to_see() -> None:
     ]
 
 
+def test_question_shows_long_definitions_completely_without_a_limit() -> None:
+    long = define(Tool(name="t", description="x\n" * 1_000 + "end", input_schema={}))
+    question = DefinitionsQuestion.about("demo", compare_pins(None, [long]), [])
+    assert ("+", '  "end"') in question.lines()
+    *shown, last = question.lines(10)
+    assert len(shown) == 11
+    assert last == ("!", "996 more lines are not shown")
+
+
 def test_question_about_one_definition_leaves_the_others_out() -> None:
     comparison = compare_pins((OLD,), [READ, FIND, PROMPT])
     question = DefinitionsQuestion.about("demo", comparison, [])
