@@ -268,7 +268,7 @@ class AbstractHost:
         return self._servers.catalog.instructions()
 
     def collisions(self) -> list[NameCollision]:
-        """Return the names that several tools or prompts have. The lists leave them out."""
+        """Return the names that several approved tools or prompts have. No list has them."""
         return self._servers.catalog.collisions()
 
     def catalog(self, server: str) -> ServerCatalog:
