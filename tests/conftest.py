@@ -45,7 +45,9 @@ STARTS_PROGRAMS = [
         *("trio_/cli/state/test_handshakes", "trio_/cli/test_hostile_server"),
         *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
         *("trio_/cli/test_target", "trio_/cli/test_user", "trio_/cli/hosts/test_configured"),
-        *("trio_/cli/servers/test_approve", "trio_/cli/servers/test_list"),
+        *("trio_/cli/servers/test_add", "trio_/cli/servers/test_approve"),
+        *("trio_/cli/servers/test_change", "trio_/cli/servers/test_import"),
+        "trio_/cli/servers/test_list",
         *("trio_/streams/test_child_tree", "trio_/test_main", "trio_/test_processes"),
     )
 ]

@@ -190,8 +190,9 @@ def encode_approvals(approvals: Approvals) -> bytes:
         }
         for file, of_file in approvals.servers.items()
     }
-    encoded = msgspec.json.encode(replace(approvals, servers=servers))
-    return msgspec.json.format(encoded, indent=1) + b"\n"
+    # Not indented: a schema of a server may be nested so deeply that this takes a thousand times
+    # its size.
+    return msgspec.json.encode(replace(approvals, servers=servers)) + b"\n"
 
 
 def decode_approvals(data: bytes) -> Approvals:

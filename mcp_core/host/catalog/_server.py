@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from mcp_core._text import escape_text, shorten_text
@@ -39,6 +40,8 @@ _KINDS: Final[Mapping[CatalogList, DefinitionKind]] = {
 }
 _MAX_PROBLEM: Final = 300  # characters
 
+_encode: Final = msgspec.json.Encoder().encode
+
 
 class CatalogLimits(Struct, frozen=True, kw_only=True):
     """Upper bounds on what one server may list. A longer list is a problem, and is not used.
@@ -48,12 +51,17 @@ class CatalogLimits(Struct, frozen=True, kw_only=True):
         prompts: the number of prompts.
         resources: the number of resources. Servers of files list one for each file.
         resource_templates: the number of resource templates.
+        definition: the bytes of one definition as JSON. The largest ones of November 2026 have
+            30 KB. What is pinned is compared, shown and stored, and others wait meanwhile.
+        definitions: the bytes of all definitions of one list as JSON.
     """
 
     tools: int = 1_000
     prompts: int = 1_000
     resources: int = 10_000
     resource_templates: int = 1_000
+    definition: int = 256 * 1024
+    definitions: int = 2 * 1024 * 1024
 
 
 class ServerCatalog:
@@ -88,6 +96,8 @@ class ServerCatalog:
         self._instructions = ""
         self._current: dict[tuple[DefinitionKind, str], Definition] = {}
         self._definitions: dict[DefinitionKind, tuple[Definition, ...]] = {}
+        # By the JSON of an entry, so that one that has changed costs no digest of the others.
+        self._known: dict[DefinitionKind, dict[bytes, Definition]] = {}
         self._comparison: PinComparison | None = None
         self._states: dict[tuple[DefinitionKind, str], PinState] = {}
         self._compare()
@@ -124,7 +134,12 @@ class ServerCatalog:
         return self._instructions if self.state("instructions", "") == "pinned" else ""
 
     def set_instructions(self, text: str | None) -> None:
-        """Replace the instructions by `text`, which is None if the server has none."""
+        """Replace the instructions by `text`, which is None if the server has none.
+
+        Instructions above the limit of a definition count as none.
+        """
+        if text and len(text.encode("utf-8", "surrogatepass")) > self._limits.definition:
+            text = None
         self._instructions = text or ""
         self._set_definitions("instructions", [text] if text else [])
         self._compare()
@@ -172,9 +187,9 @@ class ServerCatalog:
 
         Pass those that the user has seen: what the server offers may have changed meanwhile.
         """
-        self._pins = replace_pins(self._pins, definitions)
-        self._compare()
-        return self._pins
+        pins = replace_pins(self._pins, definitions)
+        self.set_pins(pins)
+        return pins
 
     def pin_first(self) -> tuple[Definition, ...]:
         """Approve all that is offered now, at the first sight, and return the new pins.
@@ -183,6 +198,14 @@ class ServerCatalog:
         """
         comparison = self._comparison
         return self.pin(() if comparison is None else comparison.new)
+
+    def set_pins(self, pins: tuple[Definition, ...] | None) -> bool:
+        """Replace the pins by `pins`, those that are stored. Return True if they are other ones."""
+        if pins == self._pins:
+            return False
+        self._pins = pins
+        self._compare()
+        return True
 
     def state(self, kind: DefinitionKind, name: str) -> PinState:
         """Return whether a definition is pinned as it is, has changed, is new, or is not offered.
@@ -223,9 +246,32 @@ class ServerCatalog:
             if self.state("resource template", uri) == "pinned"
         ]
 
-    def _set_definitions(self, kind: DefinitionKind | None, items: Iterable[Any]) -> None:
-        if kind is not None and self._needs_pins:
-            self._definitions[kind] = tuple(map(define, items))
+    def _set_definitions(self, kind: DefinitionKind | None, items: Sequence[Any]) -> None:
+        """Compute the definitions of a list.
+
+        Raises:
+            ValueError: a definition, or all together, are too large, or cannot be compared.
+        """
+        if kind is None or not self._needs_pins:
+            return
+        try:
+            encoded = [_encode(item) for item in items]
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        limits = self._limits
+        for data in encoded:
+            if len(data) > limits.definition:
+                raise ValueError(f"{len(data)} bytes, and the limit is {limits.definition}")
+        size = sum(map(len, encoded))
+        if size > limits.definitions:
+            raise ValueError(f"{size} bytes in all, and the limit is {limits.definitions}")
+        known = self._known.get(kind, {})
+        found = {
+            data: known[data] if data in known else define(item)
+            for data, item in zip(encoded, items, strict=True)
+        }
+        self._known[kind] = found
+        self._definitions[kind] = tuple(found[data] for data in encoded)
 
     def _compare(self) -> None:
         if not self._needs_pins:

@@ -26,6 +26,7 @@ from mcp_core.host._approvals import (
 from mcp_core.host._errors import CallDenied
 from mcp_core.host._launch import ServerLaunch, digest_launch
 from mcp_core.host._names import QualifiedName
+from mcp_core.host._pins import replace_pins
 
 from ._options import ApprovalStore, MemoryApprovals
 from ._questions import CallAnswer, CallQuestion, DefinitionsQuestion, ServerQuestion
@@ -145,9 +146,19 @@ class Consent:
         )
 
     async def approve_server(self, source: ServerSource, launch: ServerLaunch) -> None:
-        """Store that a launch is approved."""
+        """Store that a launch is approved.
+
+        Rules that allow calls of any definition were made for what was run before: they end.
+        """
         digest, now = digest_launch(launch), self._wall_time()
-        await self._change(source, lambda old: replace(old, launch=digest, approved=now))
+
+        def change(old: ServerApproval) -> ServerApproval:
+            rules = old.rules
+            if old.launch not in (None, digest):
+                rules = tuple(rule for rule in rules if rule.digest or not rule.is_allowed)
+            return replace(old, launch=digest, approved=now, rules=rules)
+
+        await self._change(source, change)
 
     # -- Definitions -----------------------------------------------------------------------------
 
@@ -170,9 +181,32 @@ class Consent:
         ask = self._options.get("on_approve_definitions")
         return ask is not None and await answer_of(ask(question)) is True
 
-    async def store_pins(self, source: ServerSource, pins: tuple[Definition, ...]) -> None:
-        """Store what was approved of a server."""
-        await self._change(source, lambda old: replace(old, pins=pins))
+    async def pin(self, source: ServerSource, definitions: Iterable[Definition]) -> None:
+        """Store that definitions are approved, beside those that are stored by now.
+
+        Raises:
+            McpTrioError, OSError: they cannot be stored.
+        """
+        await self._change(
+            source, lambda old: replace(old, pins=replace_pins(old.pins, definitions))
+        )
+
+    async def pin_first(self, source: ServerSource, definitions: Iterable[Definition]) -> None:
+        """Store the definitions of a first sight, unless there are pins by now.
+
+        Another process, or the user in between, may have approved other ones.
+
+        Raises:
+            McpTrioError, OSError: they cannot be stored.
+        """
+        if self.find(source).pins is not None:
+            return
+        await self._change(
+            source,
+            lambda old: (
+                replace(old, pins=replace_pins(None, definitions)) if old.pins is None else old
+            ),
+        )
 
     # -- Calls -----------------------------------------------------------------------------------
 

@@ -268,7 +268,7 @@ class AbstractHost:
         return self._servers.catalog.instructions()
 
     def collisions(self) -> list[NameCollision]:
-        """Return the names that several tools or prompts have. The lists leave them out."""
+        """Return the names that several approved tools or prompts have. No list has them."""
         return self._servers.catalog.collisions()
 
     def catalog(self, server: str) -> ServerCatalog:
@@ -374,7 +374,7 @@ class AbstractHost:
             return await client.call_tool(name, checked, **self._call_options(hosted, options))
 
         with self._recorded(hosted, name, arguments) as record:
-            result = await self._call_approved(hosted, name, record, request)
+            result = await self._call_approved(hosted, name, record, options, request)
             record.is_tool_error = result.is_error is True
         return result
 
@@ -407,25 +407,29 @@ class AbstractHost:
             return await client.start_tool(name, checked, **self._call_options(hosted, options))
 
         with self._recorded(hosted, name, arguments) as record:
-            return await self._call_approved(hosted, name, record, request)
+            return await self._call_approved(hosted, name, record, options, request)
 
     async def _call_approved(
         self,
         hosted: HostedServer,
         name: str,
         record: CallInProgress,
+        options: CallOptions,
         request: Callable[[AbstractClient, dict[str, Any]], Awaitable[T]],
     ) -> T:
         """Check that a tool may be called, and make the request with the approved arguments."""
-        await self._wait_usable(hosted)
+        await self._wait_usable(hosted, options)
         definition = hosted.catalog.definition("tool", name)
         record.definition = "" if definition is None else definition.digest
         allowed = await self._servers.consent.check_call(
             hosted.source, hosted.catalog, name, dict(record.arguments)
         )
         record.allow(allowed.arguments, allowed.approved_by)
-        await self._wait_usable(hosted)  # it may have ended while the user was asked
+        await self._wait_usable(hosted, options)  # it may have ended while the user was asked
         hosted.require_approved("tool", name)
+        if definition is not None and hosted.catalog.definition("tool", name) != definition:
+            reason = "its definition has changed since the call was approved"
+            raise ApprovalRequired(hosted.source.name, name, reason)
         with _CallSlot(hosted, self._limits.calls) as client:
             return await request(client, allowed.arguments)
 
@@ -457,7 +461,7 @@ class AbstractHost:
         if found is None:
             raise self._servers.unknown("prompt", name, (each.name for each in self.prompts()))
         hosted = self._servers.find(found.server)
-        await self._wait_usable(hosted)
+        await self._wait_usable(hosted, options)
         hosted.require_approved("prompt", found.name)
         with _CallSlot(hosted, self._limits.calls) as client:
             return await client.get_prompt(
@@ -477,7 +481,7 @@ class AbstractHost:
         if found is None:
             raise self._servers.unknown("resource", uri, (each.uri for each in self.resources()))
         hosted = self._servers.find(found.server)
-        await self._wait_usable(hosted)
+        await self._wait_usable(hosted, options)
         with _CallSlot(hosted, self._limits.calls) as client:
             return await client.read_resource(found.name, **self._call_options(hosted, options))
 
@@ -485,21 +489,28 @@ class AbstractHost:
         timeout = hosted.source.call_timeout or self._options.get("call_timeout", HOST_TIMEOUT)
         return {"timeout": timeout, **options}
 
-    async def _wait_usable(self, hosted: HostedServer) -> None:
+    async def _wait_usable(self, hosted: HostedServer, options: CallOptions) -> None:
         """Wait for a server that is connecting, or whose lists are read for the first time.
 
         Raises:
             ApprovalRequired: the server itself was not approved.
+            CallTimeout: it is not usable within the timeout of the call.
             ServerUnavailable: it is not about to become usable.
         """
         servers = self._servers
+        timeout = self._call_options(hosted, options).get("timeout")
+        end = None if timeout is None else servers.runtime.monotonic() + timeout
         while not hosted.is_usable:
             if hosted.status.state == "unapproved" and hosted.is_settled:
                 reason = "its command or address was not approved, or has changed"
                 raise ApprovalRequired(hosted.source.name, None, reason)
             if hosted.is_settled:
                 raise ServerUnavailable(hosted.source.name, hosted.status)
-            await servers.changed.wait(servers.runtime.wait, None)
+            left = None if end is None else end - servers.runtime.monotonic()
+            if left is not None and left <= 0:
+                shown = escape_text(hosted.source.name)
+                raise CallTimeout(f"{shown} was not ready within {timeout:g} s (timeout)")
+            await servers.changed.wait(servers.runtime.wait, left)
 
 
 class _CallSlot:

@@ -79,10 +79,11 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         Args:
             server: the name of the server.
             comparison: what is new and what has changed.
-            tools: the tools of all servers, to find imitations.
+            tools: the tools of all servers, to find imitations. `ToolNames` of many tools can be
+                used for several questions.
         """
         question = cls(server=server, comparison=comparison, warnings={})
-        names = ToolNames(tools)
+        names = tools if isinstance(tools, ToolNames) else ToolNames(tools)
         found = {
             each.key: warnings
             for each in question.definitions
@@ -111,11 +112,15 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         """The definitions to approve, as they are now."""
         return (*self.comparison.new, *(new for _, new in self.comparison.changed))
 
-    def lines(self) -> Iterator[tuple[str, str]]:
+    def lines(self, limit: int | None = None) -> Iterator[tuple[str, str]]:
         """Yield the lines that the user has to see, each with a sign before it.
 
         The sign is "=" for the name of a definition, "!" for a warning about it, and "-", "+" or
         " " for a line of the difference. They are safe for a terminal.
+
+        Args:
+            limit: the number of lines of each difference after which one with the sign "!" says how
+                many are left out; None for all lines. Do not let a user approve what was left out.
         """
         pairs: list[tuple[Definition | None, Definition]] = [*self.comparison.changed]
         pairs += [(None, each) for each in self.comparison.new]
@@ -125,9 +130,9 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
             for warning in self.warnings.get(new.key, ()):
                 yield "!", f"{warning.path} {warning.text}"
             if old is None:
-                yield from describe_definition(new)
+                yield from describe_definition(new, limit)
             else:
-                yield from describe_definition_change(old, new)
+                yield from describe_definition_change(old, new, limit)
 
 
 class CallQuestion(Struct, frozen=True, kw_only=True):

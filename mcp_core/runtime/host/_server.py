@@ -171,7 +171,6 @@ class HostedServer:
         self._runtime = host.runtime
         self.catalog = ServerCatalog(
             source.name,
-            pins=host.consent.find(source).pins,
             needs_pins=source.needs_pins,
             limits=host.limits.catalog,
         )
@@ -182,12 +181,12 @@ class HostedServer:
             restarts=host.restarts,
         )
         self._attempt: _Attempt | None = None
+        self._launch: ServerLaunch | None = None  # that of the last attempt, if it was approved
         self._has_room = False  # counts towards `HostLimits.connecting`
         self._retry: CallbackJob | None = None
         self._retries_at_once = False
         self._quiet: CallbackJob | None = None
         self._quiet_since = 0.0
-        self._is_pinning = False  # the first pins are being stored
         self._asking: CallbackJob | None = None
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
@@ -216,7 +215,6 @@ class HostedServer:
             self.status.state == "ready"
             and self._is_listed
             and not self.catalog.awaits_first_pins
-            and not self._is_pinning
             and self.client is not None
             and not self.client.is_closed  # its end is about to change the state
         )
@@ -291,8 +289,13 @@ class HostedServer:
         self._retry = self._quiet = self._asking = None
 
     def look_again(self) -> None:
-        """Try again if an approval or a program was missing, which may be there now."""
+        """Take what is stored by now, and try again if an approval or a program was missing."""
+        self._take_pins()
         status = self.status
+        if self._launch is not None and status.state in ("connecting", "ready"):
+            if self._host.consent.launch_state(self.source, self._launch) != "approved":
+                self.apply(ServerEvent.APPROVAL_LOST, reason="its approval was removed")
+            return
         if status.state == "unapproved" and self._asking is None:
             self._ask(self._check_approval)
         elif status.state == "failed" and status.retry_at is None:
@@ -315,6 +318,8 @@ class HostedServer:
             if error is not None:
                 self._runtime.log_error(f"the approval of {self.source.name} failed", error)
             self._host.catalog_changed(self, "approval")
+            if self.status.state == "ready":
+                self._ask_about_definitions()  # about what has changed since
 
         if self._asking is not None:
             self._asking.abandon()
@@ -372,9 +377,13 @@ class HostedServer:
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
         """Store that the definitions of a question are approved."""
-        pins = self.catalog.pin(question.definitions)
-        self._host.catalog_changed(self, "approval")
-        await self._host.consent.store_pins(self.source, pins)
+        await self._host.consent.pin(self.source, question.definitions)
+        self._take_pins()
+
+    def _take_pins(self) -> None:
+        """Compare with the stored pins. They may be those of another process."""
+        if self.catalog.set_pins(self._host.consent.find(self.source).pins):
+            self._host.catalog_changed(self, "approval")
 
     # -- Attempts --------------------------------------------------------------------------------
 
@@ -427,6 +436,8 @@ class HostedServer:
                     self._attempt.is_ending = True
                 self.apply(ServerEvent.APPROVAL_LOST, reason="what it runs has changed")
                 return
+            self._launch = launch
+        self._take_pins()
         inputs = await host.inputs_of(source)
         async with source.connect(host.client_options(source), inputs, launch) as client:
             self.client = client
@@ -503,7 +514,9 @@ class HostedServer:
             return
         self._read_at[name] = self._runtime.monotonic()
         try:
-            items = await find_call(client)(timeout=self._host.connect_timeout(self.source))
+            # For all pages together: a server could page without end.
+            seconds = self._host.connect_timeout(self.source)
+            items = await find_call(client)(timeout=seconds, max_timeout=seconds)
         except (AuthRequired, ConnectionLost):
             raise
         except McpTrioError as exc:
@@ -541,23 +554,31 @@ class HostedServer:
         if quiet:
             await self._runtime.sleep(quiet)
         self._quiet = None  # what is pinned must be stored: nothing abandons this job any more
-        self._is_pinning = True
-        pins = self.catalog.pin_first()
-        await self._host.consent.store_pins(self.source, pins)
+        comparison = self.catalog.comparison
+        offered = () if comparison is None else comparison.new
+        await self._host.consent.pin_first(self.source, offered)
 
     def _pinned(self, _: object, error: BaseException | None) -> None:
-        self._is_pinning = False
         if error is not None:
+            # A change could not be found later. So it must not be used, rather than never compared.
             self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
-        self._host.catalog_changed(self, "approval")
+            reason = f"what it offers cannot be stored: {error}"
+            self.apply(ServerEvent.REJECTED, reason=reason)
+            return
+        self._take_pins()
+        self._ask_about_definitions()
 
     def _ask_about_definitions(self) -> None:
         """Ask about definitions that are not approved, unless the user sees or saw all of them."""
+        comparison = self.catalog.comparison
+        if comparison is None or self._asking is not None or not self._questions_left:
+            return  # an open question stays as it is: its user must not answer another one
+        digests = frozenset(each.digest for each in comparison.new)
+        digests |= {new.digest for _, new in comparison.changed}
+        if digests <= self._asked:
+            return
         question = self._host.definitions_question(self.catalog)
         if question is None:
-            return
-        digests = frozenset(each.digest for each in question.definitions)
-        if digests <= self._asked or not self._questions_left:
             return
         self._questions_left -= 1
 

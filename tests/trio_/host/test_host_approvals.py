@@ -12,7 +12,13 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core.host import ApprovalRequired, ConfigInput, ConfigPlace, ServerLaunch
+from mcp_core.host import (
+    ApprovalRequired,
+    ConfigInput,
+    ConfigPlace,
+    ServerLaunch,
+    UnknownName,
+)
 from mcp_core.runtime.host import MemoryApprovals, ServerQuestion
 from mcp_trio.host._host import Host
 from tests.trio_.host.played import PlayedServer, PlayedSource, states_of, tool
@@ -77,6 +83,8 @@ async def test_server_of_a_project_waits_for_its_approval(
         assert (host.status()["played"].state, source.attempts) == ("unapproved", [])
         with pytest.raises(ApprovalRequired, match="played is not approved: its command"):
             await host.call_tool("played", "look")
+        with pytest.raises(UnknownName, match="servers that are not ready: played"):
+            await host.call("mcp__played__look")
         host.restart("played")
         host.enable("played")
         await trio.sleep(1)

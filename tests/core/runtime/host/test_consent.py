@@ -648,7 +648,7 @@ async def test_definitions_are_approved_by_true_only(
 async def test_pins_are_stored_beside_the_rules() -> None:
     world = World()
     await world.add_rule("find")
-    await world.consent.store_pins(world.source, (define(FIND),))
+    await world.consent.pin(world.source, (define(FIND),))
     assert world.consent.find(world.source) == ServerApproval(
         rules=(ToolRule(tool="find"),), pins=(define(FIND),)
     )
