@@ -19,6 +19,7 @@ from ._runtime import check_asyncio, logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core.host import ServerLaunch
     from mcp_core.runtime import ClientConfigOptions, EventLike, Job
     from mcp_core.runtime.host import ClientConnection
 
@@ -76,7 +77,12 @@ class _TargetSource(ServerSource):
         self.needs_pins = not isinstance(target, Server)
         self._target = target
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         return connect(self._target, **options)
 
     def same_as(self, other: Any) -> bool:

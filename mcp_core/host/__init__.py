@@ -37,10 +37,12 @@ from ._errors import ConfigFileError as ConfigFileError
 from ._errors import ServerUnavailable as ServerUnavailable
 from ._errors import TooManyCalls as TooManyCalls
 from ._errors import UnknownName as UnknownName
+from ._launch import LaunchInput as LaunchInput
 from ._launch import LaunchLine as LaunchLine
 from ._launch import ServerLaunch as ServerLaunch
 from ._launch import describe_launch as describe_launch
 from ._launch import digest_launch as digest_launch
+from ._launch import find_excess as find_excess
 from ._launch import make_launch as make_launch
 from ._names import MAX_NAME_LENGTH as MAX_NAME_LENGTH
 from ._names import NameCollision as NameCollision
@@ -159,6 +161,7 @@ __all__ = [
     "InvalidApprovals",
     "InvalidConfig",
     "JsonSyntax",
+    "LaunchInput",
     "LaunchLine",
     "LiteralSecret",
     "MemberChange",
@@ -216,6 +219,7 @@ __all__ = [
     "find_config_format",
     "find_denial",
     "find_entry_line",
+    "find_excess",
     "find_replaced",
     "find_variables",
     "find_warnings",

@@ -30,6 +30,7 @@ __all__ = [
     "has_secret_form",
     "is_secret_name",
     "redact_arguments",
+    "redact_text",
 ]
 
 # "ok"; "tool error": a result with `isError`; "error": no result; "denied": never sent.
@@ -104,9 +105,28 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
     Members with names such as `password` lose their values, and texts the parts that look like
     tokens. Long texts are cut, and so are very many or deeply nested values.
     """
+    return _Redaction(_pattern_of(secrets)).value(arguments, 0)
+
+
+def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return `text` without secrets, as `redact_arguments`, but of its full length.
+
+    Args:
+        text: any text.
+        secrets: known secrets. Those below 6 characters do not count.
+    """
+    return _redact(text, _pattern_of(secrets))
+
+
+def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
     known = sorted({each for each in secrets if len(each) >= MIN_SECRET}, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, known))) if known else None
-    return _Redaction(pattern).value(arguments, 0)
+    return re.compile("|".join(map(re.escape, known))) if known else None
+
+
+def _redact(text: str, known: re.Pattern[str] | None) -> str:
+    if known is not None:
+        text = known.sub(REDACTED, text)
+    return SECRET_FORM.sub(REDACTED, text)
 
 
 def is_secret_name(name: str) -> bool:
@@ -165,7 +185,5 @@ class _Redaction:
     def text(self, text: str) -> str:
         # Half of a surrogate pair could not be written to the log.
         text = text.encode("utf-8", "backslashreplace").decode()
-        if self._known is not None:
-            text = self._known.sub(REDACTED, text)
         # Cut after the search: half of a secret would not be found.
-        return shorten_text(SECRET_FORM.sub(REDACTED, text), _MAX_TEXT)
+        return shorten_text(_redact(text, self._known), _MAX_TEXT)

@@ -101,20 +101,27 @@ class DefinitionWarning(Struct, frozen=True):
 
 
 class ToolNames:
-    """The tools of all servers by their `names`, to find imitations and mentions of them."""
+    """The tools of all servers by their `names`, to find imitations and mentions of them.
+
+    Iteration yields the names, sorted and each once.
+    """
 
     def __init__(self, names: Iterable[QualifiedName]) -> None:
         self._same: dict[str, list[QualifiedName]] = {}
         self._alike: dict[str, list[QualifiedName]] = {}
         self._edited: dict[str, list[QualifiedName]] = {}
         # Sorted, so that warnings do not depend on the order in which servers connect.
-        for name in sorted(set(names)):
+        self._names = sorted(set(names))
+        for name in self._names:
             _add(self._same, name.name, name)
             _add(self._same, merged_name(*name), name)
             skeleton = _skeleton(name.name)
             _add(self._alike, skeleton, name)
             for entry in _entries(skeleton):
                 _add(self._edited, entry, name)
+
+    def __iter__(self) -> Iterator[QualifiedName]:
+        return iter(self._names)
 
     def find_similar(self, server: str, name: str) -> tuple[WarningKind, QualifiedName] | None:
         """Return a tool of another server that `name`, a tool of `server`, could be taken for.

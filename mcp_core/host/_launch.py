@@ -25,20 +25,39 @@ from msgspec import Struct, field
 from mcp_core._text import escape_text
 
 from ._canonical_json import digest_json, is_double
-from .config._servers import ServerConfig
-from .config._variables import has_variables
+from .config._servers import ConfigInput, ServerConfig
+from .config._variables import find_variables, has_variables
 from .edit._clients import ServerTransport
 
-__all__ = ["LaunchLine", "ServerLaunch", "describe_launch", "digest_launch", "make_launch"]
+__all__ = [
+    "LaunchInput",
+    "LaunchLine",
+    "ServerLaunch",
+    "describe_launch",
+    "digest_launch",
+    "find_excess",
+    "make_launch",
+]
 
 # The way a digest is made. It changes when more is covered, so that users are asked again.
-_DIGEST_VERSION: Final = 2
+_DIGEST_VERSION: Final = 3
+# Bounds of what is shown: a user reads no more, and the end of a long line is not seen.
+_MAX_LINES: Final = 200
+_MAX_LINE: Final = 4096  # characters
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 # ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:NAME} and $NAME. Defaults may hold references too,
 # so the end is not looked for.
 _REFERENCE: Final = re.compile(r"\$(?:\{\s*(?:env:)?((?:input:)?[A-Za-z_][\w.-]*)|([A-Za-z_]\w*))")
-# Variables that make a program load code from elsewhere.
-_MARKED: Final = re.compile(r"PATH|NODE_OPTIONS|(?:LD_|DYLD_|PYTHON).*", re.DOTALL)
+# Variables that make a program run other code: those of loaders, shells and languages, and those
+# that say from where, or through what, packages are loaded.
+_MARKED: Final = re.compile(
+    r"""
+    PATH | (?:LD_|DYLD_|PYTHON).* | BASH_ENV | ENV | PERL5OPT | PERL5LIB | RUBYOPT | RUBYLIB
+    | NODE_OPTIONS | NODE_PATH | _?JAVA_(?:TOOL_)?OPTIONS | GIT_SSH | GIT_SSH_COMMAND
+    | NPM_CONFIG_.* | PIP_.* | UV_.*INDEX.* | (?:HTTPS?|ALL|FTP)_PROXY
+    """,
+    re.DOTALL | re.VERBOSE,
+)
 # Members that change neither what is run nor what is sent: descriptions, what clients do with the
 # tools, and timeouts of other programs. Everything else counts, also a member that is not known:
 # a later version may act on it. So `headersHelper` of Claude Code (a command that makes headers),
@@ -61,6 +80,24 @@ _TEMPLATE_LABELS: Final[Mapping[str, str]] = {
 }
 
 
+class LaunchInput(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value that the user enters before a server is started, as `ConfigInput` has it.
+
+    Attributes:
+        type: how it is entered, such as `promptString`.
+        description: the question to the user.
+        secret: True if what the user types is not shown.
+        default: the value that is suggested, or None.
+        options: the values to choose from.
+    """
+
+    type: str
+    description: str = ""
+    secret: bool = False
+    default: str | None = None
+    options: tuple[str, ...] = ()
+
+
 class ServerLaunch(Struct, frozen=True, kw_only=True):
     """The start of a server, or the connection to it, before anything is expanded.
 
@@ -75,6 +112,7 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
         headers: the HTTP header fields.
         templates: the texts that `command`, `directory` and `env_file` come from, if they have
             variables or begin with `~`; by the names of these fields.
+        inputs: the inputs that it uses, by their id.
         other: more of the entry that changes what is run or sent, such as a command that makes
             headers.
 
@@ -91,6 +129,7 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     templates: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, LaunchInput] = field(default_factory=dict)
     other: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,7 +154,12 @@ def _names(template: str) -> list[tuple[str, str]]:
 
 
 def make_launch(
-    server: ServerConfig, *, program: str = "", directory: str = "", env_file: str = ""
+    server: ServerConfig,
+    inputs: Mapping[str, ConfigInput] | None = None,
+    *,
+    program: str = "",
+    directory: str = "",
+    env_file: str = "",
 ) -> ServerLaunch:
     """Return the launch of a configured server.
 
@@ -124,6 +168,7 @@ def make_launch(
 
     Args:
         server: the server, unexpanded.
+        inputs: the inputs of its file, by their id.
         program: for a stdio server the absolute path of its program, as it was found; "" for
             others.
         directory: for a stdio server the absolute path of its working directory; "" for others.
@@ -137,6 +182,7 @@ def make_launch(
         for name, value in server.extra.items()
         if name not in _WITHOUT_EFFECT
     }
+    used = _used_inputs(server, inputs or {})
     if server.transport != "stdio":
         headers = dict(server.headers)
         for header, variable in server.header_variables.items():
@@ -144,7 +190,11 @@ def make_launch(
         if server.bearer_variable is not None:
             headers["Authorization"] = f"Bearer ${{{server.bearer_variable}}}"
         return ServerLaunch(
-            transport=server.transport, url=server.url or "", headers=headers, other=other
+            transport=server.transport,
+            url=server.url or "",
+            headers=headers,
+            inputs=used,
+            other=other,
         )
     texts = {"command": server.command, "directory": server.cwd, "env_file": server.env_file}
     return ServerLaunch(
@@ -159,8 +209,24 @@ def make_launch(
             for name, text in texts.items()
             if text is not None and (text.startswith("~") or has_variables(server, text))
         },
+        inputs=used,
         other=other,
     )
+
+
+def _used_inputs(server: ServerConfig, inputs: Mapping[str, ConfigInput]) -> dict[str, LaunchInput]:
+    names = {use.name for use in find_variables(server, inputs) if use.kind == "input"}
+    return {
+        _json_value(name): LaunchInput(
+            type=_json_value(each.type),
+            description=_json_value(each.description),
+            secret=each.secret,
+            default=_json_value(each.default),
+            options=tuple(map(_json_value, each.options)),
+        )
+        for name, each in inputs.items()
+        if name in names
+    }
 
 
 def _json_value(value: Any) -> Any:
@@ -188,7 +254,25 @@ def digest_launch(launch: ServerLaunch) -> str:
     Raises:
         ValueError: a text has half of a surrogate pair.
     """
-    return digest_json({"version": _DIGEST_VERSION, **msgspec.structs.asdict(launch)})
+    parts = msgspec.structs.asdict(launch)
+    parts["inputs"] = {id: msgspec.structs.asdict(each) for id, each in launch.inputs.items()}
+    return digest_json({"version": _DIGEST_VERSION, **parts})
+
+
+def find_excess(launch: ServerLaunch) -> str | None:
+    """Return why a `launch` is too large to be shown to a user, as a phrase, or None if it is not.
+
+    The bounds are 200 lines of 4,096 characters.
+    """
+    for count, line in enumerate(describe_launch(launch), 1):
+        if count > _MAX_LINES:
+            return f"it has more than {_MAX_LINES} lines to approve: move some of it to a script"
+        if len(line.text) > _MAX_LINE:
+            return (
+                f"its {line.label} of {len(line.text)} characters is too long to approve: at most"
+                f" {_MAX_LINE} are shown"
+            )
+    return None
 
 
 class LaunchLine(NamedTuple):
@@ -222,8 +306,11 @@ def describe_launch(launch: ServerLaunch) -> Iterator[LaunchLine]:
     yield from _pairs("header", launch.headers)
     for name in launch.sent_variables:
         yield LaunchLine("sends", escape_text(name), "its value leaves this machine")
+    for name, each in launch.inputs.items():
+        yield LaunchLine("input", f"{_quote(name)}: {_quote(each)}")
     for name, value in launch.other.items():
-        yield LaunchLine(escape_text(name), _quote(value))
+        # The name is of the file: as a label it could pretend to be another line.
+        yield LaunchLine("other member", f"{_quote(name)}: {_quote(value)}")
 
 
 def _template(name: str, launch: ServerLaunch) -> Iterator[LaunchLine]:

@@ -243,12 +243,13 @@ class ResourceTable(_ServerNames):
     def wire_uri(self, server: str, uri: str) -> str:
         """Return the URI by which clients read `uri` of `server`, such as for a link in a result.
 
-        A URI that the server does not list, or with the scheme `mcp-gateway`, gets the longer form:
-        else a link in a result could lead to another server.
+        A URI that the server does not list, with the scheme `mcp-gateway`, or that begins with "@"
+        as the labels of `resource_label` do, gets the longer form: else it could lead to another
+        server.
         """
         sharing = self._by_merged.get(uri, ())
         is_alone = len(sharing) == 1 and QualifiedName(server, uri) in sharing
-        if is_alone and not _is_gateway_uri(uri):
+        if is_alone and not _is_gateway_uri(uri) and not uri.startswith("@"):
             return uri
         # A name may hold halves of surrogate pairs: they have to come out as they went in.
         return _GATEWAY + "/".join(

@@ -43,9 +43,13 @@ DefinitionKind: TypeAlias = Literal["tool", "prompt", "resource template", "inst
 # "ambiguous": listed several times with different definitions; "absent": not offered.
 PinState: TypeAlias = Literal["pinned", "changed", "new", "ambiguous", "absent"]
 
-# Left out: icons, `_meta` and `execution`. Neither a model nor a user decides by them.
+# Left out: icons and `_meta`. Neither a model nor a user decides by them, nor does the host:
+# `execution` says whether a call runs as a task.
 _MEMBERS: Final[Mapping[DefinitionKind, Sequence[str]]] = {
-    "tool": ("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+    "tool": (
+        *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+        "execution",
+    ),
     "prompt": ("name", "title", "description", "arguments"),
     "resource template": (
         *("uriTemplate", "name", "title", "description", "mimeType"),
@@ -59,7 +63,6 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?;] )")
 # Pairs of lines. Above it a difference is not searched for: that takes quadratic time, and a server
 # chooses how long its texts are.
 _MAX_COMPARED: Final = 250_000
-_MAX_LINES: Final = 400
 
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -216,7 +219,7 @@ def replace_pins(
 
 
 def describe_definition(
-    definition: Definition, limit: int = _MAX_LINES
+    definition: Definition, limit: int | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of a `definition` with "+" before each, as `describe_definition_change`."""
     empty = Definition(definition.kind, definition.name, {}, "")
@@ -224,7 +227,7 @@ def describe_definition(
 
 
 def describe_definition_change(
-    old: Definition, new: Definition, limit: int = _MAX_LINES
+    old: Definition, new: Definition, limit: int | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines by which two definitions differ, each with "-", "+" or " " before it.
 
@@ -234,18 +237,19 @@ def describe_definition_change(
     Args:
         old: the pinned definition.
         new: the definition of now.
-        limit: the number of lines after which a last one says how many are left out.
+        limit: the number of lines after which a last one, with "!" before it, says how many are
+            left out; None for all lines. Do not let a user approve what was left out.
     """
     left_out = 0
     shown = 0
     for sign, line in _changed_lines(old, new):
-        if shown < limit:
+        if limit is None or shown < limit:
             shown += 1
             yield sign, escape_text(line)
         else:
             left_out += 1
     if left_out:
-        yield " ", f"… ({left_out} more lines)"
+        yield "!", f"{left_out} more {'line is' if left_out == 1 else 'lines are'} not shown"
 
 
 def _changed_lines(old: Definition, new: Definition) -> Iterator[tuple[str, str]]:

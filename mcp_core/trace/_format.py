@@ -42,6 +42,7 @@ __all__ = [
     "read_trace",
 ]
 
+# The version of the format, the member `mcp-trace` of a header.
 FORMAT_VERSION: Final = 1
 # Bytes. A recorded message has at most 1 MiB, and JSON inside JSON is at most six times as long.
 MAX_TRACE_LINE: Final = 16 * 1024 * 1024

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
+from mcp_core.host import ConfigInput, ServerConfig, find_denial
 from mcp_core.runtime.host import ServerSource
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 
 from ._prepared_launch import prepare_launch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
-    from mcp_core.host import ConfigInput, MergedServers, ServerConfig, ServerLaunch
+    from mcp_core.host import MergedServers, ServerLaunch, ServerPolicy
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
@@ -25,10 +26,38 @@ if TYPE_CHECKING:
     from ._prepared_launch import ExpandedLaunch, PreparedLaunch
     from ._sources import SourceOptions
 
-__all__ = ["ConfiguredServer", "configured_sources"]
+__all__ = ["ConfiguredServer", "configured_sources", "kept_sources"]
+
+Placed = TypeVar("Placed", ServerConfig, ConfigInput)
 
 # The scopes of files that the user, or the administrator, has written.
 _TRUSTED = ("managed", "user")
+
+
+def kept_sources(
+    present: Iterable[ServerSource], servers: MergedServers, found: Collection[str]
+) -> list[ServerSource]:
+    """Return sources for the present servers that a file may still have, but cannot be read now.
+
+    An editor may be in the middle of writing it, or its user in the middle of a change. The
+    administrator's file of now decides about them as about the others.
+
+    Args:
+        present: the sources of the host.
+        servers: what the files have now.
+        found: the names of the servers that count now.
+    """
+    if servers.is_exclusive:
+        return []
+    unreadable = {(each.place.file, each.server) for each in servers.problems}
+    return [
+        source.with_policy(servers.policy)
+        for source in present
+        if isinstance(source, ConfiguredServer)
+        and source.name not in found
+        and not {(source.file, None), (source.file, source.name)}.isdisjoint(unreadable)
+        and source.is_allowed_by(servers.policy)
+    ]
 
 
 def configured_sources(
@@ -57,43 +86,52 @@ class ConfiguredServer(ServerSource):
         self.is_disabled = scoped.server.disabled
         self.is_trusted = scoped.scope in _TRUSTED
         self.needs_approval = not self.is_trusted
+        self.replaces = servers.replaced_files(name)
         self.connect_timeout = scoped.server.connect_timeout
         self.call_timeout = scoped.server.call_timeout
         self._scoped = scoped
         self._files = files
         self._servers = servers
         self._shared = shared
-        self._prepared: PreparedLaunch | None = None
 
     def __repr__(self) -> str:
         return f"<server {self.name!r} of {self._scoped.server.place}>"
 
     def prepare(self) -> ServerLaunch:
-        self._prepared = prepare_launch(self._files, self._servers, self.name)
-        return self._prepared.launch
+        return self._prepare().launch
+
+    def _prepare(self, launch: ServerLaunch | None = None) -> PreparedLaunch:
+        return prepare_launch(self._files, self._servers, self.name, launch=launch)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
         return self._scoped.inputs
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
-        return self._connected(options, inputs)
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
+        if launch is None and self.needs_approval:
+            raise ValueError(f"{self.name} needs the launch that was approved")
+        return self._connected(options, inputs, launch)
 
     @asynccontextmanager
     async def _connected(
-        self, options: ClientConfigOptions, inputs: Mapping[str, str]
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
     ) -> AsyncIterator[Any]:
-        launch = await trio.to_thread.run_sync(self._expand, inputs)
-        self.secrets = launch.secrets
-        given = self._shared.client_options(self.name, options)
-        async with self._connection(launch, given) as client:
-            yield client
+        def expand() -> ExpandedLaunch:
+            # What was approved is what runs: it is not looked for again after that.
+            return self._prepare(launch).expand(inputs)
 
-    def _expand(self, inputs: Mapping[str, str]) -> ExpandedLaunch:
-        # What was approved is what runs: it is not prepared again after that.
-        if self._prepared is None or not self.needs_approval:
-            self.prepare()
-        assert self._prepared is not None
-        return self._prepared.expand(inputs)
+        expanded = await trio.to_thread.run_sync(expand)
+        self.secrets = expanded.secrets
+        given = self._shared.client_options(self.name, options)
+        async with self._connection(expanded, given) as client:
+            yield client
 
     def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
         if launch.url is None:
@@ -109,17 +147,26 @@ class ConfiguredServer(ServerSource):
         auth = self._shared.auth_of(launch.headers)
         return connect_http(launch.url, headers=launch.headers, auth=auth, **options)
 
+    def is_allowed_by(self, policy: ServerPolicy | None) -> bool:
+        """Return True if the lists of an administrator do not deny the server, unexpanded."""
+        return policy is None or find_denial(policy, self._scoped.server) is None
+
+    def with_policy(self, policy: ServerPolicy | None) -> ConfiguredServer:
+        """Return the same server under other lists of an administrator."""
+        servers = replace(self._servers, policy=policy)
+        return ConfiguredServer(self._files, servers, self.name, self._shared)
+
     def same_as(self, other: Any) -> bool:
-        if not isinstance(other, ConfiguredServer):
-            return False
-        mine, its = self._scoped, other._scoped
-        return (mine.scope, mine.inputs.keys(), _without_place(mine.server)) == (
-            its.scope,
-            its.inputs.keys(),
-            _without_place(its.server),
-        )
+        return isinstance(other, ConfiguredServer) and self._compared == other._compared
+
+    @property
+    def _compared(self) -> tuple[Any, ...]:
+        scoped = self._scoped
+        inputs = {id: _without_place(each) for id, each in scoped.inputs.items()}
+        # With other lists of an administrator the address or the arguments may be denied.
+        return scoped.scope, inputs, _without_place(scoped.server), self._servers.policy
 
 
-def _without_place(server: ServerConfig) -> ServerConfig:
-    """Return a server that is equal if only its place in the file differs."""
-    return replace(server, place=replace(server.place, line=1, column=1))
+def _without_place(part: Placed) -> Placed:
+    """Return a server or an input that is equal if only its place in the file differs."""
+    return replace(part, place=replace(part.place, line=1, column=1))

@@ -18,7 +18,7 @@ from mcp_trio._runtime import check_trio, start_job
 
 from ._approval_file import ApprovalFile
 from ._config_files import ConfigFiles, find_config_files, single_config_file
-from ._configured import configured_sources
+from ._configured import configured_sources, kept_sources
 from ._sources import SourceOptions, make_source
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ class Host(AbstractHost):
     async def _read(self, config: HostConfig) -> list[ServerSource]:
         given = self._given(config)
         if given is not None:
-            return given
+            self.configuration = None
+            return list(given)
         if config is None:
             files = await trio.to_thread.run_sync(find_config_files, ".")
         elif isinstance(config, ConfigFiles):
@@ -196,7 +197,8 @@ class Host(AbstractHost):
         """Read configuration and approvals again, and connect to what is new or approved now.
 
         Servers that are configured as before stay connected, and so do those whose file, or whose
-        entry in it, cannot be read now: it may be half written.
+        entry in it, cannot be read now: it may be half written. All are connected anew if the lists
+        of the administrator have changed, and those that they deny now are removed.
 
         Args:
             config: as for the host; by default what the host was made of.
@@ -211,23 +213,10 @@ class Host(AbstractHost):
             config = self._config
         sources = await self._read(config)
         self._config = config
-        await self.replace_sources([*sources, *self._find_unreadable(sources)])
-
-    def _find_unreadable(self, sources: Sequence[ServerSource]) -> list[ServerSource]:
-        """Return the present servers that a file may still have, where it cannot be read now.
-
-        An editor may be in the middle of writing it, or its user in the middle of a change.
-        """
-        problems = () if self.configuration is None else self.configuration.problems
-        found = {source.name for source in sources}
-        return [
-            source
-            for name, source in self._sources.items()
-            if name not in found
-            and any(
-                each.place.file == source.file and each.server in (None, name) for each in problems
-            )
-        ]
+        if self.configuration is not None:
+            found = {source.name for source in sources}
+            sources += kept_sources(self._sources.values(), self.configuration, found)
+        await self.replace_sources(sources)
 
 
 def _log_problems(problems: Sequence[ConfigProblem]) -> None:

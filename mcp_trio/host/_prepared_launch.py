@@ -25,7 +25,9 @@ from mcp_core.host import (
     ConfigProblem,
     InvalidConfig,
     expand_server,
+    find_excess,
     find_variables,
+    is_secret_name,
     make_launch,
     parse_env_file,
 )
@@ -65,7 +67,8 @@ class ExpandedLaunch:
         cwd: the absolute path of its working directory; None for a remote server.
         url: the address of a remote server, else None.
         headers: the headers of each HTTP request.
-        secrets: values that must not be shown: those of secret inputs, and the bearer token.
+        secrets: values that must not be shown: those of `ExpandedServer`, and of variables of the
+            file of variables with names of secrets.
     """
 
     transport: ServerTransport
@@ -130,7 +133,8 @@ class PreparedLaunch:
             argv=(launch.command, *expanded.args),
             env={**env_file, **expanded.env},
             cwd=launch.directory,
-            secrets=expanded.secrets,
+            secrets=expanded.secrets
+            | {value for name, value in env_file.items() if is_secret_name(name)},
         )
 
 
@@ -139,6 +143,8 @@ def prepare_launch(
     servers: MergedServers,
     name: str,
     inputs: Mapping[str, str] | None = None,
+    *,
+    launch: ServerLaunch | None = None,
 ) -> PreparedLaunch:
     """Return what a server would run or connect to, for its approval.
 
@@ -152,19 +158,21 @@ def prepare_launch(
         name: the name of a server in `servers`.
         inputs: the answers of the user, by the id of the input. Only those in the command, `cwd`,
             `envFile` and `PATH` are needed. None of them may be secret, as these are shown.
+        launch: what was approved. Then nothing is looked for, and this is used.
 
     Raises:
-        InvalidConfig: the program, its directory or its file of variables is not there, or their
-            texts cannot be expanded.
+        InvalidConfig: the program, its directory or its file of variables is not there, their
+            texts cannot be expanded, or the launch is too large to be shown for its approval.
         KeyError: there is no such server.
     """
     scoped = servers.servers[name]
     server = scoped.server
-    if server.transport == "stdio":
-        launch = _StdioPreparation(files, scoped, inputs).run()
-    else:
-        launch = make_launch(server)
-    return PreparedLaunch(
+    if launch is None:
+        if server.transport == "stdio":
+            launch = _StdioPreparation(files, scoped, inputs).run()
+        else:
+            launch = make_launch(server, scoped.inputs)
+    prepared = PreparedLaunch(
         name=name,
         scope=scoped.scope,
         file=server.place.file,
@@ -173,6 +181,10 @@ def prepare_launch(
         _files=files,
         _servers=servers,
     )
+    excess = find_excess(launch) if prepared.needs_approval else None
+    if excess is not None:
+        raise InvalidConfig([ConfigProblem(server.place, excess, name)])
+    return prepared
 
 
 class _StdioPreparation:
@@ -211,7 +223,13 @@ class _StdioPreparation:
                 shown = escape_text(path)
                 problem = f"the path {shown} is not UTF-8, so it cannot be approved: rename it"
                 raise _error(server, field_name, problem) from None
-        return make_launch(server, program=program, directory=str(directory), env_file=env_file)
+        return make_launch(
+            server,
+            self._scoped.inputs,
+            program=program,
+            directory=str(directory),
+            env_file=env_file,
+        )
 
     def _expand_paths(self) -> ExpandedServer:
         """Expand only the texts from which the program is found.

@@ -13,6 +13,7 @@ from mcp_trio._connect import connect, connect_http, connect_stdio
 if TYPE_CHECKING:
     import os
 
+    from mcp_core.host import ServerLaunch
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
@@ -101,7 +102,12 @@ class _ProgramServer(ServerSource):
     def __repr__(self) -> str:
         return f"<server {self.name!r} of the program>"
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         target = self._target
         given = self._shared.client_options(self.name, options)
         if isinstance(target, Server):

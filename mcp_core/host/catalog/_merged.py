@@ -4,7 +4,9 @@
    `ServerCatalog`.
 2. The names of a server that is not connected stay: a call of its tool then says why it fails,
    rather than that there is no such tool.
-3. Each list is built once after a change, and then returned as it is.
+3. Only what was approved has a claim on a name: else a server could take away the tool of another
+   one by listing a tool with the same merged name.
+4. Each list is built once after a change, and then returned as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from mcp_core.host._definition_warnings import ToolNames
 from mcp_core.host._names import (
     NameCollision,
     NameScheme,
@@ -75,8 +78,8 @@ class HostResource(Struct, frozen=True):
     """A resource that a host can read.
 
     Attributes:
-        uri: the URI for `read`: that of the server if no other server has it, else one that begins
-            with `mcp-gateway://`.
+        uri: the URI for `read`: that of the server if no other server has it and it is no label,
+            else one that begins with `mcp-gateway://`.
         server: the name of the server.
         resource: the resource as the server describes it, with its own URI.
     """
@@ -103,6 +106,39 @@ class HostResourceTemplate(Struct, frozen=True):
     template: ResourceTemplate
 
 
+class _NamesByApproval:
+    """The merged names of tools or of prompts: in one table those that were approved.
+
+    Args:
+        scheme: makes the merged names.
+    """
+
+    def __init__(self, scheme: NameScheme) -> None:
+        self.approved = NameTable(scheme)
+        self._others = NameTable(scheme)
+
+    def set_server(
+        self, server: str, approved: Iterable[Tool | Prompt], offered: Iterable[Tool | Prompt]
+    ) -> None:
+        """Replace the names of `server` by those of what it offers, of which some is approved."""
+        names = {each.name: None for each in approved}
+        self.approved.set_server(server, names)
+        self._others.set_server(server, (each.name for each in offered if each.name not in names))
+
+    def discard_server(self, server: str) -> None:
+        """Remove the names of `server`, if it has any."""
+        self.approved.discard_server(server)
+        self._others.discard_server(server)
+
+    def find(self, merged: str) -> QualifiedName | None:
+        """Return what has the name `merged`, or None. What was approved has it first.
+
+        Raises:
+            NameCollision: several have it.
+        """
+        return self.approved.find(merged) or self._others.find(merged)
+
+
 class HostCatalog:
     """The merged lists of a host.
 
@@ -113,10 +149,11 @@ class HostCatalog:
     def __init__(self, scheme: NameScheme = merged_name) -> None:
         self._servers: dict[str, ServerCatalog] = {}
         self._available: set[str] = set()
-        self._tool_names = NameTable(scheme)
-        self._prompt_names = NameTable(scheme)
+        self._tool_names = _NamesByApproval(scheme)
+        self._prompt_names = _NamesByApproval(scheme)
         self._resources = ResourceTable()
         self._lists: dict[str, tuple[Any, ...]] = {}
+        self._all_tools: ToolNames | None = None
 
     def __repr__(self) -> str:
         return f"<HostCatalog of {len(self._servers)} servers, {len(self._available)} available>"
@@ -132,9 +169,10 @@ class HostCatalog:
         """
         server = catalog.server
         self._servers[server] = catalog
-        self._tool_names.set_server(server, (tool.name for tool in catalog.tools))
-        self._prompt_names.set_server(server, (each.name for each in catalog.prompts))
+        self._tool_names.set_server(server, catalog.approved_tools(), catalog.tools)
+        self._prompt_names.set_server(server, catalog.approved_prompts(), catalog.prompts)
         self._resources.set_server(server, (each.uri for each in catalog.resources))
+        self._all_tools = None
         self.set_available(server, is_available)
 
     def set_available(self, server: str, is_available: bool) -> None:
@@ -156,6 +194,7 @@ class HostCatalog:
         self._available.discard(server)
         for table in self._tool_names, self._prompt_names, self._resources:
             table.discard_server(server)
+        self._all_tools = None
         self._lists.clear()
 
     # -- Lists -----------------------------------------------------------------------------------
@@ -184,30 +223,45 @@ class HostCatalog:
             if server in self._available and catalog.instructions
         }
 
-    def tool_names(self) -> Iterator[QualifiedName]:
-        """Yield the names of all tools, those included that were not approved."""
-        for server, catalog in self._servers.items():
-            yield from (QualifiedName(server, tool.name) for tool in catalog.tools)
+    def tool_names(self) -> ToolNames:
+        """Return the names of all tools, those included that were not approved.
+
+        They are the same object until a list changes: it takes 0.4 s to build for 10,000 tools.
+        """
+        if self._all_tools is None:
+            self._all_tools = ToolNames(
+                QualifiedName(server, tool.name)
+                for server, catalog in self._servers.items()
+                for tool in catalog.tools
+            )
+        return self._all_tools
 
     def collisions(self) -> list[NameCollision]:
-        """Return the merged names that several tools or prompts have. The lists leave them out."""
-        return [*self._tool_names.collisions(), *self._prompt_names.collisions()]
+        """Return the merged names that several approved tools or prompts have.
+
+        The lists leave them out.
+        """
+        return [*self._tool_names.approved.collisions(), *self._prompt_names.approved.collisions()]
 
     # -- The way back ----------------------------------------------------------------------------
 
     def find_tool(self, merged: str) -> QualifiedName | None:
         """Return the tool with the name `merged`, or None.
 
+        It is one that was not approved only if no approved tool has the name.
+
         Raises:
-            NameCollision: several tools have it.
+            NameCollision: several approved tools have it, or several that were not approved.
         """
         return self._tool_names.find(merged)
 
     def find_prompt(self, merged: str) -> QualifiedName | None:
         """Return the prompt with the name `merged`, or None.
 
+        It is one that was not approved only if no approved prompt has the name.
+
         Raises:
-            NameCollision: several prompts have it.
+            NameCollision: several approved prompts have it, or several that were not approved.
         """
         return self._prompt_names.find(merged)
 
@@ -234,7 +288,7 @@ class HostCatalog:
         return (each for server, each in self._servers.items() if server in self._available)
 
     def _find_tools(self) -> Iterator[HostTool]:
-        merged = {name: text for text, name in self._tool_names}
+        merged = {name: text for text, name in self._tool_names.approved}
         for catalog in self._usable():
             for tool in catalog.approved_tools():
                 name = merged.get(QualifiedName(catalog.server, tool.name))
@@ -242,7 +296,7 @@ class HostCatalog:
                     yield HostTool(name, catalog.server, tool)
 
     def _find_prompts(self) -> Iterator[HostPrompt]:
-        merged = {name: text for text, name in self._prompt_names}
+        merged = {name: text for text, name in self._prompt_names.approved}
         for catalog in self._usable():
             for prompt in catalog.approved_prompts():
                 name = merged.get(QualifiedName(catalog.server, prompt.name))

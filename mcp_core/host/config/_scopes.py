@@ -64,12 +64,14 @@ class MergedServers:
         omitted: the others, with the reason.
         problems: what is wrong with the files, in the order of precedence.
         policy: the lists of the administrator, or None.
+        is_exclusive: True if only the servers of the administrator's file count.
     """
 
     servers: Mapping[str, ScopedServer] = field(default_factory=no_members)
     omitted: tuple[OmittedServer, ...] = ()
     problems: tuple[ConfigProblem, ...] = ()
     policy: ServerPolicy | None = None
+    is_exclusive: bool = False
 
     def expand(self, name: str, variables: ConfigVariables) -> ExpandedServer:
         """Return a server with its variables expanded, after the policy was asked about it.
@@ -90,6 +92,19 @@ class MergedServers:
             if denial is not None:
                 raise InvalidConfig([ConfigProblem(scoped.server.place, denial, name)])
         return expanded
+
+    def replaced_files(self, name: str) -> tuple[str, ...]:
+        """Return the files of lower scope whose server `name` does not count, with their scopes.
+
+        Raises:
+            KeyError: there is no such server.
+        """
+        scope = self.servers[name].scope
+        return tuple(
+            f"{each.server.place.file} ({each.scope})"
+            for each in self.omitted
+            if each.reason == "shadowed" and each.server.name == name and each.scope != scope
+        )
 
 
 def merge_servers(
@@ -139,6 +154,7 @@ def merge_servers(
         omitted=tuple(omitted),
         problems=tuple(problem for _, file in ordered for problem in file.problems),
         policy=policy,
+        is_exclusive=exclusive is not None,
     )
 
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from mcp_core._text import escape_text, shorten_text
+from mcp_core.host._audit import is_secret_name
 from mcp_core.urls import Url
 
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig
@@ -57,6 +58,8 @@ _PREDEFINED: Final = (
     "/",
 )
 _PREFIXES: Final[Mapping[str, VariableKind]] = {"env:": "environment", "input:": "input"}
+# The parts that are sent to another machine.
+_SENT: Final = frozenset({"url", "headers", "header_variables", "bearer_variable"})
 _MAX_NAME: Final = 100  # characters of a variable's name in a problem
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110: token
 # RFC 9110 5.5: line ends in a value would begin another header.
@@ -120,7 +123,8 @@ class ExpandedServer:
         cwd: its directory; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
-        secrets: values that must not be shown: those of secret inputs, and the bearer token.
+        secrets: values that must not be shown: those of secret inputs, of variables in the address
+            and the headers, and of variables of the program and headers with names of secrets.
     """
 
     config: ServerConfig
@@ -273,7 +277,6 @@ class _Expansion:
         for path, name in _named_variables(server):
             value = self._look_up(path, VariableReference("environment", name))
             if path[0] == "bearer_variable":
-                self._secrets.add(value)
                 headers["Authorization"] = f"Bearer {value}"
             else:
                 headers[path[1]] = value
@@ -283,6 +286,12 @@ class _Expansion:
             self._check(texts, env, headers)
         if self._problems:
             raise InvalidConfig(self._problems)
+        if server.transport == "stdio":
+            self._secrets.update(value for name, value in env.items() if is_secret_name(name))
+        for name, value in headers.items():
+            if is_secret_name(name):
+                # An error may have a token without the "Bearer" before it.
+                self._secrets.update((value, value.partition(" ")[2]))
         return ExpandedServer(
             config=server,
             command=texts.get(("command",)),
@@ -313,7 +322,9 @@ class _Expansion:
         kind, name, default = reference
         value = self._lookups[kind](name)
         if value is None:
-            value = default
+            value = default  # the file has it, so it is no secret
+        elif path[0] in _SENT and kind != "predefined":
+            self._secrets.add(value)
         if value is None:
             shown = escape_text(shorten_text(name, _MAX_NAME))
             if kind == "environment":

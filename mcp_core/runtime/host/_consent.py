@@ -129,16 +129,21 @@ class Consent:
         ask = self._options.get("on_approve_server")
         if ask is None:
             return False
-        question = ServerQuestion(
-            server=source.name,
-            file=source.file,
-            launch=launch,
-            state=self.launch_state(source, launch),
-        )
+        question = self.question_about_server(source, launch)
         if await answer_of(ask(question)) is not True:
             return False
         await self.approve_server(source, launch)
         return True
+
+    def question_about_server(self, source: ServerSource, launch: ServerLaunch) -> ServerQuestion:
+        """Return what is to be asked about a launch."""
+        return ServerQuestion(
+            server=source.name,
+            file=source.file,
+            launch=launch,
+            state=self.launch_state(source, launch),
+            replaces=source.replaces,
+        )
 
     async def approve_server(self, source: ServerSource, launch: ServerLaunch) -> None:
         """Store that a launch is approved.

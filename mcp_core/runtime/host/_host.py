@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from ._changes import HostChanges
     from ._options import ApprovalStore, HostOptions
-    from ._questions import DefinitionsQuestion
+    from ._questions import DefinitionsQuestion, ServerQuestion
     from ._runtime import HostRuntime
     from ._server import HostedServer
     from ._source import ServerSource
@@ -268,7 +268,7 @@ class AbstractHost:
         return self._servers.catalog.instructions()
 
     def collisions(self) -> list[NameCollision]:
-        """Return the names that several tools or prompts have. The lists leave them out."""
+        """Return the names that several approved tools or prompts have. No list has them."""
         return self._servers.catalog.collisions()
 
     def catalog(self, server: str) -> ServerCatalog:
@@ -291,16 +291,30 @@ class AbstractHost:
         )
         return {name: question for name, question in found if question is not None}
 
-    async def approve_server(self, server: str) -> None:
-        """Approve what `server`, one of a project's file, runs or connects to now, and connect.
-
-        Show it to the user first: `ServerSource.prepare` returns it.
+    async def server_question(self, server: str) -> ServerQuestion:
+        """Return the question about `server`, one of a project's file: what it would run now.
 
         Raises:
             UnknownName: there is no such server.
-            McpTrioError, OSError: it cannot be started as it is configured.
+            McpTrioError, OSError: it cannot be started as it is configured, or needs no approval.
         """
-        await self._servers.find(server).approve()
+        found = self._servers.find(server)
+        return self._servers.consent.question_about_server(found.source, await found.prepare())
+
+    async def approve_server(self, question: ServerQuestion) -> None:
+        """Approve what the user was shown about a server, and connect to it.
+
+        What was shown is approved: a server that would run something else by now stays
+        "unapproved".
+
+        Args:
+            question: what was shown: one of `server_question` or `on_approve_server`.
+
+        Raises:
+            UnknownName: there is no such server.
+            McpTrioError, OSError: the approval cannot be stored.
+        """
+        await self._servers.find(question.server).approve(question.launch)
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
         """Approve the definitions of `question`, one of `pending`, as they were then.

@@ -39,16 +39,22 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
         file: the absolute path of the file.
         launch: what would be run or connected to.
         state: "new", or "changed" if it was approved in another form.
+        replaces: the files of lower scope, such as the user's own, whose server of the same name
+            does not count because of this one.
     """
 
     server: str
     file: str
     launch: ServerLaunch
     state: ApprovalState
+    replaces: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[LaunchLine]:
         """Yield the lines that the user has to see. They are safe for a terminal."""
-        return describe_launch(self.launch)
+        yield from describe_launch(self.launch)
+        for file in self.replaces:
+            mark = "the server of the same name there is not used"
+            yield LaunchLine("in place of", escape_text(file), mark)
 
 
 class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
@@ -73,10 +79,11 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         Args:
             server: the name of the server.
             comparison: what is new and what has changed.
-            tools: the tools of all servers, to find imitations.
+            tools: the tools of all servers, to find imitations. `ToolNames` of many tools can be
+                used for several questions.
         """
         question = cls(server=server, comparison=comparison, warnings={})
-        names = ToolNames(tools)
+        names = tools if isinstance(tools, ToolNames) else ToolNames(tools)
         found = {
             each.key: warnings
             for each in question.definitions
@@ -105,11 +112,15 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         """The definitions to approve, as they are now."""
         return (*self.comparison.new, *(new for _, new in self.comparison.changed))
 
-    def lines(self) -> Iterator[tuple[str, str]]:
+    def lines(self, limit: int | None = None) -> Iterator[tuple[str, str]]:
         """Yield the lines that the user has to see, each with a sign before it.
 
         The sign is "=" for the name of a definition, "!" for a warning about it, and "-", "+" or
         " " for a line of the difference. They are safe for a terminal.
+
+        Args:
+            limit: the number of lines of each difference after which one with the sign "!" says how
+                many are left out; None for all lines. Do not let a user approve what was left out.
         """
         pairs: list[tuple[Definition | None, Definition]] = [*self.comparison.changed]
         pairs += [(None, each) for each in self.comparison.new]
@@ -119,9 +130,9 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
             for warning in self.warnings.get(new.key, ()):
                 yield "!", f"{warning.path} {warning.text}"
             if old is None:
-                yield from describe_definition(new)
+                yield from describe_definition(new, limit)
             else:
-                yield from describe_definition_change(old, new)
+                yield from describe_definition_change(old, new, limit)
 
 
 class CallQuestion(Struct, frozen=True, kw_only=True):

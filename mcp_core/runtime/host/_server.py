@@ -28,6 +28,7 @@ from mcp_core._errors import (
 from mcp_core._text import escape_text, shorten_text
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.host._approvals import ApprovalRequired
+from mcp_core.host._audit import redact_text
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
 from mcp_core.host.catalog._server import CatalogList, ServerCatalog
 from mcp_core.runtime._client_callbacks import CallbackJob
@@ -235,6 +236,7 @@ class HostedServer:
         now = self._runtime.monotonic()
         if event is ServerEvent.RETRY_DUE and self.status.retry_at is not None:
             now = max(now, self.status.retry_at)  # a clock may wake a task a little early
+        reason = redact_text(reason, self.source.secrets)
         # An error of a process has a line for each of its last ones, and a status is one line.
         reason = "; ".join(line.strip() for line in reason.splitlines())
         reason = escape_text(shorten_text(reason, _MAX_REASON))
@@ -327,12 +329,10 @@ class HostedServer:
         """Look up whether the launch is approved, or ask the user."""
         consent = self._host.consent
         try:
-            launch = await self._prepare()
-            is_approved = (
-                launch is None
-                or consent.launch_state(self.source, launch) == "approved"
-                or await consent.ask_about_server(self.source, launch)
-            )
+            launch = await self.prepare()
+            is_approved = consent.launch_state(
+                self.source, launch
+            ) == "approved" or await consent.ask_about_server(self.source, launch)
         except (McpTrioError, OSError) as exc:  # of its configuration, or of the stored approvals
             self._asking = None  # this very job: `apply` must not cancel it
             self.error = exc
@@ -342,18 +342,27 @@ class HostedServer:
             self._asking = None
             self.apply(ServerEvent.APPROVED)
 
-    async def _prepare(self) -> ServerLaunch | None:
-        return await self._runtime.in_thread(self.source.prepare)
-
-    async def approve(self) -> None:
-        """Store that the launch is approved as it is now, and connect.
+    async def prepare(self) -> ServerLaunch:
+        """Return what the user has to approve.
 
         Raises:
             McpTrioError, OSError: the server cannot be started as it is configured.
+            ConnectFailed: its source has nothing to approve.
         """
-        launch = await self._prepare()
-        if launch is not None:
-            await self._host.consent.approve_server(self.source, launch)
+        launch = await self._runtime.in_thread(self.source.prepare)
+        if launch is None:
+            raise ConnectFailed(
+                f"{self.source.name} cannot be approved: `prepare` of its source has returned None"
+            )
+        return launch
+
+    async def approve(self, launch: ServerLaunch) -> None:
+        """Store that `launch` is approved, and connect if it is still what would be run.
+
+        Raises:
+            McpTrioError, OSError: the approval cannot be stored.
+        """
+        await self._host.consent.approve_server(self.source, launch)
         self.apply(ServerEvent.APPROVED)
 
     def require_approved(self, kind: DefinitionKind, name: str) -> None:
@@ -419,9 +428,10 @@ class HostedServer:
             McpTrioError, OSError: the server could not be connected to, or was lost.
         """
         source, host = self.source, self._host
+        launch = None
         if source.needs_approval:
-            launch = await self._prepare()
-            if launch is not None and host.consent.launch_state(source, launch) != "approved":
+            launch = await self.prepare()
+            if host.consent.launch_state(source, launch) != "approved":
                 if self._attempt is not None:
                     self._attempt.is_ending = True
                 self.apply(ServerEvent.APPROVAL_LOST, reason="what it runs has changed")
@@ -429,7 +439,7 @@ class HostedServer:
             self._launch = launch
         self._take_pins()
         inputs = await host.inputs_of(source)
-        async with source.connect(host.client_options(source), inputs) as client:
+        async with source.connect(host.client_options(source), inputs, launch) as client:
             self.client = client
             if not self.apply(ServerEvent.CONNECTED, attempt=attempt):
                 return

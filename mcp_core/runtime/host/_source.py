@@ -31,9 +31,11 @@ class ServerSource(abc.ABC):
         needs_approval: True if the user has to approve its launch: it is of a project's file.
         needs_pins: False if it runs in this process, as a part of the program.
         is_trusted: True if its annotations count: it is of the program or of the user's own files.
+        replaces: the files of lower scope whose server of the same name does not count.
         connect_timeout: the seconds of its configuration to connect in, or None.
         call_timeout: the seconds of its configuration for a call, or None.
-        secrets: texts of its configuration that must not be recorded. Known once it is connected.
+        secrets: texts of its configuration that must not be recorded, or shown in the reason of its
+            state. Known before it is connected to.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ServerSource(abc.ABC):
     needs_approval = False
     needs_pins = True
     is_trusted = True
+    replaces: tuple[str, ...] = ()
     connect_timeout: float | None = None
     call_timeout: float | None = None
     secrets: frozenset[str] = frozenset()
@@ -49,7 +52,7 @@ class ServerSource(abc.ABC):
     def prepare(self) -> ServerLaunch | None:
         """Find what would be run or connected to, or return None if no approval is needed.
 
-        It may block: it is called in a worker thread.
+        It may block: it is called in a worker thread, also while a connection is being made.
 
         Raises:
             McpTrioError, OSError: it cannot be started as it is configured.
@@ -61,12 +64,19 @@ class ServerSource(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         """Return the context manager that connects.
 
         Args:
             options: the options of the client.
             inputs: what the user has entered, by the id of the input.
+            launch: what `prepare` has returned and the user has approved, if `needs_approval`, else
+                None. This, and nothing that is found later, is to be run or connected to.
 
         Raises:
             McpTrioError, OSError: it cannot be started as it is configured.

@@ -3,7 +3,9 @@
 1. A question comes below the complete text of what is approved. Only a typed word approves. The end
    of the input denies, and Ctrl+C ends the command, so nothing is approved by either.
 2. Texts of servers and files have escapes for hidden characters.
-3. Without a terminal nothing is approved. With `--yes` servers and definitions are, for this run.
+3. Of a long text the first lines may have left the screen: how many there are is said above and
+   below it. A text that is too long to be read is not approved.
+4. Without a terminal nothing is approved. With `--yes` servers and definitions are, for this run.
 
 Each question is a dialogue as in `_forms.py`, and a callback of `HostOptions` runs it.
 """
@@ -24,13 +26,15 @@ from mcp_trio.cli._screen import split_lines
 from mcp_trio.host import CallAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mcp_core.host import ConfigInput, Definition
     from mcp_trio.cli._forms import DialogueSteps, PrintLine
-    from mcp_trio.cli._screen import Screen
+    from mcp_trio.cli._screen import LinePart, Screen
     from mcp_trio.cli._terminal import Terminal
     from mcp_trio.host import CallQuestion, DefinitionsQuestion, HostOptions, ServerQuestion
+
+    _Line = Sequence[LinePart]
 
 __all__ = [
     "PausableTimeout",
@@ -47,9 +51,12 @@ __all__ = [
 T = TypeVar("T")
 
 _MAX_NAME: Final = 200  # characters of a name
-_MAX_LINES: Final = 400  # lines of one definition, or of the arguments of a call
-# Lines of each definition at the first sight of a server: it may have a hundred of them.
-_MAX_FIRST_LINES: Final = 60
+_COLUMNS: Final = 80  # of a line, for the numbers below: a longer line counts as several
+_MANY_LINES: Final = 40  # in one question, so that the first ones may have left the screen
+# In one question. A server with 200 tools has about 20,000, and 50,000 take some seconds to write.
+_MAX_LINES: Final = 50_000
+_TOO_LONG: Final = f"these are more than {_MAX_LINES:,} lines, too many to be read"
+_LINES_IN_SIGHT: Final = 20  # of a terminal of 24 lines, with the question
 _LABEL_WIDTH: Final = 16
 _WARNING_STYLE: Final = "yellow"
 _SIGN_STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
@@ -177,7 +184,10 @@ def ask_about_server(question: ServerQuestion, print_line: PrintLine) -> Dialogu
         (f" {before}. It {'runs this program' if is_program else 'is at this address'}:", "bold"),
     )
     print_line("  ", (f"{'file':{_LABEL_WIDTH}}", "dim"), question.file)
-    for label, text, mark in question.lines():
+    lines = list(question.lines())
+    if sum(1 + len(line.text) // _COLUMNS for line in lines) > _LINES_IN_SIGHT:
+        lines.append(lines[0])  # the command or the address, which may have left the screen
+    for label, text, mark in lines:
         line = ["  ", (f"{label:{_LABEL_WIDTH}}", "dim"), text]
         print_line(*line, (f"  ! {mark}" if mark else "", _WARNING_STYLE))
     if is_program:
@@ -193,8 +203,12 @@ def ask_about_server(question: ServerQuestion, print_line: PrintLine) -> Dialogu
 def ask_about_definitions(
     question: DefinitionsQuestion, print_line: PrintLine
 ) -> DialogueSteps[bool]:
-    """Show definitions, and ask whether they may be used."""
-    print_definitions(question, print_line)
+    """Show definitions, and ask whether they may be used.
+
+    They may not if they are too long to be read.
+    """
+    if not print_definitions(question, print_line):
+        return False
     asked = f"Approve {count_definitions(question)} of {_shown(question.server)}?"
     return (yield from _ask_consent(asked, print_line))
 
@@ -206,22 +220,28 @@ def count_definitions(question: DefinitionsQuestion) -> str:
     return f"{' and '.join(parts)} {'definition' if new + changed == 1 else 'definitions'}"
 
 
-def print_definitions(question: DefinitionsQuestion, print_line: PrintLine) -> None:
-    """Show what is new and what has changed, with warnings."""
-    comparison = question.comparison
-    limit = _MAX_FIRST_LINES if comparison.is_first_sight else _MAX_LINES
+def print_definitions(question: DefinitionsQuestion, print_line: PrintLine) -> bool:
+    """Show what is new and what has changed, with warnings.
+
+    Return False, and show only how long it is, if it is too long to be read.
+    """
     print_line()
     print_line(
         ("The server ", "bold"),
         (_shown(question.server), "bold cyan"),
         (f" offers {count_definitions(question)}:", "bold"),
     )
-    for old, new in comparison.changed:
-        _print_heading(question, new, "changed", print_line)
-        _print_lines(describe_definition_change(old, new), print_line)
-    for each in comparison.new:
-        _print_heading(question, each, "new", print_line)
-        _print_lines(describe_definition(each, limit), print_line)
+    count = _print_all(_definition_lines(question), print_line)
+    if count is None:
+        print_line((f"! {_TOO_LONG}, so they are not approved", _WARNING_STYLE))
+        return False
+    if count > _MANY_LINES:
+        print_line((f"! {count} lines are above. They are about:", _WARNING_STYLE))
+        for state, each in _states(question):
+            warnings = len(question.warnings.get(each.key, ()))
+            counted = f"  ! {warnings} {'warning' if warnings == 1 else 'warnings'}"
+            print_line(*_heading(each, state), (counted if warnings else "", _WARNING_STYLE))
+    return True
 
 
 def shown_definition(definition: Definition) -> str:
@@ -229,17 +249,25 @@ def shown_definition(definition: Definition) -> str:
     return f"{definition.kind} {_shown(definition.name)}".rstrip()
 
 
-def _print_heading(
-    question: DefinitionsQuestion, definition: Definition, state: str, print_line: PrintLine
-) -> None:
-    print_line("  ", (shown_definition(definition), "bold"), f" ({state})")
-    for warning in question.warnings.get(definition.key, ()):
-        print_line((f"    ! {warning.path} {warning.text}", _WARNING_STYLE))
+def _states(question: DefinitionsQuestion) -> Iterator[tuple[str, Definition]]:
+    yield from (("changed", new) for _, new in question.comparison.changed)
+    yield from (("new", each) for each in question.comparison.new)
 
 
-def _print_lines(lines: Iterator[tuple[str, str]], print_line: PrintLine) -> None:
-    for sign, line in lines:
-        print_line((f"    {sign} {line}", _SIGN_STYLES[sign]))
+def _heading(definition: Definition, state: str) -> _Line:
+    return ["  ", (shown_definition(definition), "bold"), f" ({state})"]
+
+
+def _definition_lines(question: DefinitionsQuestion) -> Iterator[_Line]:
+    before = {new.key: old for old, new in question.comparison.changed}
+    for state, each in _states(question):
+        yield _heading(each, state)
+        for warning in question.warnings.get(each.key, ()):
+            yield [(f"    ! {warning.path} {warning.text}", _WARNING_STYLE)]
+        old = before.get(each.key)
+        lines = describe_definition(each) if old is None else describe_definition_change(old, each)
+        for sign, line in lines:
+            yield [(f"    {sign} {line}", _SIGN_STYLES[sign])]
 
 
 # -- Calls -----------------------------------------------------------------------------------------
@@ -254,10 +282,13 @@ def ask_about_call(question: CallQuestion, print_line: PrintLine) -> DialogueSte
         (f" of {_shown(question.server)} is to be called with:", "bold"),
     )
     lines = split_lines(_format_json(question.arguments))
-    for line in lines[:_MAX_LINES]:
-        print_line("  ", line)
-    if len(lines) > _MAX_LINES:
-        print_line((f"  … ({len(lines) - _MAX_LINES} more lines)", _WARNING_STYLE))
+    count = _print_all((["  ", line] for line in lines), print_line)
+    if count is None:
+        print_line((f"! {_TOO_LONG}, so the call is not made", _WARNING_STYLE))
+        return _CANCELLED
+    if count > _MANY_LINES:
+        tool = f"{_shown(question.tool.name)} of {_shown(question.server)}"
+        print_line((f"! {count} lines are above. They are the arguments of {tool}", _WARNING_STYLE))
     while True:
         text = yield ("Call it? once, session, always, or no (Ctrl+D: no): ",)
         if text is None:
@@ -295,6 +326,29 @@ def ask_for_input(given: ConfigInput, print_line: PrintLine) -> DialogueSteps[st
             print_line(("  Write one of the values above", _WARNING_STYLE))
         else:
             return value
+
+
+# -- Lines -----------------------------------------------------------------------------------------
+
+
+def _print_all(lines: Iterable[_Line], print_line: PrintLine) -> int | None:
+    """Print all lines or, if there are too many to be read, none.
+
+    Return their number on a screen of 80 columns, or None if there are too many.
+    """
+    kept: list[_Line] = []
+    count = 0
+    for line in lines:
+        kept.append(line)
+        length = sum(len(part if isinstance(part, str) else part[0]) for part in line)
+        count += max(1, -(-length // _COLUMNS))
+        if count > _MAX_LINES:
+            return None
+    if count > _MANY_LINES:
+        print_line((f"! {count} lines follow: scroll back to here to read them", _WARNING_STYLE))
+    for line in kept:
+        print_line(*line)
+    return count
 
 
 def _ask_consent(question: str, print_line: PrintLine) -> DialogueSteps[bool]:

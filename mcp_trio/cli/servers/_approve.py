@@ -2,8 +2,10 @@
 
 1. The launch of a server is shown and stored first, and only then the server is started. Then what
    it offers is shown: all of it at the first sight, later what is new or has changed.
-2. Exactly what was shown is stored. What changes while the user reads is not approved.
-3. There is no `--yes`: an approval for good is that of a person who has seen what is approved.
+2. Exactly what was shown is stored. What changes while the user reads is not approved. Before
+   anything is shown, empty pins are stored: without pins, the next host would take a server that
+   was approved for one at its first sight, and pin what the user has declined here.
+3. There is no `--yes`: what this command stores is approved by a person who has seen it.
 """
 
 from __future__ import annotations
@@ -137,13 +139,26 @@ class _Review:
         state = approval_state(prepared.launch, approval)
         if state != "approved":
             launch = prepared.launch
-            question = ServerQuestion(server=name, file=prepared.file, launch=launch, state=state)
+            question = ServerQuestion(
+                server=name,
+                file=prepared.file,
+                launch=launch,
+                state=state,
+                replaces=self._merged.replaced_files(name),
+            )
             if not await self._consent.approve_server(question):
                 return self._leave(name, "is not approved")
             digest, now = digest_launch(launch), time.time()
-            await self._change(name, lambda old: replace(old, launch=digest, approved=now))
+            await self._change(
+                name,
+                lambda old: replace(old, launch=digest, approved=now, pins=old.pins or ()),
+            )
         if self._is_disabled(name):
-            self._print(name, "is approved; it is disabled, so it was not started")
+            self._print(
+                name,
+                "is approved; it is disabled, so it was not started, and what it offers is not"
+                " approved",
+            )
         return True
 
     async def _approve_definitions(self, names: Sequence[str], timeout: float) -> None:
@@ -154,8 +169,7 @@ class _Review:
         shared = SourceOptions(None, "discard")
         async with Host(
             [ConfiguredServer(self._files, self._merged, name, shared) for name in names],
-            # In memory, so that the first sight of a server is not stored before it was shown.
-            approvals=MemoryApprovals(await self._load()),
+            approvals=MemoryApprovals(await self._approvals_of_first_sight(names)),
             on_input=self._consent.enter_input,
             restart=False,
             wait=timeout,
@@ -164,6 +178,19 @@ class _Review:
             for name in names:
                 await self._approve_offered(host, name)
 
+    async def _approvals_of_first_sight(self, names: Sequence[str]) -> Approvals:
+        """Return the stored approvals, without the pins of servers that have empty ones.
+
+        A host takes its first sight of a server only when the lists of that are quiet. What it pins
+        then is in memory, and not stored before it was shown.
+        """
+        approvals = await self._load()
+        for name in names:
+            approvals = approvals.with_change(
+                self._file_of(name), name, lambda old: replace(old, pins=old.pins or None)
+            )
+        return approvals
+
     async def _approve_offered(self, host: Host, name: str) -> None:
         status = host.status()[name]
         if status.state != "ready":
@@ -171,7 +198,9 @@ class _Review:
             self._leave(name, f"could not be connected to, so what it offers is unknown: {reason}")
             return
         stored = (await self._load()).find(self._file_of(name), name)
-        pins = None if stored is None else stored.pins
+        if stored is None or stored.pins is None:
+            await self._change(name, lambda old: replace(old, pins=old.pins or ()))
+        pins = () if stored is None else stored.pins or ()
         catalog = host.catalog(name)
         offered = () if catalog.comparison is None else catalog.comparison.offered
         comparison = compare_pins(pins, offered)
@@ -184,8 +213,6 @@ class _Review:
         question = DefinitionsQuestion.about(name, comparison, await self._tools(host))
         shown = question.definitions
         if not shown:
-            if pins is None:  # it offers nothing: what it adds later is new
-                await self._change(name, lambda old: replace(old, pins=()))
             self._print(name, "is approved; nothing that it offers is new or has changed")
         elif await self._consent.approve_definitions(question):
             await self._change(name, lambda old: replace(old, pins=replace_pins(old.pins, shown)))

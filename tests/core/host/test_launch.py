@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mcp_core.host import (
+    LaunchInput,
     ServerConfig,
     ServerLaunch,
     describe_launch,
     digest_launch,
+    find_excess,
     make_launch,
     read_config,
 )
@@ -47,6 +49,7 @@ REMOTE = ServerLaunch(
         {"headers": {"a": "b"}},
         {"url": "https://x"},
         {"other": {"sandbox": False}},
+        {"inputs": {"key": LaunchInput(type="promptString")}},
         {"templates": {"command": "${HOME}/npx"}},
         {"transport": "ws", "url": "https://x"},
     ],
@@ -67,7 +70,7 @@ def test_digest_ignores_the_order_of_variables() -> None:
 def test_digest_stays_the_same_over_releases() -> None:
     # A user would be asked again about each server if it changed.
     assert digest_launch(ServerLaunch(transport="stdio", command="/bin/a")) == (
-        "sha256:db800feb3cac8773649c08293c37146e46710207a9032ee336e92888d6b8611e"
+        "sha256:fee35e755d6fc0205d9d8cb1328ae511e45150db030a7bbf56edf9476a4cd833"
     )
 
 
@@ -97,7 +100,7 @@ def test_description_of_address_shows_what_is_sent() -> None:
     lines = list(describe_launch(REMOTE))
     assert [line.text for line in lines if line.label == "sends"] == list(REMOTE.sent_variables)
     assert lines[0].text == REMOTE.url
-    assert ("headersHelper", '"./make-headers"', "") in lines
+    assert ("other member", '"headersHelper": "./make-headers"', "") in lines
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,13 @@ def test_description_of_address_shows_what_is_sent() -> None:
     [
         *((name, True) for name in ("PATH", "Path", "LD_PRELOAD", "DYLD_X", "PYTHONPATH")),
         *((name, True) for name in ("PYTHONSTARTUP", "NODE_OPTIONS", "LD_\n")),
-        *((name, False) for name in ("PATHS", "MY_PATH", "NODE_ENV", "OLD_X")),
+        *((name, True) for name in ("BASH_ENV", "ENV", "PERL5OPT", "PERL5LIB", "RUBYOPT")),
+        *((name, True) for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "NODE_PATH")),
+        *((name, True) for name in ("GIT_SSH", "GIT_SSH_COMMAND", "npm_config_registry")),
+        *((name, True) for name in ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_INDEX_URL")),
+        *((name, True) for name in ("https_proxy", "HTTP_PROXY", "ALL_PROXY")),
+        *((name, False) for name in ("PATHS", "MY_PATH", "NODE_ENV", "OLD_X", "MY_ENV")),
+        *((name, False) for name in ("UV_PYTHONS", "GIT_AUTHOR", "NO_PROXY", "JAVA_HOME")),
     ],
 )
 def test_variable_that_loads_code_is_marked(name: str, is_marked: bool) -> None:
@@ -140,9 +149,12 @@ def test_description_is_safe_for_a_terminal(first: str, second: str, third: str)
         env_file=third,
         url=first,
         headers={second: third},
+        inputs={first: LaunchInput(type=second, default=third, options=(first,))},
         other={third: [first]},
     )
+    labels = {"command", "argument", "directory", "address", "variable", "variables of"}
     for line in describe_launch(launch):
+        assert line.label in labels | {"header", "sends", "input", "other member"}
         assert not set("\x1b\n\r\u202e\u200b") & set("".join(line))
 
 
@@ -181,6 +193,61 @@ def test_launch_of_a_program_has_everything_unexpanded() -> None:
     assert ("command from", '"${userHome}/bin/run"') in lines
     assert ("directory from", '"${workspaceFolder}/x"') in lines
     assert ("variables from", '"~/.env"') in lines
+
+
+def test_launch_has_the_inputs_that_it_uses() -> None:
+    text = """{"servers": {"a": {"command": "x", "args": ["${input:key}"]}}, "inputs": [
+        {"id": "key", "type": "pickString", "default": "--safe", "options": ["--safe", "-x"],
+        "description": "Which?", "password": true}, {"id": "other", "type": "promptString"}]}"""
+    config = read_config(text, file=".vscode/mcp.json")
+
+    def launch_of(text: str) -> ServerLaunch:
+        config = read_config(text, file=".vscode/mcp.json")
+        return make_launch(config.servers["a"], config.inputs, program="/x", directory="/")
+
+    launch = launch_of(text)
+    assert config.inputs.keys() == {"key", "other"}
+    assert launch.inputs == {
+        "key": LaunchInput(
+            type="pickString",
+            description="Which?",
+            secret=True,
+            default="--safe",
+            options=("--safe", "-x"),
+        )
+    }
+    shown = '"key": {"type":"pickString","description":"Which?","secret":true,"default":"--safe"'
+    (line,) = [line for line in describe_launch(launch) if line.label == "input"]
+    assert line.text.startswith(shown)
+    for old, new in (("true", "false"), ('"-x"', '"-y"'), ("Which", "Who"), ("pick", "prompt")):
+        assert digest_launch(launch_of(text.replace(old, new))) != digest_launch(launch)
+    assert digest_launch(launch_of(text.replace('"other"', '"new"'))) == digest_launch(launch)
+
+
+def test_member_that_imitates_another_line_is_shown_as_a_member() -> None:
+    launch = replace(PROGRAM, other={"command         /usr/bin/git": 1, "argument": "-v"})
+    assert [tuple(line)[:2] for line in describe_launch(launch)][-2:] == [
+        ("other member", '"command         /usr/bin/git": 1'),
+        ("other member", '"argument": "-v"'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "excess"),
+    [
+        ({}, None),
+        ({"args": ("-v",) * 190}, None),
+        ({"args": ("-v",) * 200}, "more than 200 lines"),
+        ({"args": ("x" * 4094,)}, None),
+        ({"args": ("x" * 4095,)}, "its argument of 4097 characters"),
+        ({"other": {"x" * 4096: 1}}, "its other member of 4101 characters"),
+    ],
+)
+def test_launch_that_is_too_large_to_show_is_found(
+    change: dict[str, Any], excess: str | None
+) -> None:
+    found = find_excess(replace(PROGRAM, **change))
+    assert found == excess or (excess is not None and excess in str(found))
 
 
 def test_launch_of_a_plain_command_has_no_templates() -> None:

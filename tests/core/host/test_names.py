@@ -226,6 +226,14 @@ def test_uri_of_server_that_imitates_ours_leads_to_that_server(uri: str) -> None
     assert table.find(uri) != ("b", uri)
 
 
+def test_uri_of_server_that_imitates_a_label_leads_to_that_server() -> None:
+    uri = "@a:secret"
+    table = resources(a=["secret"], b=[uri])
+    wire = table.wire_uri("b", uri)
+    assert wire == "mcp-gateway://b/%40a%3Asecret"
+    assert table.find(wire) == ("b", uri)
+
+
 @pytest.mark.parametrize(
     "wire", ["mcp-gateway:a/b", "mcp-gateway://", "mcp-gateway:///x", "mcp-gateway://a/%ff"]
 )

@@ -27,6 +27,7 @@ from mcp_core.types import (
     ResourceTemplate,
     Tool,
     ToolAnnotations,
+    ToolExecution,
 )
 
 READ = Tool(
@@ -89,6 +90,17 @@ def test_definition_has_its_members_and_their_digest() -> None:
 def test_digest_changes_with_each_member_of_a_tool(changed: Tool) -> None:
     assert define(changed).digest != define(READ).digest
     assert change_of(READ, changed)
+
+
+def test_digest_sees_whether_a_tool_runs_as_a_task() -> None:
+    required = replace(READ, execution=ToolExecution(task_support="required"))
+    assert define(required).digest != define(READ).digest
+    assert change_of(READ, required) == [
+        " execution:",
+        "+  {",
+        '+    "taskSupport": "required"',
+        "+  }",
+    ]
 
 
 def test_digest_ignores_order_icons_and_meta() -> None:
@@ -239,13 +251,15 @@ def test_description_shows_all_members_as_new() -> None:
 def test_change_that_is_long_says_how_much_is_left_out() -> None:
     lines = change_of(tool(""), tool("x\n" * 1000), limit=10)
     assert len(lines) == 11
-    assert lines[-1] == " … (992 more lines)"
+    assert lines[-1] == "!992 more lines are not shown"
+    assert len(change_of(tool(""), tool("x\n" * 1000))) == 1002
+    assert change_of(tool(""), tool("x"), limit=2)[-1] == "!1 more line is not shown"
 
 
 def test_change_of_hostile_size_is_described_in_linear_time() -> None:
     before, after = (tool("\n".join(str(n * k) for n in range(50_000))) for k in (2, 3))
     started = time.process_time()
-    assert len(change_of(before, after)) == 401
+    assert len(change_of(before, after)) == 100_001
     assert time.process_time() - started < 5
 
 

@@ -20,7 +20,7 @@ from tests.core.helpers import D, E
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from mcp_core.host import ServerState, ServerStatus
+    from mcp_core.host import ServerLaunch, ServerState, ServerStatus
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import AbstractHost, ClientConnection, HostChange, HostChanges
     from mcp_trio import Client
@@ -183,7 +183,12 @@ class PlayedSource(ServerSource):
             for ended, begun in zip(self.closed, self.attempts[1:], strict=False)
         ]
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         return self._connect(options)
 
     @asynccontextmanager

@@ -12,7 +12,13 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_core.host import ApprovalRequired, ConfigInput, ConfigPlace, ServerLaunch
+from mcp_core.host import (
+    ApprovalRequired,
+    ConfigInput,
+    ConfigPlace,
+    ServerLaunch,
+    UnknownName,
+)
 from mcp_core.runtime.host import MemoryApprovals, ServerQuestion
 from mcp_trio.host._host import Host
 from tests.trio_.host.played import PlayedServer, PlayedSource, states_of, tool
@@ -39,6 +45,7 @@ class ProjectSource(PlayedSource):
         self.failure: Exception | None = None
         self.wanted: tuple[str, ...] = ()
         self.inputs_given: list[dict[str, str]] = []
+        self.launches: list[ServerLaunch | None] = []
 
     def prepare(self) -> ServerLaunch:
         if self.failure is not None:
@@ -51,9 +58,15 @@ class ProjectSource(PlayedSource):
             for id in self.wanted
         }
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         self.inputs_given.append(dict(inputs))
-        return super().connect(options, inputs)
+        self.launches.append(launch)
+        return super().connect(options, inputs, launch)
 
 
 # -- Approval ------------------------------------------------------------------------------------
@@ -70,11 +83,13 @@ async def test_server_of_a_project_waits_for_its_approval(
         assert (host.status()["played"].state, source.attempts) == ("unapproved", [])
         with pytest.raises(ApprovalRequired, match="played is not approved: its command"):
             await host.call_tool("played", "look")
+        with pytest.raises(UnknownName, match="servers that are not ready: played"):
+            await host.call("mcp__played__look")
         host.restart("played")
         host.enable("played")
         await trio.sleep(1)
         assert source.attempts == []
-        await host.approve_server("played")
+        await host.approve_server(await host.server_question("played"))
         await host.wait_settled()
         assert host.status()["played"].state == "ready"
         assert [state for _, state in states_of(changes)] == ["unapproved", "connecting", "ready"]
@@ -117,7 +132,7 @@ async def test_changed_command_is_asked_about_at_the_next_start(
     async with Host({}) as host, host.changes() as changes:
         host.add_source(source)
         await host.wait_settled()
-        await host.approve_server("played")
+        await host.approve_server(await host.server_question("played"))
         await host.wait_settled()
         source.command = "/tmp/evil"
         await source.server.die()
@@ -126,13 +141,48 @@ async def test_changed_command_is_asked_about_at_the_next_start(
         status = host.status()["played"]
         assert (status.state, status.reason) == ("unapproved", "what it runs has changed")
         assert len(source.attempts) == 1
-        await host.approve_server("played")
+        await host.approve_server(await host.server_question("played"))
         await host.wait_settled()
         assert host.status()["played"].state == "ready"
         assert [state for _, state in states_of(changes)] == [
             *("unapproved", "connecting", "ready", "failed", "connecting", "unapproved"),
             *("connecting", "ready"),
         ]
+
+
+async def test_approval_of_what_was_shown_does_not_cover_what_is_found_later(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    source = ProjectSource()
+    async with Host({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        shown = await host.server_question("played")
+        assert (shown.server, shown.file, shown.state) == ("played", FILE, "new")
+        source.command = "/tmp/evil"
+        await host.approve_server(shown)
+        await host.wait_settled()
+        status = host.status()["played"]
+        assert (status.state, status.reason) == ("unapproved", "what it runs has changed")
+        assert source.attempts == []
+        assert (await host.server_question("played")).state == "changed"
+
+
+async def test_server_is_started_with_the_launch_that_was_compared(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async def on_input(_: object) -> str:
+        source.command = "/tmp/evil"  # found by every later `prepare`
+        assert (await host.server_question("played")).launch.command == "/tmp/evil"
+        return "v"
+
+    source = ProjectSource()
+    source.wanted = ("i",)
+    host = Host({}, on_approve_server=lambda _: True, on_input=on_input)
+    async with host:
+        host.add_source(source)
+        await host.wait_settled()
+        assert [launch.command for launch in source.launches if launch] == ["/usr/bin/server"]
 
 
 async def test_unapproved_server_that_cannot_be_started_has_failed(
@@ -146,7 +196,7 @@ async def test_unapproved_server_that_cannot_be_started_has_failed(
         status = host.status()["played"]
         assert (status.state, status.reason) == ("failed", "there is no program server")
         with pytest.raises(FileNotFoundError):
-            await host.approve_server("played")
+            await host.server_question("played")
         source.failure = None
         host.restart("played")
         await host.wait_settled()

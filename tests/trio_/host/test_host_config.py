@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
 import mcp_trio
-from mcp_trio.host import MemoryApprovals
+from mcp_trio.host import MemoryApprovals, _config_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,3 +69,42 @@ async def test_host_that_is_reloaded_keeps_servers_whose_file_cannot_be_read(
         await host.reload()
         assert list(host.status()) == ["b"]
         assert await states_after(host, "{}", file) == {}
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+@pytest.mark.parametrize(
+    ("managed", "left"),
+    [
+        ({"mcpServers": {}}, []),
+        ({"deniedMcpServers": [{"serverName": "a"}]}, ["b"]),
+        ({"allowedMcpServers": []}, []),
+        ({"deniedMcpServers": [{"serverName": "other"}]}, ["a", "b"]),
+    ],
+)
+async def test_host_that_is_reloaded_obeys_the_administrator_of_now(
+    managed: dict[str, Any],
+    left: list[str],
+    is_broken: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    managed_file = tmp_path / "managed.json"
+    monkeypatch.setattr(_config_files, "_MANAGED_FILE", managed_file)
+    monkeypatch.setattr(_config_files, "find_unsafe_path", lambda *_, **__: None)
+    file = tmp_path / ".mcp.json"
+    whole = json.dumps({"mcpServers": {"a": {"command": "no"}, "b": {"command": "no"}}})
+    file.write_text(whole)
+    async with mcp_trio.Host(file, approvals=MemoryApprovals()) as host:
+        managed_file.write_text(json.dumps(managed))
+        assert list(await states_after(host, whole[:30] if is_broken else whole, file)) == left
+
+
+async def test_host_that_is_reloaded_keeps_no_server_of_files_it_does_not_use_any_more(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / ".mcp.json"
+    file.write_text('{"mcpServers": {"a": {"command": "no"}, "b": {"command": 5}}}')
+    async with mcp_trio.Host(file, approvals=MemoryApprovals()) as host:
+        assert list(host.status()) == ["a"]
+        await host.reload({})
+        assert (host.status(), host.configuration) == ({}, None)

@@ -94,6 +94,14 @@ def test_program_on_path_is_found_absolutely(world: World) -> None:
     assert (prepared.name, prepared.file) == ("a", str(world.project / "mcp.json"))
 
 
+def test_launch_that_is_too_large_to_show_is_refused_for_a_project(world: World) -> None:
+    entry = {"command": "npx", "args": ["-v"] * 200}
+    error = world.error(entry)
+    assert "it has more than 200 lines to approve" in error
+    files, servers = world.files(entry, scope="user")
+    assert len(prepare_launch(files, servers, "a").launch.args) == 200  # it is not shown
+
+
 def test_launch_is_digested_without_the_values(world: World) -> None:
     """Neither the variables nor the inputs have to be known before the approval."""
     world.environ["TOKEN"] = "hunter2"
@@ -278,6 +286,7 @@ def test_launch_of_an_address_is_expanded_after_approval(world: World) -> None:
         transport="ws",
         url="wss://x.example/?k=hunter2",
         headers={"A": "Bearer hunter2"},
+        secrets=frozenset({"hunter2"}),
     )
     assert "hunter2" not in repr(expanded) + repr(prepared)
 
@@ -383,3 +392,29 @@ def test_program_on_windows_has_its_ending(world: World, monkeypatch: pytest.Mon
     assert find("missing", environ) is None
     assert find(f"{directory}\\missing", environ) is None
     assert _prepared_launch._is_path("Path")
+
+
+def test_secrets_are_values_of_members_and_variables_that_name_them(world: World) -> None:
+    world.environ |= {"GH": "from environ", "PLAIN": "plain value"}
+    (world.project / ".env").write_text("API_KEY=from file\nLEVEL=debug level\n")
+    entry = {
+        "command": "npx",
+        "args": ["${PLAIN}"],
+        "env": {"GH_TOKEN": "${GH}", "PASSWORD": "literal", "LEVEL": "${PLAIN}"},
+        "envFile": ".env",
+    }
+    expanded = world.prepare(entry, file=".vscode/mcp.json", inputs=[]).expand()
+    assert expanded.secrets == {"from environ", "literal", "from file"}
+
+
+def test_secrets_are_all_variables_of_address_and_headers(world: World) -> None:
+    world.environ |= {"K": "in-the-url", "H": "in a header", "T": "a-token"}
+    entry = {
+        "type": "http",
+        "url": "https://h/?k=${K}&v=${V:-default-text}",
+        "headers": {"X-Plain": "${H}", "Authorization": "Bearer ${T}", "X-Api-Key": "literal"},
+    }
+    expanded = world.prepare(entry).expand()
+    assert expanded.secrets == {
+        *("in-the-url", "in a header", "a-token", "Bearer a-token", "literal")
+    }

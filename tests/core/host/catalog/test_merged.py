@@ -87,7 +87,7 @@ def test_entries_have_merged_names_in_the_order_of_the_servers() -> None:
     [template] = merged.resource_templates()
     assert (template.server, template.template) == ("b", TEMPLATE)
     assert merged.instructions() == {"b": TEXT}
-    assert list(merged.tool_names()) == [("b", "read"), ("a", "find")]
+    assert list(merged.tool_names()) == [("a", "find"), ("b", "read")]
 
 
 def test_tool_without_a_description_has_an_empty_one() -> None:
@@ -173,13 +173,35 @@ def test_names_that_collide_are_left_out_and_lead_to_neither() -> None:
 
 
 def test_tool_that_was_not_approved_takes_no_name_of_another_server() -> None:
-    """Neither has the name: else a server could take a tool's place by being there first."""
-    merged = merged_of(
-        catalog_of("a", tool("c"), is_pinned=False), catalog_of("b", tool("c")), scheme=plain_name
-    )
+    """Else a server could take away a tool by listing another one with its merged name."""
+    both = Prompt(name="c")
+    a = catalog_of("a", tool("c"), prompts=[both], is_pinned=False)
+    b = catalog_of("b", tool("c"), prompts=[both])
+    merged = merged_of(a, b, scheme=plain_name)
+    assert [(each.server, each.name) for each in merged.tools()] == [("b", "c")]
+    assert [(each.server, each.name) for each in merged.prompts()] == [("b", "c")]
+    assert merged.find_tool("c") == ("b", "c")
+    assert merged.find_prompt("c") == ("b", "c")
+    assert merged.collisions() == []
+    a.pin_first()
+    merged.update(a, is_available=True)
     assert merged.tools() == ()
+    assert [each.merged for each in merged.collisions()] == ["c", "c"]
     with pytest.raises(NameCollision):
         merged.find_tool("c")
+
+
+def test_name_that_only_unapproved_tools_have_leads_to_one_or_collides() -> None:
+    """A call then says that the tool is not approved, not that there is none."""
+    a, b = (catalog_of(server, tool("c"), is_pinned=False) for server in "ab")
+    merged = merged_of(a, scheme=plain_name)
+    assert merged.find_tool("c") == ("a", "c")
+    merged.update(b, is_available=True)
+    assert merged.collisions() == []
+    with pytest.raises(NameCollision):
+        merged.find_tool("c")
+    merged.discard("a")
+    assert merged.find_tool("c") == ("b", "c")
 
 
 @pytest.mark.parametrize("name", ["n" * 200, "a.b/c d", "größe", "\x1b[31m", "😀" * 70])
@@ -220,6 +242,15 @@ def test_resource_with_a_gateway_uri_of_its_own_gets_a_longer_one() -> None:
     assert imitation.uri != uri
     assert merged.find_resource(imitation.uri) == ("b", uri)
     assert merged.find_resource(uri) == ("a", "file:///notes")
+
+
+def test_resource_with_a_uri_like_a_label_leads_to_its_own_server() -> None:
+    """Else a server could have the user's program read a secret of another server."""
+    uri = "@a:file:///notes"
+    merged = merged_of(full("a"), catalog_of("b", resources=[Resource(name="n", uri=uri)]))
+    _, imitation = merged.resources()
+    assert merged.find_resource(imitation.uri) == ("b", uri)
+    assert merged.find_resource(imitation.label) == ("b", uri)
 
 
 @pytest.mark.parametrize(
@@ -264,6 +295,17 @@ def test_lists_are_the_same_objects_until_a_change() -> None:
         assert all(method() is old for method, old in zip(methods, before, strict=True))
         change()
         assert not any(method() is old for method, old in zip(methods, before, strict=True))
+
+
+def test_tool_names_are_built_once_for_each_change_of_a_list() -> None:
+    merged = merged_of(full("a"), full("b"))
+    before = merged.tool_names()
+    merged.set_available("b", is_available=False)
+    assert merged.tool_names() is before
+    merged.update(catalog_of("b", FIND), is_available=True)
+    assert list(merged.tool_names()) == [("a", "read"), ("b", "find")]
+    merged.discard("b")
+    assert list(merged.tool_names()) == [("a", "read")]
 
 
 # -- Any sequence of changes -----------------------------------------------------------------------

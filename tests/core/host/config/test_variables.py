@@ -102,7 +102,7 @@ def test_expand_server_codex_takes_named_variables() -> None:
     x = expand_server(servers["x"], variables)
     assert x.url == "https://h/${A}"
     assert x.headers == {"K": "${A}", "L": "1", "Authorization": "Bearer s3cret"}
-    assert x.secrets == {"s3cret"}
+    assert x.secrets == {"s3cret", "Bearer s3cret", "1"}
     assert expand_server(servers["y"], variables).env == {"A": "2", "B": "3"}
     with pytest.raises(InvalidConfig) as caught:
         expand_server(servers["x"], ConfigVariables())

@@ -14,8 +14,10 @@ from mcp_core.host import (
     ApprovalRequired,
     AuditRecord,
     CallDenied,
+    NameCollision,
     ServerUnavailable,
     TooManyCalls,
+    UnknownName,
     define,
     digest_arguments,
 )
@@ -117,6 +119,18 @@ async def test_record_of_a_call_without_a_result(autojump_clock: MockClock) -> N
             await host.call_tool("a", "work")
         assert (log.record.outcome, log.record.approved_by) == ("error", "all calls are approved")
         assert log.record.error == "Unknown tool: work (-32602)"
+
+
+async def test_call_whose_name_leads_to_no_tool_is_not_recorded(
+    autojump_clock: MockClock,
+) -> None:
+    log = Log(names=lambda server, name: "same")
+    async with log as host:
+        with pytest.raises(NameCollision):
+            await host.call("same")
+        with pytest.raises(UnknownName):
+            await host.call("mcp__a__work")
+    assert log.records == []
 
 
 async def test_call_on_the_client_itself_is_not_recorded(autojump_clock: MockClock) -> None:

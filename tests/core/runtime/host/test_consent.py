@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 import trio
 
+from mcp_core import ConnectFailed
 from mcp_core.host import (
     ApprovalRequired,
     Approvals,
@@ -726,13 +727,33 @@ async def test_approval_that_cannot_be_stored_is_the_reason_of_the_server(
         assert runtime.errors == []
 
 
+async def test_server_that_has_nothing_to_approve_is_not_started(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    source = FakeSource("a", offering("a"), file=FILE, needs_approval=True)
+    async with opened([source], on_approve_server=answers(True)) as (host, _):
+        status = host.status()["a"]
+        assert status.state == "failed"
+        assert status.reason.startswith("a cannot be approved: `prepare`")
+        assert source.options == []
+
+
+async def test_reason_of_a_server_has_no_secrets(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    text = "GET https://h/?k=hunter2hunter2 failed\nghp_0123456789abcdef0123"
+    source = FakeSource("a", error=ConnectFailed(text), secrets=frozenset({"hunter2hunter2"}))
+    async with opened([source]) as (host, _):
+        assert host.status()["a"].reason == "GET https://h/?k=(redacted) failed; (redacted)"
+
+
 async def test_host_connects_after_its_approval(autojump_clock: trio.testing.MockClock) -> None:
     source = FakeSource("a", offering("a"), file=FILE, needs_approval=True, launch=LAUNCH)
     store = MemoryApprovals()
     async with opened([source], approvals=store) as (host, _):
         assert host.status()["a"].state == "unapproved"
         assert source.options == []
-        await host.approve_server("a")
+        await host.approve_server(await host.server_question("a"))
         await host.wait_settled()
         assert [each.name for each in host.tools()] == ["mcp__a__greet"]
         await host.add_rule("a", ToolRule(tool="greet"))

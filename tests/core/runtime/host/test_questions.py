@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_core.host import QualifiedName, compare_pins, define
+from mcp_core.host import QualifiedName, ToolNames, compare_pins, define
 from mcp_core.runtime.host import DefinitionsQuestion
 from mcp_core.types import Prompt, Tool
 
@@ -16,6 +16,7 @@ def test_question_has_the_warnings_of_what_is_new_or_has_changed() -> None:
     comparison = compare_pins((OLD,), [READ, FIND])
     others = [QualifiedName("other", "find"), QualifiedName("demo", "read")]
     question = DefinitionsQuestion.about("demo", comparison, others)
+    assert DefinitionsQuestion.about("demo", comparison, ToolNames(others)) == question
     assert question.definitions == (FIND, READ)
     assert {key: [each.kind for each in found] for key, found in question.warnings.items()} == {
         READ.key: ["hidden"],
@@ -38,6 +39,15 @@ def test_question_has_the_lines_that_the_user_has_to_see() -> None:
         (" ", "inputSchema:"),
         ("+", "  {}"),
     ]
+
+
+def test_question_shows_long_definitions_completely_without_a_limit() -> None:
+    long = define(Tool(name="t", description="x\n" * 1_000 + "end", input_schema={}))
+    question = DefinitionsQuestion.about("demo", compare_pins(None, [long]), [])
+    assert ("+", '  "end"') in question.lines()
+    *shown, last = question.lines(10)
+    assert len(shown) == 11
+    assert last == ("!", "996 more lines are not shown")
 
 
 def test_question_about_one_definition_leaves_the_others_out() -> None:

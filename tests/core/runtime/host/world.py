@@ -82,7 +82,12 @@ class FakeSource(ServerSource):
     def inputs(self) -> Mapping[str, ConfigInput]:
         return self.wanted
 
-    def connect(self, options: ClientConfigOptions, inputs: Mapping[str, str]) -> ClientConnection:
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
         self.options.append(options)
         self.entered.append(inputs)
         return self._connect(options)

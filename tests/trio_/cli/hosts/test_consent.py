@@ -26,7 +26,6 @@ from mcp_trio.cli.hosts._consent import (
     ask_about_server,
     ask_for_input,
     count_definitions,
-    print_definitions,
 )
 from mcp_trio.host import CallQuestion, DefinitionsQuestion, ServerQuestion
 
@@ -113,6 +112,15 @@ def test_question_about_program_shows_all_of_its_launch() -> None:
     assert prompts[0].startswith("Start demo, now and whenever it is used? yes, or no")
 
 
+def test_question_of_many_lines_repeats_the_command_above_the_prompt() -> None:
+    for count, is_repeated in ((18, False), (19, True)):
+        _, lines, _ = talk(ask_about_server, server_question(args=("-v",) * count), ["no"])
+        assert (lines[-2] == "  command         /bin/x") is is_repeated
+        assert lines[3] == "  command         /bin/x"
+    _, lines, _ = talk(ask_about_server, server_question(args=(" " * 1600,)), ["no"])
+    assert lines[-2] == "  command         /bin/x"
+
+
 def test_question_about_address_shows_variables_that_leave_the_machine() -> None:
     launch = ServerLaunch(transport="http", url="https://h/", headers={"A": "Bearer ${TOKEN}"})
     question = ServerQuestion(server="demo", file="/p", launch=launch, state="changed")
@@ -135,15 +143,40 @@ def test_question_about_definitions_shows_difference_and_warnings() -> None:
     assert prompts[0].startswith("Approve 1 new and 1 changed definitions of demo?")
 
 
-def test_definitions_at_first_sight_are_cut_and_later_ones_are_longer() -> None:
-    long = definition(description="".join(f"Line {number}.\n" for number in range(300)))
-    for pins, shown in (None, 60), ((), 300):
-        lines: list[str] = []
-        print_definitions(
-            definitions_question(pins, [long]),
-            lambda *parts, into=lines: into.append(str(parts)),
+@pytest.mark.parametrize("pins", [None, (), (definition("long"),)])
+def test_definitions_that_are_long_are_shown_completely_with_their_length(pins: Any) -> None:
+    text = "".join(f"Line {number}.\n" for number in range(1_000))
+    long, other = definition("long", text), definition("other")
+    warnings = {long.key: [DefinitionWarning("mention", "description", "names x of y")]}
+    question = definitions_question(pins, [long, other], warnings)
+    approved, lines, _ = talk(ask_about_definitions, question, ["yes"])
+    assert approved
+    assert all(f'    +   "Line {number}.\\n"' in lines for number in range(1_000))
+    count = lines.index(next(line for line in lines if "lines are above" in line)) - 3
+    assert lines[2] == f"! {count} lines follow: scroll back to here to read them"
+    first, *headings = lines[3 + count :]
+    assert first == f"! {count} lines are above. They are about:"
+    state = "changed" if pins else "new"
+    assert headings == [f"  tool long ({state})  ! 1 warning", "  tool other (new)"]
+
+
+def test_long_line_counts_as_the_lines_that_it_takes_on_the_screen() -> None:
+    _, lines, _ = talk(
+        ask_about_definitions, definitions_question((), [definition("a", "x" * 8_000)]), ["no"]
+    )
+    assert "lines follow" in lines[2]
+    _, lines, _ = talk(ask_about_definitions, definitions_question((), [definition()]), ["no"])
+    assert "lines" not in "".join(lines)
+
+
+def test_definitions_that_are_too_long_to_be_read_are_not_approved() -> None:
+    for text in "x\n" * 60_000, "x" * 5_000_000:
+        question = definitions_question((), [definition(description=text)])
+        approved, lines, prompts = talk(ask_about_definitions, question, [])
+        assert (approved, prompts, len(lines)) == (False, [], 3)
+        assert lines[-1] == (
+            "! these are more than 50,000 lines, too many to be read, so they are not approved"
         )
-        assert shown <= len(lines) < shown + 25
 
 
 def test_count_definitions_of_one_is_singular() -> None:
@@ -172,12 +205,23 @@ def test_question_about_call_has_four_answers(
     assert "  " + '  "a": [' in lines
 
 
-def test_question_about_call_with_many_arguments_says_how_many_lines_are_left_out() -> None:
+def test_question_about_call_with_many_arguments_shows_all_and_how_many_lines_they_are() -> None:
     tool = Tool(name="greet", input_schema={"type": "object"})
-    arguments = {str(number): number for number in range(1000)}
+    arguments: dict[str, Any] = {str(number): number for number in range(1000)}
     question = CallQuestion(server="demo", tool=tool, arguments=arguments, reason="new")
-    _, lines, _ = talk(ask_about_call, question, ["no"])
-    assert lines[-1] == "  … (602 more lines)"
+    answer, lines, _ = talk(ask_about_call, question, ["once"])
+    assert answer.is_allowed
+    assert lines[2] == "! 1002 lines follow: scroll back to here to read them"
+    assert '    "999": 999' in lines
+    assert lines[-1] == "! 1002 lines are above. They are the arguments of greet of demo"
+
+
+def test_call_with_arguments_that_are_too_long_to_be_read_is_not_made() -> None:
+    tool = Tool(name="greet", input_schema={"type": "object"})
+    question = CallQuestion(server="demo", tool=tool, arguments={"a": [1] * 60_000}, reason="new")
+    answer, lines, prompts = talk(ask_about_call, question, [])
+    assert (answer.is_allowed, prompts) == (False, [])
+    assert lines[-1].endswith("too many to be read, so the call is not made")
 
 
 INPUTS: list[tuple[dict[str, Any], list[str | None], str | None]] = [
