@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mcp_trio
-from mcp_core.types import CreateMessageResult, TextContent, ToolUseContent
 from tests.examples.pages import EXAMPLES, ROOT
 from tests.examples.programs import command, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcp_core.types import SamplingMessage
     from mcp_trio.host import HostTool
 
 MAX_LINES = 60
@@ -39,43 +36,23 @@ def run(typed: str) -> str:
     return done.stdout
 
 
-def test_host_prints_results_of_three_servers() -> None:
-    assert run("y\ny\n") == (
-        "mcp__diary__plans: a walk in Oslo\n"
-        "weather: forecast with {'city': 'Oslo'}? [y/N] "
-        f"mcp__weather__forecast: {FORECAST}\n"
-        "advisor: recommend with {'sky': 'cloudy'}? [y/N] "
-        "mcp__advisor__recommend: Oolong, which is half oxidised.\n"
-        "Oolong.\n"
+def test_host_prints_results_of_both_servers() -> None:
+    assert run("y\n") == (
+        "mcp__my__plans: a walk in Oslo\n"
+        "sky: forecast with {'city': 'Oslo'}? [y/N] "
+        f"mcp__sky__forecast: {FORECAST}\n"
+        "Coat.\n"
     )
 
 
 def test_host_denied_call_is_result_for_model() -> None:
-    shown = run("n\n\n")
-    assert "mcp__weather__forecast: forecast of weather was denied: user\n" in shown
-    assert "mcp__advisor__recommend: recommend of advisor was denied: user\n" in shown
-    assert shown.endswith("Oolong.\n")
+    shown = run("n\n")
+    assert "mcp__sky__forecast: forecast of sky was denied: user\n" in shown
+    assert shown.endswith("Coat.\n")
 
 
 def test_host_example_has_few_lines() -> None:
-    """Lines of code, without docstrings, comments and blank lines."""
-    tree = ast.parse((EXAMPLES / "host.py").read_text("utf-8"))
-    blocks = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
-    for node in ast.walk(tree):
-        if isinstance(node, blocks) and ast.get_docstring(node) is not None:
-            del node.body[0]
-    lines = {
-        number
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt | ast.expr) and not isinstance(node, blocks)
-        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    lines |= {
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert len(lines) <= MAX_LINES
+    assert len((EXAMPLES / "host.py").read_text("utf-8").splitlines()) <= MAX_LINES
 
 
 class UsesTools:
@@ -86,13 +63,11 @@ class UsesTools:
         self.shown: list[str] = []
 
     def __call__(
-        self, messages: Sequence[SamplingMessage], tools: Sequence[HostTool]
-    ) -> CreateMessageResult:
+        self, messages: Sequence[str], tools: Sequence[HostTool]
+    ) -> str | list[tuple[str, dict[str, object]]]:
         self.shown = [tool.name for tool in tools]
-        uses = [ToolUseContent(f"use-{name}", name, {}) for name in self.names]
-        is_over = len(messages) > 2 * self.turns
-        content: list[Any] = [TextContent("done")] if is_over else uses
-        return CreateMessageResult(role="assistant", content=content, model="fake")
+        is_over = len(messages) > self.turns * len(self.names)
+        return "done" if is_over else [(name, {}) for name in self.names]
 
 
 server = mcp_trio.Server("terminal")
