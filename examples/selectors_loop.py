@@ -165,7 +165,7 @@ class ServerLink(Link, Runtime):
 
 
 class Voter(Link):
-    """A client that calls one tool. `outcome` is its text, or the reason why there is none."""
+    """A client that calls one tool. `outcome` is its text, or why the call has failed."""
 
     def __init__(self, loop: Loop, address: tuple[str, int], tea: str) -> None:
         super().__init__(loop, socket(), Connection(Role.CLIENT, CLIENT))
