@@ -549,7 +549,7 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     with our_stderr(monkeypatch) as seen:
         source = (
             "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read();"
-            " time.sleep(0.5); os.write(2, b'end')"
+            " time.sleep(1.5); os.write(2, b'end')"
         )
         async with spawn(python(source), grace=PATIENT) as child:
             assert await line(child.stream) == "up"
