@@ -47,7 +47,8 @@ STARTS_PROGRAMS = [
         *("trio_/cli/test_target", "trio_/cli/test_user", "trio_/cli/hosts/test_configured"),
         *("trio_/cli/servers/test_add", "trio_/cli/servers/test_approve"),
         *("trio_/cli/servers/test_change", "trio_/cli/servers/test_import"),
-        "trio_/cli/servers/test_list",
+        *("trio_/cli/servers/test_list", "trio_/cli/oracle/test_check"),
+        *("trio_/cli/oracle/test_show", "trio_/cli/test_recording"),
         *("trio_/streams/test_child_tree", "trio_/test_main", "trio_/test_processes"),
     )
 ]
