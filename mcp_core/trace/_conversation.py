@@ -69,7 +69,7 @@ KNOWN_METHODS: Final = frozenset(row.name for row in METHODS)
 
 
 def find_method(letter: str, name: str, sender: Side) -> Method | None:
-    """Return the row of a method that `sender` may send in a revision, or None if there is none."""
+    """Return the row of a method, or None if `sender` may not send it in the revision."""
     return _ROWS.get((letter, name, sender))
 
 

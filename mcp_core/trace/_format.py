@@ -278,7 +278,7 @@ class TraceReader:
         """Return the next line after the header, or None if more bytes are needed.
 
         Raises:
-            InvalidTrace: the first line is not the header of a trace, or there is none.
+            InvalidTrace: the first line is not the header of a trace, or the file is empty.
         """
         while (line := self._lines.next_line()) is not None:
             if isinstance(line, Excerpt):

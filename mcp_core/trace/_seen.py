@@ -75,11 +75,11 @@ class SeenRequest:
         exchange: the HTTP exchange that carried it, 0 if none.
         token: the key of its progress token, or None.
         progress, progress_line: the last value that was reported, and where.
-        cancelled, answered: the lines of its cancellation and of its response, 0 if there is none.
+        cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
         task: the id of the task that it became, or None.
-        acknowledged: the line of the acknowledgement of a subscription, 0 if there is none.
+        acknowledged: the line of the acknowledgement of a subscription; 0 before it arrives.
         filter: the acknowledged filter of a subscription.
     """
 
@@ -154,7 +154,7 @@ class SeenMessage:
         meta: the `_meta` of its params or of its result, empty if it has none.
         result: its result if that is an object, else None.
         error: its error if that is an object, else None.
-        request: the request that a response answers, or None if there is none.
+        request: the request that a response answers, or None for other messages.
         letters: the revisions that it can be of.
         row: the row of its method, or that of the request that it answers; None if it is unknown.
         in_batch: it is a member of a batch.

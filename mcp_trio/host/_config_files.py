@@ -125,7 +125,7 @@ class ConfigFiles:
         )
 
     def _read_file(self, path: Path, *, is_managed: bool) -> bytes | None:
-        """Return the content of a file, or None if there is none.
+        """Return the content of a file, or None if the file does not exist.
 
         Raises:
             InvalidConfig: it cannot be read, or is not to be trusted.

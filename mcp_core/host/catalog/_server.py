@@ -134,7 +134,7 @@ class ServerCatalog:
         return self._instructions if self.state("instructions", "") == "pinned" else ""
 
     def set_instructions(self, text: str | None) -> None:
-        """Replace the instructions by `text`, which is None if the server has none.
+        """Replace the instructions by `text`, or remove them if `text` is None.
 
         Instructions above the limit of a definition count as none.
         """

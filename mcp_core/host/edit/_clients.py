@@ -162,7 +162,7 @@ _BEARER: Final = re.compile(r"Bearer \$\{([A-Za-z_]\w*)\}", re.ASCII | re.IGNORE
 _BRACED: Final = re.compile(r"\$\{[^}]+\}")
 _BRACED_OR_PLAIN: Final = re.compile(r"\$(?:\w+|\{[^}]+\})", re.ASCII)
 
-# Claude Code calls WebSocket ws. VS Code finds out about HTTP+SSE by itself, but can be told.
+# Claude Code calls WebSocket ws. VS Code detects HTTP+SSE, and accepts the type `sse` too.
 _TYPED: Final[dict[ServerTransport, _Remote]] = {
     "http": ("url", {"type": "http"}),
     "sse": ("url", {"type": "sse"}),

@@ -105,7 +105,7 @@ def _remove_span(text: str, start: int, end: int) -> TextEdit:
 
 
 def remove_toml_member(text: str, path: Sequence[str]) -> str:
-    """Return `text` without the table or key at `path`; the same text if there is none.
+    """Return `text` without the table or key at `path`, or `text` itself if it has none there.
 
     Args:
         text: the file. It may be empty.
