@@ -27,6 +27,25 @@ from ._http_channel import ConversationNumbers as ConversationNumbers
 from ._http_channel import HttpChannel as HttpChannel
 from ._judge import Judge as Judge
 from ._redaction import Redactor as Redactor
+from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
+from .replay._client import ReplayClient as ReplayClient
+from .replay._diff import ChangedValue as ChangedValue
+from .replay._diff import TraceDiff as TraceDiff
+from .replay._diff import TraceDifference as TraceDifference
+from .replay._diff import diff_traces as diff_traces
+from .replay._http_client import ReplayHttpClient as ReplayHttpClient
+from .replay._http_client import ReplayRequest as ReplayRequest
+from .replay._http_server import ReplayExchange as ReplayExchange
+from .replay._http_server import ReplayHttpServer as ReplayHttpServer
+from .replay._recorded import MAX_TRACE_BYTES as MAX_TRACE_BYTES
+from .replay._recorded import RecordedMessage as RecordedMessage
+from .replay._recorded import RecordedSession as RecordedSession
+from .replay._recorded import RecordedTrace as RecordedTrace
+from .replay._recorded import TraceTooLarge as TraceTooLarge
+from .replay._recorded import load_trace as load_trace
+from .replay._server import ReplayOutput as ReplayOutput
+from .replay._server import ReplayServer as ReplayServer
+from .replay._server import ReplaySession as ReplaySession
 from .rows import ROWS as ROWS
 from .rows import Requirement as Requirement
 from .rules import JUDGED_ROWS as JUDGED_ROWS
@@ -34,8 +53,11 @@ from .rules import JUDGED_ROWS as JUDGED_ROWS
 __all__ = [
     "FORMAT_VERSION",
     "JUDGED_ROWS",
+    "MAX_TRACE_BYTES",
     "MAX_TRACE_LINE",
+    "RESPONSE_TIMEOUT",
     "ROWS",
+    "ChangedValue",
     "ChildChannel",
     "ConversationNumbers",
     "DamagedLine",
@@ -44,19 +66,35 @@ __all__ = [
     "HttpHead",
     "InvalidTrace",
     "Judge",
+    "RecordedMessage",
+    "RecordedSession",
+    "RecordedTrace",
     "Redactor",
+    "ReplayClient",
+    "ReplayExchange",
+    "ReplayHttpClient",
+    "ReplayHttpServer",
+    "ReplayOutput",
+    "ReplayRequest",
+    "ReplayServer",
+    "ReplaySession",
     "Requirement",
     "SseFields",
     "StreamChannel",
+    "TraceDiff",
+    "TraceDifference",
     "TraceEncoder",
     "TraceHeader",
     "TraceLine",
     "TraceReader",
+    "TraceTooLarge",
     "TruncatedMessage",
     "WebSocketChannel",
     "WebSocketClose",
+    "diff_traces",
     "encode_header",
     "encode_line",
+    "load_trace",
     "read_header",
     "read_line",
     "read_trace",

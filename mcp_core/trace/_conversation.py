@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._ids import UsedIds, id_key
+from ._ids import GivenTexts, UsedIds, id_key
 from ._seen import (
     CLIENT,
     LETTER_OF,
     META,
     MODERN,
+    MODERN_ERRORS,
     SERVER,
     STATEFUL,
     SeenExchange,
+    SeenList,
     SeenMessage,
     SeenRequest,
     SeenTask,
@@ -46,13 +48,25 @@ MAX_ANSWERED: Final = 1_000  # responses that are remembered in full
 MAX_ENTRIES: Final = 10_000  # tools, cursors, subscriptions, tasks and tokens, of each kind
 MAX_ROUNDS: Final = 1_000  # `requestState`s that are remembered with their requests
 MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of the pages of the last list of tools
+MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of the pages of a list whose names are remembered
+# The member of the result of each list, and that of an entry which names it.
 _LISTS: Final = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "tasks/list": "tasks",
+    "tools/list": ("tools", "name"),
+    "prompts/list": ("prompts", "name"),
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "roots/list": ("roots", "uri"),
+    "tasks/list": ("tasks", "taskId"),
 }
+# Lists by the notification that they have changed.
+_CHANGES: Final = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+    "notifications/roots/list_changed": ("roots/list",),
+}
+_UNSUPPORTED_VERSION: Final = -32022
+_MAX_REJECTED: Final = 100  # versions
 
 
 def _rows_by_name() -> dict[tuple[str, str, Side], Method]:
@@ -98,20 +112,44 @@ class ConversationState:
         tokens: the requests of each side by progress token, open or not.
         has_read: the line up to which each side has certainly read what the other sent.
         unreadable: how many messages of each side could not be read or are invalid.
+        invalid_ids: the ids of those of them that have one: an error can repeat it.
         id_less_errors: how many errors without an id each side has sent, parse errors left out.
         last_kind: the kind of the last message of each side.
-        tools: the tools of the last complete list by name, None if there was none.
-        compiled: schemas of the tools with what a rule has made of them, by identity.
+        tools: the tools of the last complete list by name, None before such a list.
+        compiled, annotations: schemas of the tools with what a rule has made of them, by identity.
+        lists: the last complete lists, by method.
+        changed: the line of the last notification that a list has changed, by its method.
+        silent_changes: two lines and a time, by method: two lists that differ without such a
+            notification between them or since.
+        first_method: of the first request of the client.
+        answered_version: the version that the server has selected in the handshake.
+        server_versions: the versions that this server is known to support, in all conversations.
+        rejected: of each version that the server rejected: the line, the time and `data.supported`.
+        probe_error: the error of the last `server/discover`, or None.
+        junk: lines of each side that can be pieces of one message.
+        batches: the line of the last message of each side if that is a well-formed batch, else 0.
+        last_line, last_time: of the last message.
+        end_times: when each side ended a byte stream.
+        exit: the status and the time of the end of the server's process, or None.
         cursors: the cursors that were given out, by method.
         subscribed: the URIs of `resources/subscribe` with the line of its response.
         ever_subscribed: a subscription was requested.
         log_level: the level of the last `logging/setLevel` and the line of its response, or None.
         tasks: the tasks by id.
+        task_ids: the last two ids that each side has given out.
         exchanges: the last HTTP exchanges by number; `exchange` is that of the line being judged.
+        ended_by: the side that was the first to end a byte stream, empty before that.
+        has_endpoint, endpoint: an event has named an endpoint, so that the transport is HTTP+SSE;
+            and its URL.
         session: the id of the session that the server has given, or None.
-        ended_sessions: the ids of the sessions that the client has ended.
-        events: the ids of the last events, with a hash of their message.
+        ended_sessions: the ids of the sessions that the client has ended, with the line.
+        lost_sessions: ids of sessions that were not found, with the line and the time.
+        is_authorized: a request with `Authorization` was served, by path.
+        denied: methods of requests without it that got the status 401.
+        events: the ids of the last events, with a hash of their message and the number of the
+            exchange that first carried their stream; `has_all_events` is False if some are missing.
         request_states: the `requestState`s that the server has given out, and for which request.
+        given_states: those of all conversations of the trace.
     """
 
     def __init__(self, number: int, *, observer: str = "between") -> None:
@@ -145,25 +183,52 @@ class ConversationState:
         }
         self.has_read: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.unreadable: dict[Side, int] = {CLIENT: 0, SERVER: 0}
+        self.invalid_ids: dict[Side, UsedIds] = {CLIENT: UsedIds(), SERVER: UsedIds()}
         self.id_less_errors: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.last_kind: dict[Side, str] = {CLIENT: "", SERVER: ""}
         self.tools: dict[str, Mapping[str, Any]] | None = None
         self.compiled: dict[int, tuple[Any, Any]] = {}
+        self.annotations: dict[int, tuple[Any, Any]] = {}
         self._listed_tools: dict[str, Mapping[str, Any]] = {}
         self._listed_bytes = 0
+        self.lists: dict[str, SeenList] = {}
+        self.changed: dict[str, int] = {}
+        self.silent_changes: dict[str, tuple[int, int, float]] = {}
+        self._pages: dict[str, list[Any]] = {}
+        self._page_bytes: dict[str, int] = {}
+        self.first_method = ""
+        self.answered_version: Any = None
+        self.server_versions: set[str] = set()
+        self.rejected: dict[str, tuple[int, float, list[Any]]] = {}
+        self.probe_error: SeenMessage | None = None
+        self.junk: dict[Side, list[str]] = {CLIENT: [], SERVER: []}
+        self.batches: dict[Side, int] = {CLIENT: 0, SERVER: 0}
+        self.last_line = 0
+        self.last_time = 0.0
+        self.end_times: dict[Side, float] = {}
+        self.exit: tuple[int, float] | None = None
         self.cursors: dict[str, set[str]] = {}
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
         self.subscribed: dict[str, int] = {}
         self.ever_subscribed = False
         self.log_level: tuple[str, int] | None = None
         self.tasks: OrderedDict[str, SeenTask] = OrderedDict()
+        self.task_ids: dict[Side, list[str]] = {CLIENT: [], SERVER: []}
         self.request_states: OrderedDict[str, SeenRequest] = OrderedDict()
+        self.given_states = GivenTexts(is_complete=False)
         self.work_requests = 0
         self.exchanges: OrderedDict[int, SeenExchange] = OrderedDict()
         self.exchange: SeenExchange | None = None
+        self.ended_by = ""
+        self.has_endpoint = False
+        self.endpoint = ""
         self.session: str | None = None
-        self.ended_sessions: set[str] = set()
-        self.events: OrderedDict[str, int] = OrderedDict()
+        self.ended_sessions: dict[str, int] = {}
+        self.lost_sessions: dict[str, tuple[int, float]] = {}
+        self.is_authorized: set[str] = set()
+        self.denied: set[str] = set()
+        self.events: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self.has_all_events = True
 
     def __repr__(self) -> str:
         revision = LETTERS.get(self.negotiated) or (LETTERS[MODERN] if self.is_modern else "?")
@@ -201,6 +266,8 @@ class ConversationState:
             message.letters = request.letters if request is not None else self.candidates(sender)
             if request is not None and request.method == "initialize":
                 message.letters = self._letters_of_handshake(message, request)
+            if message.letters == MODERN and not self.answers_modern(message):
+                message.letters = STATEFUL + MODERN  # of a server that may not know the revision
             if request is not None and request.earlier is not None:
                 message.letters = ""  # it can be the response to any of them
             method = request.method if request is not None else ""
@@ -210,6 +277,24 @@ class ConversationState:
             method, asked_by = message.method, sender
         if method and message.letters:
             message.row = _ROWS.get((message.letters[-1], method, asked_by))
+
+    def answers_modern(self, response: SeenMessage | None) -> bool:
+        """Return True if the server certainly speaks the newest revision.
+
+        A server of an earlier one can serve its requests, too: it ignores what it does not know.
+        `response` can show it itself.
+        """
+        if self.has_served_modern or LETTERS[MODERN] in self.server_versions:
+            return True
+        if response is None:
+            return False
+        if response.error is not None:
+            return response.code in MODERN_ERRORS
+        asked = response.request.method if response.request is not None else ""
+        is_new = asked in KNOWN_METHODS and not any(
+            (letter, asked, CLIENT) in _ROWS for letter in STATEFUL
+        )
+        return is_new or isinstance(lookup(response.result, "resultType"), str)
 
     def _letters_of(self, message: SeenMessage) -> str:
         version = message.meta.get(META + "protocolVersion")
@@ -233,6 +318,11 @@ class ConversationState:
                 key = id_key(message.params.get("requestId"))
                 if key is not None and key in self.open[CLIENT]:
                     return self.open[CLIENT][key].letters
+        if message.method == "ping" and message.sender == CLIENT and self.initialize is None:
+            return STATEFUL + MODERN  # a server of all revisions can answer it as of an older one
+        stream = self.exchange
+        if message.sender == SERVER and stream is not None and len(stream.letters) == 1:
+            return stream.letters  # it comes with the response to a request of that revision
         return self.candidates(message.sender)
 
     def _letters_of_handshake(self, message: SeenMessage, request: SeenRequest) -> str:
@@ -248,17 +338,33 @@ class ConversationState:
         """Change the state by a message that was prepared."""
         if not message.is_well_formed:
             self.unreadable[message.sender] += 1
+            key = id_key(message.id)
+            if key is not None:
+                self.invalid_ids[message.sender].add(key)
         if message.kind == "request":
             self._receive_request(message)
         elif message.kind == "notification":
             self._receive_notification(message)
         elif message.kind == "response":
             self._receive_response(message)
+            given = lookup(message.result, "requestState")
+            if message.sender == SERVER and isinstance(given, str):
+                self.given_states.add(given)
         self.last_kind[message.sender] = message.kind
+        self.last_line, self.last_time = message.line, message.time
+        if not message.in_batch:
+            self.batches[message.sender] = 0
 
     def lose(self, reason: str) -> None:
         """Record that messages may be missing from here on."""
         self.gap = self.gap or reason
+        self.given_states.is_complete = False
+
+    def add_unreadable(self, sender: Side) -> None:
+        """Record a text that is no message here. Another parser can read it."""
+        self.unreadable[sender] += 1
+        if sender == SERVER:
+            self.given_states.is_complete = False
 
     def tool(self, name: Any) -> Mapping[str, Any] | None:
         """Return the tool of a name in the last complete list, or None if that is unknown."""
@@ -281,12 +387,14 @@ class ConversationState:
     def _receive_request(self, message: SeenMessage) -> None:
         sender = message.sender
         request = SeenRequest(message)
+        if sender == CLIENT:
+            self.first_method = self.first_method or message.method
         if message.letters == MODERN:
             self.is_modern = True
         elif message.method == "initialize" and sender == CLIENT:
             if self.initialize is None or not self.handshake_answered:
                 self.initialize = request
-        elif message.method != "ping":
+        elif sender == CLIENT and self.handshake_answered and message.method != "ping":
             self.work_requests += 1
         key = id_key(message.id)
         if key is None:
@@ -301,11 +409,30 @@ class ConversationState:
             self._put(self.tokens[sender], request.token, request)
         if message.method == "resources/subscribe":
             self.ever_subscribed = True
-        task = message.params.get("taskId")
-        if message.method == "tasks/update" and isinstance(task, str) and task in self.tasks:
-            responses = message.params.get("inputResponses")
-            if isinstance(responses, dict):
-                self.tasks[task].answered.update(responses)
+        task = self.task_of(message.params)
+        if task is not None:
+            self._receive_task_request(message, task)
+
+    def task_of(self, params: Mapping[str, Any]) -> SeenTask | None:
+        """Return the task that params name, or None."""
+        id = params.get("taskId")
+        return self.tasks.get(id) if isinstance(id, str) else None
+
+    def _receive_task_request(self, message: SeenMessage, task: SeenTask) -> None:
+        match message.method:
+            case "tasks/get":
+                task.input_polls += task.status == "input_required"
+                return
+            case "tasks/result":
+                task.result_asked = message.line
+            case "tasks/update":
+                responses = message.params.get("inputResponses")
+                if isinstance(responses, dict) and len(task.answered) < MAX_ENTRIES:
+                    task.answered.update(responses)
+                    task.update_line = message.line
+            case _:
+                pass
+        task.polled = None
 
     def _receive_notification(self, message: SeenMessage) -> None:
         other = other_side(message.sender)
@@ -320,9 +447,14 @@ class ConversationState:
                 value = message.params.get("progress")
                 if request is not None and isinstance(value, int | float):
                     request.progress, request.progress_line = value, message.line
-            case "notifications/tools/list_changed":
-                self.tools = None
-                self._listed_tools = {}
+                    request.progress_exchange = message.exchange
+            case method if method in _CHANGES:
+                if method == "notifications/tools/list_changed":
+                    self.tools = None
+                    self._listed_tools = {}
+                for changed in _CHANGES[method]:
+                    self.changed[changed] = message.line
+                    self.silent_changes.pop(changed, None)
             case "notifications/subscriptions/acknowledged":
                 key = id_key(message.meta.get(META + "subscriptionId"))
                 request = None if key is None else self.open[CLIENT].get(key)
@@ -366,18 +498,50 @@ class ConversationState:
             return
         del self.open[other][key]
         request.answered = message.line
+        request.answer_exchange = message.exchange
+        stream = self.exchange
+        if stream is not None and message.exchange == request.exchange:
+            stream.answered += 1
+            stream.answered_time = message.time
         request.is_error = message.result is None
         if self.is_ordered:
             self.has_read[sender] = max(self.has_read[sender], request.line)
         self._put(self.answered[other], key, request, MAX_ANSWERED)
+        task = self.task_of(request.params)
+        if task is not None and request.method.startswith("tasks/"):
+            self._receive_task_response(message, request, task)
         if message.result is not None:
             self._receive_result(message, request, message.result)
+        elif message.error is not None:
+            self._receive_error(message, request)
+
+    def _receive_task_response(
+        self, message: SeenMessage, request: SeenRequest, task: SeenTask
+    ) -> None:
+        if request.method == "tasks/get":
+            task.polled = request.time  # a poll that is lost can be repeated
+        responses = request.params.get("inputResponses")
+        if request.method == "tasks/update" and message.result is not None:
+            task.acknowledged.update(responses if isinstance(responses, dict) else ())
+        is_refused = message.result is None and message.code != -32602
+        if request.method == "tasks/result" and not is_refused:
+            task.result_given = message.line
+            task.is_error = lookup(message.result, "isError") is True
+
+    def _receive_error(self, message: SeenMessage, request: SeenRequest) -> None:
+        if request.method == "server/discover":
+            self.probe_error = message
+        version = request.meta.get(META + "protocolVersion")
+        if message.code == _UNSUPPORTED_VERSION and isinstance(version, str):
+            supported = lookup(message.error, "data", "supported")
+            if isinstance(supported, list) and len(self.rejected) < _MAX_REJECTED:
+                self.rejected[version] = message.line, message.time, supported
 
     def _receive_result(
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
     ) -> None:
         kind = result.get("resultType")
-        if request.letters == MODERN and isinstance(kind, str):
+        if request.letters == MODERN and self.answers_modern(message):
             self.has_served_modern = True
         if kind == "input_required":
             request.result = result
@@ -391,6 +555,10 @@ class ConversationState:
                 self._finish_handshake(message, request, result)
             case "server/discover":
                 self.discovered = result
+                self.probe_error = None
+                versions = result.get("supportedVersions")
+                for version in versions if isinstance(versions, list) else ():
+                    self._add_version(version)
             case "resources/subscribe" if isinstance(uri, str):
                 if len(self.subscribed) < MAX_ENTRIES:
                     self.subscribed[uri] = message.line
@@ -417,10 +585,53 @@ class ConversationState:
             return
         self.handshake_answered = message.line
         self.negotiated = message.letter
+        self.answered_version = result.get("protocolVersion")
+        self._add_version(self.answered_version)
         found = result.get("capabilities")
         self.server_capabilities = found if isinstance(found, dict) else None
         found = request.params.get("capabilities")
         self.client_capabilities = found if isinstance(found, dict) else None
+
+    def _add_version(self, version: Any) -> None:
+        if isinstance(version, str) and LETTER_OF.get(version):
+            self.server_versions.add(version)
+
+    def completed_list(self, message: SeenMessage) -> SeenList | None:
+        """Return the list whose last page `message` is, or None if its other pages are unknown."""
+        request, result = message.request, message.result
+        if request is None or result is None or request.method not in _LISTS:
+            return None
+        pages = self._pages.get(request.method)
+        if result.get("nextCursor") is not None:
+            return None
+        if request.params.get("cursor") is None:
+            pages = []
+        elif pages is None:
+            return None
+        member, key = _LISTS[request.method]
+        entries = result.get(member)
+        if not isinstance(entries, list) or message.size > MAX_LIST_BYTES:
+            return None
+        return SeenList([*pages, *entries], key, message.line)
+
+    def _receive_list(self, message: SeenMessage, method: str, request: SeenRequest) -> None:
+        """Remember a page, and the list if it is the last one."""
+        found, previous = self.completed_list(message), self.lists.get(method)
+        if found is not None:
+            self._pages.pop(method, None)
+            self.lists[method] = found
+            is_known = previous is not None and self.changed.get(method, 0) < previous.line
+            if previous is not None and is_known and set(previous.names) != set(found.names):
+                self.silent_changes[method] = previous.line, message.line, message.time
+            return
+        entries = (message.result or {}).get(_LISTS[method][0])
+        if request.params.get("cursor") is None:
+            self._pages[method], self._page_bytes[method] = [], 0
+        self._page_bytes[method] = self._page_bytes.get(method, 0) + message.size
+        if self._page_bytes[method] > MAX_LIST_BYTES or not isinstance(entries, list):
+            self._pages.pop(method, None)
+        elif method in self._pages:
+            self._pages[method] += entries
 
     def _receive_page(
         self, message: SeenMessage, method: str, request: SeenRequest, result: Mapping[str, Any]
@@ -433,6 +644,7 @@ class ConversationState:
                 self.cursor_scopes[method, following] = result.get("cacheScope")
             else:
                 self.lose("there are too many cursors to remember")
+        self._receive_list(message, method, request)
         if method != "tools/list":
             return
         if cursor is None:
@@ -450,24 +662,40 @@ class ConversationState:
             self.tools = dict(self._listed_tools)
 
     def _add_task(self, message: SeenMessage, request: SeenRequest, task: Any) -> None:
-        id, status = task["taskId"], task.get("status")
+        id = task["taskId"]
         request.task = id
-        self._put(
-            self.tasks,
-            id,
-            SeenTask(id, message.sender, request, message.line, status or ""),
-        )
+        self._put(self.tasks, id, SeenTask(task, message, request))
+        self.task_ids[message.sender] = [*self.task_ids[message.sender][-1:], id]
 
     def _see_task(self, message: SeenMessage, view: Mapping[str, Any]) -> None:
         task = self.tasks.get(view.get("taskId") or "") if _has_text(view, "taskId") else None
         if task is None:
             return
-        status = view.get("status")
-        if isinstance(status, str):
-            task.status, task.line = status, message.line
+        task.see(view, message.line)
+        if message.kind == "notification":
+            task.polled = None
+        else:
+            task.has_view = True
         requests = view.get("inputRequests")
+        open_keys = requests.keys() if isinstance(requests, dict) else set()
+        if message.request is not None and message.request.line > task.update_line:
+            task.gone |= task.answered - open_keys
         if isinstance(requests, dict) and len(task.keys) < MAX_ENTRIES:
             task.keys.update(requests)
+
+    def is_one_stream(self, message: SeenMessage, exchange: int) -> bool:
+        """Return True if `message` comes in the same order as one that `exchange` carried before.
+
+        A stream that is resumed can repeat messages, but on another exchange.
+        """
+        return self.is_ordered or message.exchange == exchange != 0
+
+    def follows(self, message: SeenMessage, line: int) -> bool:
+        """Return True if the sender of a response certainly wrote it after the line `line`.
+
+        Over HTTP only that is certain which the other side had read before it sent the request.
+        """
+        return self.is_ordered or (message.request is not None and message.request.line > line)
 
     def _put(
         self,

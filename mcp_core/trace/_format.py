@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from mcp_core._errors import McpTrioError
 from mcp_core._text import escape_text
@@ -65,6 +65,8 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
         target: the command or the URL of the server, without secrets. Empty if not known.
         redacted: what was hidden, as `header:authorization` or `pointer:/params/arguments/x`.
             Empty if the trace has everything, secrets included.
+        server_versions: revisions that the server is known to speak, where the trace itself may
+            not show it. Left out if there are none.
     """
 
     format_version: int = field(name="mcp-trace")
@@ -74,9 +76,10 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
     transport: str = ""
     target: str = ""
     redacted: tuple[str, ...] = ()
+    server_versions: tuple[str, ...] | UnsetType = UNSET
 
 
-class HttpHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HttpHead(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The head of an HTTP request or response.
 
     Attributes:
@@ -94,7 +97,7 @@ class HttpHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class SseFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SseFields(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The fields of a server-sent event beside its data.
 
     Attributes:
@@ -108,7 +111,7 @@ class SseFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry: int | None = None
 
 
-class WebSocketClose(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WebSocketClose(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The close frame of a WebSocket (RFC 6455 7.1.5).
 
     `code` is 1005 if the frame had none. `reason` is its text.
@@ -118,7 +121,7 @@ class WebSocketClose(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
-class TruncatedMessage(Struct, frozen=True, kw_only=True):
+class TruncatedMessage(Struct, frozen=True, kw_only=True, gc=False):
     """A message of which a line has the beginning only.
 
     Attributes:
@@ -130,7 +133,7 @@ class TruncatedMessage(Struct, frozen=True, kw_only=True):
     sha256: str = ""
 
 
-class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of a trace after its header: something that crossed, or another event.
 
     Attributes:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._limits import CLIENT_LIMITS
@@ -39,8 +40,10 @@ class ConversationNumbers:
     each session, and one for each request without a session.
     """
 
+    __slots__ = ("_last", "_sessions", "single")
+
     def __init__(self, *, single: bool) -> None:
-        self._single = single
+        self.single = single
         self._last = 0
         self._sessions: dict[bytes, int] = {}
 
@@ -56,7 +59,7 @@ class ConversationNumbers:
 
     def of_request(self, head: RequestHead) -> int:
         """Return the number of the conversation of a request with `head`."""
-        if self._single:
+        if self.single:
             return self._last or self.new()
         # HTTP+SSE names the session in the target.
         for key in (_value(head.headers, SESSION_ID), head.target):
@@ -66,7 +69,7 @@ class ConversationNumbers:
 
     def add_session(self, key: bytes, number: int) -> None:
         """Note that requests with `key` as session id or target belong to conversation `number`."""
-        if not self._single:
+        if not self.single:
             self._sessions[key] = number
             if len(self._sessions) > _MAX_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
@@ -81,6 +84,21 @@ class HttpChannel:
         limit: bytes of a message that are kept.
     """
 
+    __slots__ = (
+        "_body",
+        "_conversation",
+        "_conversations",
+        "_events",
+        "_is_over",
+        "_limit",
+        "_request",
+        "_response",
+        "_retry",
+        "_skips",
+        "_websocket",
+        "number",
+    )
+
     def __init__(self, exchange: int, conversations: ConversationNumbers, limit: int) -> None:
         self.number = exchange
         self._conversations = conversations
@@ -90,6 +108,7 @@ class HttpChannel:
         self._response: HttpHead | None = None  # the same
         self._body = MessageBuffer(limit)
         self._events: SseDecoder | None = None
+        self._retry: int | None = None  # the last one that was recorded
         self._websocket: WebSocketChannel | None = None
         self._is_over = False
         self._skips = False
@@ -106,11 +125,15 @@ class HttpChannel:
         self._conversation = self._conversations.of_request(head)
         self._request = HttpHead(
             version=http_version,
-            method=head.method.decode("latin-1"),
-            target=head.target.decode("latin-1"),
+            method=str(head.method, "latin-1"),
+            target=str(head.target, "latin-1"),
             headers=_texts(head.headers),
         )
-        return [] if body is None else self.request_data(t, (body, True))
+        if body is None:
+            return []
+        if body:
+            self._body.add(body)
+        return self._end_request(t)
 
     def request_data(self, t: float, what: tuple[bytes, bool]) -> list[TraceLine]:
         """Return the lines, at time `t`, for a piece of the request's body.
@@ -136,15 +159,16 @@ class HttpChannel:
             if type(action) is Head:
                 lines += self._begin_response(t, action)
             elif type(action) is Body:
-                lines += self._response_data(t, bytes(action.data))
+                self._add_to_response(t, bytes(action.data), lines)
             else:
                 lines += self.ended(t, ("server", "complete"))
         return lines
 
     def _begin_response(self, t: float, head: Head) -> list[TraceLine]:
-        session = header(head, SESSION_ID)
-        if session is not None:
-            self._conversations.add_session(session, self._conversation)
+        if not self._conversations.single:
+            session = header(head, SESSION_ID)
+            if session is not None:
+                self._conversations.add_session(session, self._conversation)
         self._response = HttpHead(status=head.status, headers=_texts(head.headers))
         if head.status == 101 or is_event_stream(header(head, b"content-type")):
             if head.status != 101:
@@ -155,22 +179,26 @@ class HttpChannel:
             return [line]
         return []
 
-    def _response_data(self, t: float, data: bytes) -> list[TraceLine]:
+    def _add_to_response(self, t: float, data: bytes, lines: list[TraceLine]) -> None:
+        """Add `data` to the body of the response, and its events to `lines`."""
         if self._skips:
-            return []
+            return
         if self._events is None:
             self._body.add(data)
-            return []
-        lines: list[TraceLine] = []
+            return
         self._events.feed(data)
         try:
             while (event := self._events.next_event()) is not None:
                 lines.append(self._event_line(t, event.type, event.data, event.id, event.retry))
                 self._events.forget_id()
+                self._retry = self._retry if event.retry is None else event.retry
+            if self._events.retry != self._retry:
+                # It can come without an event.
+                self._retry = self._events.retry
+                lines.append(self._line(t, sender="server", sse=SseFields(retry=self._retry)))
         except EventTooLong:
             self._skips = True
             lines.append(self._line(t, kind="lost", count=1))
-        return lines
 
     def _event_line(
         self, t: float, type: str, data: bytes, id: str, retry: int | None
@@ -209,7 +237,8 @@ class HttpChannel:
     @property
     def _socket(self) -> WebSocketChannel:
         if self._websocket is None:
-            self._websocket = WebSocketChannel(self._conversation, self.number, self._limit)
+            number = self._conversation or self._conversations.new()  # if the request was lost
+            self._websocket = WebSocketChannel(number, self.number, self._limit)
         return self._websocket
 
     def message(self, t: float, what: tuple[Sender, bytes]) -> list[TraceLine]:
@@ -244,9 +273,16 @@ class HttpChannel:
 
 
 def _texts(headers: Headers) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (name.decode("latin-1"), bytes(value).decode("latin-1")) for name, value in headers
-    )
+    try:
+        return tuple(map(_text_pair, headers))
+    except TypeError:  # an ASGI server may pass lists
+        return tuple(_text_pair((name, bytes(value))) for name, value in headers)
+
+
+@lru_cache(maxsize=128)  # most headers are the same in every request
+def _text_pair(pair: tuple[bytes, bytes]) -> tuple[str, str]:
+    name, value = pair
+    return name.decode("latin-1"), value.decode("latin-1")
 
 
 def _value(headers: Headers, name: bytes) -> bytes | None:

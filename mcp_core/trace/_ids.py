@@ -1,14 +1,15 @@
-"""The ids that one side has used, in little space however long the conversation is."""
+"""The ids and texts that a side has used, in little space however long the conversation is."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from typing import Any, Final
 
-__all__ = ["UsedIds", "id_key"]
+__all__ = ["GivenTexts", "UsedIds", "id_key"]
 
 MAX_RANGES: Final = 10_000
 MAX_STRINGS: Final = 100_000
+MAX_TEXTS: Final = 100_000
 
 
 def id_key(value: Any) -> int | str | None:
@@ -69,3 +70,27 @@ class UsedIds:
         if place + 1 < len(self._starts) and self._starts[place + 1] == key + 1:
             self._ends[place] = self._ends.pop(place + 1)
             del self._starts[place + 1]
+
+
+class GivenTexts:
+    """A set of texts of any length, which takes the space of their hashes.
+
+    Attributes:
+        is_complete: False if texts can have been given that are not in the set.
+    """
+
+    __slots__ = ("_hashes", "is_complete")
+
+    def __init__(self, *, is_complete: bool) -> None:
+        self._hashes: set[int] = set()
+        self.is_complete = is_complete
+
+    def __contains__(self, text: str) -> bool:
+        return hash(text) in self._hashes
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        if len(self._hashes) < MAX_TEXTS:
+            self._hashes.add(hash(text))
+        elif text not in self:
+            self.is_complete = False

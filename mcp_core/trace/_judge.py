@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ._conversation import ConversationState
 from ._finding import Finding
-from ._format import DamagedLine
-from ._seen import CLIENT, SERVER, SeenExchange, SeenMessage
+from ._format import DamagedLine, SseFields
+from ._ids import GivenTexts
+from ._seen import CLIENT, LETTER_OF, MODERN, SERVER, STATEFUL, SeenExchange, SeenMessage
 from .rows import ROWS
 from .rules import RULES, RuleFailure
 from .rules._http import receive_exchange
@@ -37,6 +39,7 @@ MAX_EXCHANGES: Final = 1_000  # of one conversation
 MAX_EVENTS: Final = 10_000  # ids of events of one conversation
 # Transports on which a message is a line.
 _LINES: Final = ("stdio",)
+_JUDGED_METHODS: Final = frozenset(method for rule in RULES for method in rule.methods)
 
 
 class Judge:
@@ -45,9 +48,13 @@ class Judge:
     Call `receive` with each line of the trace, and `close` at its end. Each returns what was found.
 
     Args:
-        header: the header of the trace. Without it nothing is known of the transport.
+        header: the header of the trace. Without it nothing is known of the transport, nor of the
+            server.
         from_start: True if the first message of each conversation is known to be in the trace, as
             it is for a judge that is there when the conversation begins.
+        all_conversations: True if the client has had no other conversation with the server, not
+            even before the trace, as it is for a test that starts both. Only then it is certain
+            that the client has made up a `requestState` which is not in the trace.
 
     Attributes:
         opportunities: how often each row was judged, findings included. A row that is missing had
@@ -55,7 +62,13 @@ class Judge:
         messages: how many messages were judged.
     """
 
-    def __init__(self, header: TraceHeader | None = None, *, from_start: bool = False) -> None:
+    def __init__(
+        self,
+        header: TraceHeader | None = None,
+        *,
+        from_start: bool = False,
+        all_conversations: bool = False,
+    ) -> None:
         self.opportunities: Counter[str] = Counter()
         self.messages = 0
         self._observer = header.observer if header is not None else "between"
@@ -66,7 +79,9 @@ class Judge:
         self._highest = 0
         self._lost = ""
         self._spawned: set[int] = set()
-        self._tables: dict[tuple[str, str, str, str], list[tuple[Rule, Requirement]]] = {}
+        versions = header.server_versions if header is not None else ()
+        self._server_versions = LETTER_OF.keys() & set(versions or ())
+        self._given_states = GivenTexts(is_complete=from_start and all_conversations)
         self._inconclusive: set[tuple[int, str, str]] = set()
 
     def __repr__(self) -> str:
@@ -88,7 +103,13 @@ class Judge:
             return []
         if line.sender is None:
             return []
-        if line.http is None and line.raw is None and line.data is None:
+        found = self._receive_crossing(line)
+        if line.end is not None:
+            self._receive_end(line)
+        return found
+
+    def _receive_crossing(self, line: TraceLine) -> list[Finding]:
+        if line.http is None and line.raw is None and line.data is None and line.sse is None:
             return []
         state = self._find_conversation(line.conversation)
         if line.truncated is not None:
@@ -97,6 +118,16 @@ class Judge:
         if line.http is not None or line.exchange:
             return list(self._judge_http(line, state))
         return list(self._judge_text(line, state))
+
+    def add_server_version(self, version: str) -> None:
+        """Take it as known that the server speaks a revision.
+
+        Without that, the judge knows it from what the server says in the trace alone.
+
+        Args:
+            version: such as "2026-07-28".
+        """
+        self._server_versions.add(version)
 
     def close(self) -> list[Finding]:
         """Judge the ends of all conversations, and return what was found."""
@@ -113,6 +144,24 @@ class Judge:
             self._lose("lines of the trace were lost")
         elif line.kind == "spawn":
             self._spawned.add(line.conversation)
+        elif line.kind == "exit":
+            state = self._conversations.get(line.conversation)
+            if state is not None:
+                state.ended_by = state.ended_by or SERVER
+                state.exit = line.status or 0, line.t
+
+    def _receive_end(self, line: TraceLine) -> None:
+        state = self._conversations.get(line.conversation)
+        if state is None or line.sender is None:
+            return
+        if not line.exchange:
+            state.ended_by = state.ended_by or line.sender
+            state.end_times.setdefault(line.sender, line.t)
+            return
+        exchange = state.exchanges.get(line.exchange)
+        if exchange is not None and not exchange.end:
+            exchange.ended_by, exchange.end = line.sender, line.end or ""
+            exchange.end_line, exchange.end_time = self._line, line.t
 
     def _lose(self, reason: str) -> None:
         self._lost = reason
@@ -124,6 +173,8 @@ class Judge:
         if state is None:
             state = ConversationState(number, observer=self._observer)
             state.is_from_start = self._from_start or number in self._spawned
+            state.server_versions = self._server_versions
+            state.given_states = self._given_states
             if self._lost:
                 state.lose(self._lost)
             if number <= self._highest:
@@ -140,15 +191,21 @@ class Judge:
         state.is_ordered = False
         exchange = state.exchanges.get(line.exchange)
         if line.http is not None and line.http.status == 0:
-            exchange = state.exchanges[line.exchange] = SeenExchange(line.http, self._line)
+            exchange = state.exchanges[line.exchange] = SeenExchange(line.http, self._line, line.t)
             if len(state.exchanges) > MAX_EXCHANGES:
                 state.exchanges.popitem(last=False)
         elif line.http is not None and exchange is not None:
             has_body = bool(line.raw or line.data)
             exchange.respond(line.http, self._line, has_body=has_body)
         state.exchange = exchange
+        if exchange is not None and line.sse is not None:
+            yield from self._judge_event(line, line.sse, exchange, state)
         if _has_message(line):
             yield from self._judge_text(line, state)
+        elif line.http is not None and not line.http.status and (line.raw or line.data):
+            state.add_unreadable(CLIENT)
+        elif line.sender == SERVER and (line.raw or line.data):
+            self._given_states.is_complete = False  # a client can read it all the same
         if exchange is not None and line.http is not None:
             letters = {message.letters for message in exchange.messages}
             if not line.http.status:
@@ -156,56 +213,106 @@ class Judge:
                 if not exchange.messages:
                     exchange.letters = state.candidates(CLIENT)
             yield from self._judge_exchange(exchange, state)
-        elif exchange is not None and line.sse is not None and line.sse.id:
-            yield from self._judge_event_id(line, line.sse.id, exchange, state)
         state.exchange = None
 
     def _judge_exchange(
         self, exchange: SeenExchange, state: ConversationState
     ) -> Iterator[Finding]:
         on, side = ("http_response", SERVER) if exchange.status else ("http_request", CLIENT)
-        for rule in RULES:
-            if rule.on != on:
+        letters = exchange.letters
+        if exchange.status and letters == MODERN and not state.answers_modern(exchange.response):
+            letters = STATEFUL + MODERN  # of a server that may not know the revision
+        for rule, row in _rules_on(on, letters):
+            outcome = rule.check(exchange, state)
+            if outcome is None:
                 continue
-            id = rule.row_for(exchange.letters)
-            outcome = None if id is None else rule.check(exchange, state)
-            if id is None or outcome is None:
-                continue
-            self.opportunities[id] += 1
+            self.opportunities[row.id] += 1
             if outcome is not True:
                 failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
                 lines = (exchange.line,) if exchange.status else ()
                 is_certain = failure.is_certain and not (rule.needs_history and state.gap)
                 yield from self._report(
-                    ROWS[id],
+                    row,
                     state,
                     failure.side or side,  # type: ignore[arg-type]
                     failure.text,
-                    lines,
-                    exchange.letters if len(exchange.letters) == 1 else "",
+                    (*lines, *failure.lines),
+                    letters if len(letters) == 1 else "",
                     is_certain,
                 )
         receive_exchange(exchange, state)
 
+    def _judge_event(
+        self, line: TraceLine, fields: SseFields, exchange: SeenExchange, state: ConversationState
+    ) -> Iterator[Finding]:
+        if fields.retry is not None:
+            exchange.retry = fields.retry
+        if fields == SseFields(retry=fields.retry) and line.raw is None and line.data is None:
+            return  # a reconnection time that came without an event
+        exchange.events += 1
+        if fields.event == "endpoint":
+            yield from self._judge_endpoint(line, exchange, state)
+        if fields.id:
+            exchange.has_event_ids = True
+            yield from self._judge_event_id(line, fields.id, exchange, state)
+
+    def _judge_endpoint(
+        self, line: TraceLine, exchange: SeenExchange, state: ConversationState
+    ) -> Iterator[Finding]:
+        state.has_endpoint, state.endpoint = True, line.raw or ""
+        if exchange.events > 1:
+            yield self._finding("SSE-2", state, SERVER, "the event `endpoint` is not the first one")
+        elif not state.endpoint or any(each.isspace() for each in state.endpoint):
+            yield self._finding("SSE-2", state, SERVER, "the event `endpoint` has no URI")
+        else:
+            self.opportunities["SSE-2"] += 1
+
     def _judge_event_id(
         self, line: TraceLine, id: str, exchange: SeenExchange, state: ConversationState
     ) -> Iterator[Finding]:
-        if exchange.letters == "E":
+        if exchange.letters == MODERN and state.answers_modern(None):
             yield self._finding("SHM-13", state, SERVER, "an event has an id", letter="E")
             return
-        content = hash(line.raw or line.data)
-        if state.events.setdefault(id, content) != content:
+        text = line.raw or line.data
+        is_first = state.negotiated == "D" and exchange.method == "POST" and exchange.events == 1
+        if is_first and state.session is not None:
+            if text:
+                yield self._finding(
+                    "SHL-6", state, SERVER, "the first event of a stream has data", letter="D"
+                )
+            else:
+                self.opportunities["SHL-6"] += 1
+        root = line.exchange
+        if exchange.is_resumption:
+            broken = state.events.get(exchange.headers["last-event-id"])
+            root = broken[1] if broken is not None else 0
+        known = state.events.setdefault(id, (hash(text) if text else 0, root))
+        if not known[0] and text:
+            state.events[id] = hash(text), known[1]
+        if exchange.is_resumption and root and known[1]:
+            if known[1] == root:
+                self.opportunities["SHL-19"] += 1
+            else:
+                yield self._finding(
+                    "SHL-19", state, SERVER, "a stream that is resumed has an event of another one"
+                )
+        # An event without data is no message: it moves the place at which a client resumes.
+        if known[0] and text and known[0] != hash(text):
             yield self._finding("SHL-16", state, SERVER, "two events of the session have one id")
         else:
             self.opportunities["SHL-16"] += 1
         if len(state.events) > MAX_EVENTS:
             state.events.popitem(last=False)
+            state.has_all_events = False
 
     def _begin_again(self, state: ConversationState) -> ConversationState:
         fresh = ConversationState(state.number, observer=self._observer)
         fresh.gap = state.gap
         fresh.is_ordered = state.is_ordered
+        fresh.server_versions, fresh.given_states = self._server_versions, self._given_states
         fresh.exchanges, fresh.exchange = state.exchanges, state.exchange
+        # Responses of the former session can still be on their way.
+        fresh.open, fresh.tokens = state.open, state.tokens
         self._conversations[state.number] = fresh
         return fresh
 
@@ -214,7 +321,7 @@ class Judge:
         assert sender is not None
         text = line.raw
         if text is None:
-            state.unreadable[sender] += 1
+            state.add_unreadable(sender)
             if "A" in state.candidates(sender):
                 return  # 2024-11-05 does not name an encoding
             yield self._finding("RPC-26", state, sender, "the message is not UTF-8")
@@ -225,11 +332,12 @@ class Judge:
         try:
             decoded = _DECODER.decode(text)
         except (ValueError, RecursionError):
-            state.unreadable[sender] += 1
-            yield from self._judge_junk(state, sender)
+            state.add_unreadable(sender)
+            yield from self._judge_junk(text, state, sender)
             return
         if self._is_stdio:
             self.opportunities["STDIO-2" if sender == SERVER else "STDIO-3"] += 1
+            self.opportunities["STDIO-1"] += 1
         if isinstance(decoded, list):
             yield from self._judge_batch(line, decoded, state)
         elif isinstance(decoded, dict):
@@ -241,15 +349,26 @@ class Judge:
             message.redacted = line.redacted
             yield from self._judge_message(message, state)
         else:
-            state.unreadable[sender] += 1
+            state.add_unreadable(sender)
             yield self._finding("RPC-1", state, sender, "a message is not an object")
 
-    def _judge_junk(self, state: ConversationState, sender: Side) -> Iterator[Finding]:
+    def _judge_junk(self, text: str, state: ConversationState, sender: Side) -> Iterator[Finding]:
         if not self._is_stdio:
             yield self._finding("RPC-1", state, sender, "a message is not JSON")
             return
         row = "STDIO-2" if sender == SERVER else "STDIO-3"
         yield self._finding(row, state, sender, "a line is not JSON")
+        pieces = state.junk[sender]
+        if text.lstrip()[:1] in ("{", "["):
+            pieces.clear()  # the beginning of a message
+        elif not pieces or len(pieces) >= _MAX_PIECES:
+            return
+        pieces.append(text)
+        if sum(map(len, pieces)) > _MAX_PIECES_SIZE:
+            pieces.clear()
+        elif len(pieces) > 1 and _is_message("\n".join(pieces)):
+            pieces.clear()
+            yield self._finding("STDIO-1", state, sender, "a message is spread over several lines")
 
     def _judge_batch(
         self, line: TraceLine, members: list[Any], state: ConversationState
@@ -278,13 +397,16 @@ class Judge:
                 message.redacted = line.redacted
                 message.in_batch = True
                 yield from self._judge_message(message, state)
+        state = self._conversations.get(line.conversation, state)
+        is_clean = all(isinstance(each, dict) and "method" in each for each in members)
+        state.batches[sender] = self._line if members and is_clean else 0
 
     # -- Messages ----------------------------------------------------------------------------------
 
     def _judge_message(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
         self.messages += 1
-        if message.method == "initialize" and message.exchange and state.handshake_answered:
-            state = self._begin_again(state)  # another session of the same client
+        if _begins_session(message, state):
+            state = self._begin_again(state)
         state.prepare(message)
         if state.exchange is not None:
             _attach(message, state.exchange)
@@ -307,33 +429,9 @@ class Judge:
             kind = "result" if message.result is not None else "error"
             if message.error is None and message.result is None:
                 kind = "response"
-        key = (kind, message.sender, method, message.letters)
-        table = self._tables.get(key)
-        if table is None:
-            table = self._rules(*key)
-            if len(self._tables) < 4_096:  # methods are a peer's words
-                self._tables[key] = table
-        return table
-
-    def _rules(
-        self, kind: str, sender: str, method: str, letters: str
-    ) -> list[tuple[Rule, Requirement]]:
-        """Return the rules for a kind of message, with the row that each judges."""
-        on = {"message", kind}
-        if kind in ("result", "error"):
-            on.add("response")
-        if kind == "invalid":
-            on.discard("message")
-        found = []
-        for rule in RULES:
-            if rule.on not in on or rule.sender not in (None, sender):
-                continue
-            if rule.methods and method not in rule.methods:
-                continue
-            row = rule.row_for(letters)
-            if row is not None:
-                found.append((rule, ROWS[row]))
-        return found
+        # One entry for all other methods, which are a peer's words.
+        known = method if method in _JUDGED_METHODS else ""
+        return _rules(kind, message.sender, known, message.letters)
 
     def _judge_shape(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
         row, error = find_message_error(message)
@@ -344,15 +442,18 @@ class Judge:
             return
         part = "result" if message.kind == "response" else "params"
         # The pointers are into the message.
-        is_hidden = any(f"/{part}{error.pointer}".startswith(each) for each in message.redacted)
+        place = f"/{part}{error.pointer}"
+        is_hidden = any(
+            place.startswith(each) or each.startswith(place) for each in message.redacted
+        )
         what = f"the {part} of "
         method = message.method or (message.request.method if message.request else "")
-        place = f"{error.pointer} " if error.pointer else ""
+        where = f"{error.pointer} " if error.pointer else ""
         yield self._finding(
             row,
             state,
             message.sender,
-            f"{what}{method}: {place}{error.text}",
+            f"{what}{method}: {where}{error.text}",
             letter=message.letter,
             is_certain=not is_hidden,
         )
@@ -381,20 +482,15 @@ class Judge:
         )
 
     def _close(self, state: ConversationState) -> Iterator[Finding]:
-        for rule in RULES:
-            if rule.on != "close":
-                continue
-            id = rule.row_for(state.candidates(CLIENT))
-            if id is None:
-                continue
+        for rule, row in _rules_on("close", state.candidates(CLIENT)):
             outcome = rule.check(state)
             if outcome is None:
                 continue
-            self.opportunities[id] += 1
+            self.opportunities[row.id] += 1
             if outcome is not True:
                 failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
                 yield from self._report(
-                    ROWS[id],
+                    row,
                     state,
                     failure.side or CLIENT,
                     failure.text,
@@ -455,6 +551,34 @@ class Judge:
         )
 
 
+@cache
+def _rules(kind: str, sender: str, method: str, letters: str) -> list[tuple[Rule, Requirement]]:
+    """Return the rules for a kind of message, with the row that each judges."""
+    on = {"message", kind}
+    if kind in ("result", "error"):
+        on.add("response")
+    if kind == "invalid":
+        on.discard("message")
+    found = []
+    for rule in RULES:
+        if rule.on not in on or rule.sender not in (None, sender):
+            continue
+        if rule.methods and method not in rule.methods:
+            continue
+        row = rule.row_for(letters)
+        if row is not None:
+            found.append((rule, ROWS[row]))
+    return found
+
+
+def _begins_session(message: SeenMessage, state: ConversationState) -> bool:
+    """True if a client asks for another session, rather than twice for the one that it has."""
+    if message.method != "initialize" or state.exchange is None or not state.handshake_answered:
+        return False
+    sent = state.exchange.headers.get("mcp-session-id")
+    return sent is None or sent != state.session
+
+
 def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
     """Add a message to its exchange, unless it is an event."""
     if message.sender == SERVER:
@@ -465,6 +589,8 @@ def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
 
 
 _MAX_BATCH: Final = 100
+_MAX_PIECES: Final = 200  # lines of one message
+_MAX_PIECES_SIZE: Final = 20_000  # characters
 
 
 def _has_message(line: TraceLine) -> bool:
@@ -486,6 +612,20 @@ def _has_message(line: TraceLine) -> bool:
 
 def _reject_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
+
+
+@cache
+def _rules_on(on: str, letters: str) -> list[tuple[Rule, Requirement]]:
+    """Return the rules for heads and for ends, with the row that each judges."""
+    rows = [(rule, rule.row_for(letters)) for rule in RULES if rule.on == on]
+    return [(rule, ROWS[row]) for rule, row in rows if row is not None]
+
+
+def _is_message(text: str) -> bool:
+    try:
+        return isinstance(_DECODER.decode(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)

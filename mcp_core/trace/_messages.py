@@ -20,12 +20,14 @@ _KEPT: Final = 1024  # bytes of a truncated message: enough for its id and metho
 class MessageBuffer:
     """The pieces of one message; if it is over `limit` bytes, its beginning and its digest."""
 
-    __slots__ = ("_data", "_digest", "_limit", "_size")
+    __slots__ = ("_data", "_digest", "_limit", "_size", "_whole")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._data = bytearray()
         self._size = 0
+        # Most messages are one piece, which is kept as it is. `_data` has the pieces of others.
+        self._whole = b""
+        self._data: bytearray | None = None
         self._digest: Any = None
 
     def __len__(self) -> int:
@@ -34,7 +36,14 @@ class MessageBuffer:
 
     def add(self, data: bytes) -> None:
         """Add the next bytes of the message."""
+        if not self._size and len(data) <= self._limit:
+            self._whole = data
+            self._size = len(data)
+            return
         self._size += len(data)
+        if self._data is None:
+            self._data = bytearray(self._whole)
+            self._whole = b""
         if self._digest is not None:
             self._digest.update(data)
             self._data += data[: max(_KEPT - len(self._data), 0)]
@@ -46,11 +55,12 @@ class MessageBuffer:
 
     def take(self) -> tuple[bytes, TruncatedMessage | None]:
         """Return the message, or its beginning and what was truncated. Then begin another one."""
-        data = bytes(self._data)
+        data = self._whole if self._data is None else bytes(self._data)
         truncated = None
         if self._digest is not None:
             truncated = TruncatedMessage(size=self._size, sha256=self._digest.hexdigest())
-        self._data.clear()
+        self._whole = b""
+        self._data = None
         self._size = 0
         self._digest = None
         return data, truncated

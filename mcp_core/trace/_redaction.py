@@ -42,6 +42,7 @@ _MAX_ELICITATIONS: Final = 1000  # requests whose responses are awaited
 
 # A member with a task id. In a text that quotes JSON, the quotation marks have backslashes.
 _TASK_ID: Final = re.compile(r'("taskId"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*+"?)', re.DOTALL)
+_TASK_IDS: Final = "taskIds"  # of a subscription
 _RESULT: Final = '"result"'
 _ACTION: Final = '"action"'
 _ELICITATION: Final = "elicitation"
@@ -97,7 +98,8 @@ class Redactor:
             *(f"pointer:{pointer}" for pointer in pointers),
         )
         self._pseudonyms: dict[str, str] = {}
-        self._headers: dict[tuple[str, str, bool], tuple[str, str]] = {}
+        self._ids: dict[str, str] = {}  # the same for ids, of which short ones are kept
+        self._headers: dict[tuple[str, str], tuple[str, str]] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
         self._key_lines = 0  # lines of stderr that may still belong to a private key
@@ -208,12 +210,21 @@ class Redactor:
     # -- Heads -------------------------------------------------------------------------------------
 
     def _redact_head(self, head: HttpHead) -> HttpHead:
-        named = dict(head.headers)
-        is_task = named.get("mcp-method", "").startswith("tasks/")
-        headers = tuple(
-            pair if pair[0] in _PLAIN_HEADERS else self._redact_pair(pair, is_task)
-            for pair in head.headers
-        )
+        redacted = self._headers
+        pairs = []
+        method = ""
+        for pair in head.headers:
+            shown = redacted.get(pair)
+            if shown is None:
+                shown = self._redact_pair(pair)
+            pairs.append(shown)
+            if pair[0] == "mcp-method":
+                method = pair[1]
+        if method.startswith("tasks/"):  # then `mcp-name` is a task id
+            pairs = [
+                (name, self.pseudonym_of_id(value)) if name == "mcp-name" else shown
+                for (name, value), shown in zip(head.headers, pairs, strict=True)
+            ]
         target = head.target
         if "?" in target or "#" in target or "@" in target:
             target = self.redact_url(target)
@@ -222,22 +233,20 @@ class Redactor:
             method=head.method,
             target=target,
             status=head.status,
-            headers=headers,
+            headers=tuple(pairs),
         )
 
-    def _redact_pair(self, pair: tuple[str, str], is_task: bool) -> tuple[str, str]:
-        # Most headers are the same in every request.
-        key = (*pair, is_task)
-        found = self._headers.get(key)
-        if found is None:
-            found = pair[0], self._redact_header(*pair, is_task)
-            if len(self._headers) >= _MAX_HEADERS:
-                self._headers.clear()
-            self._headers[key] = found
+    def _redact_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
+        """Redact a header, and remember it: most headers are the same in every request."""
+        name, value = pair
+        found = pair if name in _PLAIN_HEADERS else (name, self._redact_header(name, value))
+        if len(self._headers) >= _MAX_HEADERS:
+            self._headers.clear()
+        self._headers[pair] = found
         return found
 
-    def _redact_header(self, name: str, value: str, is_task: bool) -> str:
-        if name == "mcp-session-id" or (name == "mcp-name" and is_task):
+    def _redact_header(self, name: str, value: str) -> str:
+        if name == "mcp-session-id":
             return self.pseudonym_of_id(value)
         if name in _SECRET_HEADERS or SECRET_NAME.search(name):
             scheme, space, rest = value.partition(" ")
@@ -255,13 +264,14 @@ class Redactor:
     def _may_have_secrets(self, text: str) -> bool:
         """Return False if a message has none of the names that are looked for.
 
-        Nearly every message ends here. `\\u` may spell any name.
+        Nearly every message ends here. `\\u` may spell any name. One character is found many times
+        faster than several, so a rare one of each name is looked for first.
         """
         return (
-            "taskId" in text
-            or ("\\" in text and "\\u" in text)  # one character is found faster than two
-            or "requestState" in text
-            or "inputResponses" in text
+            ("I" in text and "taskId" in text)
+            or ("\\" in text and "\\u" in text)
+            or ("S" in text and "requestState" in text)
+            or ("R" in text and "inputResponses" in text)
             or _ELICITATION in text
             or _ACTION in text
             or bool(self._pointers)
@@ -283,9 +293,10 @@ class Redactor:
             below = path[1:] if path and isinstance(path[0], int) else path  # in a batch
             if pointers and tuple(map(str, below)) in pointers:
                 return True
-            if name in ("taskId", "requestState") and not value.is_container:
+            is_id = name == "taskId" or (len(path) > 1 and path[-2] == _TASK_IDS)
+            if (is_id or name == "requestState") and not value.is_container:
                 secret = decode_string(token)
-                if name == "taskId":
+                if is_id:
                     new = self.pseudonym_of_id(secret)
                 else:
                     new = self._pseudonym(secret)
@@ -309,9 +320,10 @@ class Redactor:
         return bool(
             self._pointers
             or self._elicitations
-            or "\\u" in text
-            or "requestState" in text
-            or "inputResponses" in text
+            or ("\\" in text and "\\u" in text)
+            or ("S" in text and "requestState" in text)
+            or ("R" in text and "inputResponses" in text)
+            or _TASK_IDS in text
             or _ELICITATION in text
             or _ACTION in text
         )
@@ -366,8 +378,14 @@ class Redactor:
 
     def pseudonym_of_id(self, text: str) -> str:
         """Return the pseudonym of `text`, an id, or `text` itself if it is too short."""
-        bits = sum(3.3 if each.isdigit() else 4.7 for each in text if each.isalnum())
-        return text if bits < _MIN_ID_BITS else self._pseudonym(text)
+        found = self._ids.get(text)
+        if found is None:
+            bits = sum(3.3 if each.isdigit() else 4.7 for each in text if each.isalnum())
+            found = text if bits < _MIN_ID_BITS else self._pseudonym(text)
+            if len(self._ids) >= _MAX_PSEUDONYMS:
+                self._ids.clear()
+            self._ids[text] = found
+        return found
 
     def _pseudonym(self, text: str) -> str:
         """Return a text of the same form, in which letters and digits are others."""

@@ -8,7 +8,7 @@ from ._ids import id_key
 from .rows import LETTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mcp_core.revisions._methods import Method
 
@@ -19,10 +19,12 @@ __all__ = [
     "LETTER_OF",
     "META",
     "MODERN",
+    "MODERN_ERRORS",
     "SERVER",
     "STATEFUL",
     "TASKS_EXTENSION",
     "SeenExchange",
+    "SeenList",
     "SeenMessage",
     "SeenRequest",
     "SeenTask",
@@ -39,6 +41,9 @@ STATEFUL: Final = "ABCD"
 MODERN: Final = "E"
 LETTER_OF: Final = {revision: letter for letter, revision in LETTERS.items()}
 META: Final = "io.modelcontextprotocol/"
+# The codes of errors that only a server of that revision sends.
+MODERN_ERRORS: Final = (-32020, -32021, -32022)
+_REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
 TASKS_EXTENSION: Final = META + "tasks"
 
 MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in full
@@ -68,13 +73,15 @@ class SeenRequest:
     Attributes:
         line, time: where it is in the trace, and its seconds.
         sender, id, method, params: of the request.
+        size: characters of the message.
         has_all_params: False if the request is long: only some of its params are remembered.
         letters: the revisions that it can be of.
-        is_well_formed: see `SeenMessage`.
+        is_well_formed, in_batch: see `SeenMessage`.
         earlier: an open request of its sender with the same id, or None.
         exchange: the HTTP exchange that carried it, 0 if none.
         token: the key of its progress token, or None.
         progress, progress_line: the last value that was reported, and where.
+        progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
         cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
@@ -85,6 +92,7 @@ class SeenRequest:
 
     __slots__ = (
         "acknowledged",
+        "answer_exchange",
         "answered",
         "cancelled",
         "earlier",
@@ -92,6 +100,7 @@ class SeenRequest:
         "filter",
         "has_all_params",
         "id",
+        "in_batch",
         "is_error",
         "is_well_formed",
         "letters",
@@ -99,9 +108,11 @@ class SeenRequest:
         "method",
         "params",
         "progress",
+        "progress_exchange",
         "progress_line",
         "result",
         "sender",
+        "size",
         "task",
         "time",
         "token",
@@ -113,6 +124,7 @@ class SeenRequest:
         self.sender = message.sender
         self.id = message.id
         self.method = message.method
+        self.size = message.size
         self.has_all_params = message.size <= MAX_PARAMS
         self.params: Mapping[str, Any] = (
             message.params
@@ -121,11 +133,14 @@ class SeenRequest:
         )
         self.letters = message.letters
         self.is_well_formed = message.is_well_formed
+        self.in_batch = message.in_batch
         self.earlier: SeenRequest | None = None
         self.exchange = message.exchange
         self.token = id_key(message.meta.get("progressToken"))
         self.progress: float | None = None
         self.progress_line = 0
+        self.progress_exchange = 0
+        self.answer_exchange = 0
         self.cancelled = 0
         self.answered = 0
         self.is_error = False
@@ -216,12 +231,24 @@ class SeenMessage:
 
     @property
     def is_well_formed(self) -> bool:
+        """True if a receiver can tell what kind of message it is, and has no reason to reject it.
+
+        Some are strict, and take a request with further members for an invalid one.
+        """
+        if not self.has_one_kind or not isinstance(self.members.get("params", {}), dict):
+            return False
+        return self.kind == "response" or self.members.keys() <= _REQUEST_MEMBERS
+
+    @property
+    def has_one_kind(self) -> bool:
         """True if a receiver can tell what kind of message it is, and which request it answers."""
         members = self.members
-        if members.get("jsonrpc") != "2.0" or not isinstance(members.get("params", {}), dict):
+        if members.get("jsonrpc") != "2.0":
             return False
         if self.kind == "response":
             return self.request is not None and ("result" in members) is not ("error" in members)
+        if "result" in members or "error" in members:
+            return False
         return bool(self.method) and ("id" not in members or _is_plain_id(self.id))
 
     @property
@@ -239,18 +266,32 @@ class SeenExchange:
     """An HTTP exchange in a trace.
 
     Attributes:
-        line, response_line: where its heads are in the trace.
+        line, time, response_line: where its heads are in the trace, and the seconds of the request.
         method, target: of the request.
         headers, response_headers: by name in lower case, the values joined by commas.
         messages: the messages of the request, at most a few.
         status: of the response, 0 before it.
         response: the message of a response that is no event stream, or None.
         has_body: such a response has a body.
+        has_event_ids: an event of the response had an id, with which a client can resume it.
+        events: how many events the response had.
+        retry: the reconnection time of the last of them that had one, in milliseconds, or None.
+        answered, answered_time: how many of its requests were answered on it, and the last time.
+        ended_by, end, end_line, end_time: the side that ended the response, how, where and when;
+            empty and 0 before.
         letters: the revisions that it can be of.
     """
 
     __slots__ = (
+        "answered",
+        "answered_time",
+        "end",
+        "end_line",
+        "end_time",
+        "ended_by",
+        "events",
         "has_body",
+        "has_event_ids",
         "headers",
         "letters",
         "line",
@@ -259,12 +300,15 @@ class SeenExchange:
         "response",
         "response_headers",
         "response_line",
+        "retry",
         "status",
         "target",
+        "time",
     )
 
-    def __init__(self, head: HttpHead, line: int) -> None:
+    def __init__(self, head: HttpHead, line: int, time: float) -> None:
         self.line = line
+        self.time = time
         self.method = head.method
         self.target = head.target
         self.headers = _joined(head)
@@ -275,12 +319,38 @@ class SeenExchange:
         self.response_headers: Mapping[str, str] = {}
         self.response: SeenMessage | None = None
         self.has_body = False
+        self.has_event_ids = False
+        self.events = 0
+        self.retry: int | None = None
+        self.answered = 0
+        self.answered_time = 0.0
+        self.ended_by = ""
+        self.end = ""
+        self.end_line = 0
+        self.end_time = 0.0
 
     @property
     def request(self) -> SeenMessage | None:
-        """The one request of a POST, or None."""
-        found = [message for message in self.messages if message.kind == "request"]
-        return found[0] if len(found) == 1 == len(self.messages) else None
+        """The one request of a POST, or None. It is nothing else to any receiver."""
+        if len(self.messages) != 1 or self.messages[0].kind != "request":
+            return None
+        return self.messages[0] if self.messages[0].has_one_kind else None
+
+    @property
+    def path(self) -> str:
+        """The path of its target, without the query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def is_resumption(self) -> bool:
+        """True if it is a GET that goes on with a stream which was broken."""
+        return self.method == "GET" and "last-event-id" in self.headers
+
+    @property
+    def is_event_stream(self) -> bool:
+        """True if the response is a stream of server-sent events."""
+        found = self.response_headers.get("content-type", "")
+        return found.split(";")[0].strip().lower() == "text/event-stream"
 
     def respond(self, head: HttpHead, line: int, *, has_body: bool) -> None:
         """Record the head of the response."""
@@ -297,23 +367,112 @@ def _joined(head: HttpHead) -> dict[str, str]:
     return found
 
 
+class SeenList:
+    """The entries of a list of which all pages were seen, as far as rules need them.
+
+    Attributes:
+        names: of the entries, or their URIs, in their order.
+        required: the names of the required arguments of each prompt.
+        line: of the last page.
+    """
+
+    __slots__ = ("line", "names", "required")
+
+    def __init__(self, entries: list[Any], key: str, line: int) -> None:
+        found = [each for each in entries if isinstance(lookup(each, key), str)]
+        self.names: tuple[str, ...] = tuple(each[key] for each in found)
+        self.line = line
+        self.required: dict[str, frozenset[str]] = {
+            each[key]: frozenset(_required(each["arguments"]))
+            for each in found
+            if isinstance(each.get("arguments"), list)
+        }
+
+
+def _required(arguments: list[Any]) -> Iterator[str]:
+    for each in arguments:
+        if lookup(each, "required") is True and isinstance(lookup(each, "name"), str):
+            yield each["name"]
+
+
 class SeenTask:
     """A task: its id, the side that runs it, its last status and where that was reported.
 
-    `keys` are those of its input requests; `answered` those for which a response was sent.
+    Attributes:
+        created, created_time, ttl: where and when its id was given out, and for how long: seconds,
+            None without a limit.
+        has_view: a `tasks/get` has found it.
+        interval: seconds between polls that its last view asks for, None if it does not.
+        polled: when the requestor has polled last, None if it had another reason to look since.
+        input_polls: how often it has polled since it saw `input_required`.
+        result_asked, result_given: the lines of the last `tasks/result` and of its response.
+        is_error: its result is an error.
+        keys: those of its input requests. `answered` are those for which a response was sent,
+            `acknowledged` those whose response was received, and `gone` the answered ones that a
+            later view did not have.
+        update_line: that of the last response to input requests.
     """
 
-    __slots__ = ("answered", "id", "keys", "letters", "line", "owner", "request", "status")
+    __slots__ = (
+        "acknowledged",
+        "answered",
+        "created",
+        "created_time",
+        "gone",
+        "has_view",
+        "id",
+        "input_polls",
+        "interval",
+        "is_error",
+        "keys",
+        "letters",
+        "line",
+        "owner",
+        "polled",
+        "request",
+        "result_asked",
+        "result_given",
+        "status",
+        "ttl",
+        "update_line",
+    )
 
-    def __init__(self, id: str, owner: Side, request: SeenRequest, line: int, status: str) -> None:
-        self.id = id
-        self.owner = owner
+    def __init__(self, view: Mapping[str, Any], message: SeenMessage, request: SeenRequest) -> None:
+        self.id: str = view["taskId"]
+        self.owner = message.sender
         self.request = request
         self.letters = request.letters
-        self.line = line
-        self.status = status
+        self.line = self.created = message.line
+        self.created_time = message.time
+        status = view.get("status")
+        self.status: str = status if isinstance(status, str) else ""
+        self.ttl = _seconds(view.get("ttlMs", view.get("ttl")))
+        self.interval = _seconds(view.get("pollIntervalMs", view.get("pollInterval")))
+        self.has_view = False
+        self.polled: float | None = None
+        self.input_polls = 0
+        self.result_asked = 0
+        self.result_given = 0
+        self.is_error = False
         self.keys: set[str] = set()
         self.answered: set[str] = set()
+        self.acknowledged: set[str] = set()
+        self.gone: set[str] = set()
+        self.update_line = 0
+
+    def see(self, view: Mapping[str, Any], line: int) -> None:
+        """Take the status of a view."""
+        status = view.get("status")
+        if isinstance(status, str):
+            if status != "input_required":
+                self.input_polls = 0
+            self.status, self.line = status, line
+        self.interval = _seconds(view.get("pollIntervalMs", view.get("pollInterval")))
+
+
+def _seconds(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value / 1000 if is_number else None
 
 
 def _is_plain_id(id: Any) -> bool:

@@ -106,6 +106,12 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "`result` of a successful no-data operation is `{}` plus optional `_meta` "
          "(EmptyResult)."),
     ),
+    *rows(
+        "A:basic/messages B-D:basic E:basic/patterns",
+        ("RPC-35", "MUST", "A-E", "responder",
+         "Every request gets a response, a result or an error (JSON-RPC 2.0 §5, which all "
+         "messages follow). Not after a cancellation, nor to a client that has disconnected."),
+    ),
     # META, `_meta`, icons, general fields
     *rows(
         "A:basic/messages B-E:basic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -80,6 +81,7 @@ class Requirement(Struct, frozen=True):
         return paths
 
 
+@cache
 def letters(span: str) -> str:
     """Return the letters of a span: `ACDE` for `A,C-E`."""
     every = "".join(LETTERS)

@@ -4,23 +4,60 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import _features, _http, _lifecycle, _messages, _rounds, _tasks, _utilities
+from . import (
+    _eras,
+    _errors,
+    _features,
+    _headers,
+    _http,
+    _lifecycle,
+    _messages,
+    _rounds,
+    _streams,
+    _tasks,
+    _utilities,
+)
 from ._registry import RULES as RULES
 from ._registry import Outcome as Outcome
 from ._registry import Rule as Rule
 from ._registry import RuleFailure as RuleFailure
-from ._shapes import SHAPE_ROWS
+from ._shapes import META_ROWS, SHAPE_ROWS
 
 __all__ = ["JUDGED_ROWS", "RULES", "Outcome", "Rule", "RuleFailure"]
 
 # Judged by the `Judge` itself, line by line.
 OF_LINES: Final = frozenset(
-    {"RPC-23", "RPC-25", "RPC-26", "STDIO-2", "STDIO-3", "SHL-16", "SHM-13"}
+    {
+        "STDIO-1",
+        "SSE-2",
+        "SHL-6",
+        "SHL-19",
+        "RPC-23",
+        "RPC-25",
+        "RPC-26",
+        "STDIO-2",
+        "STDIO-3",
+        "SHL-16",
+        "SHM-13",
+    }
 )
 # All rows that the judge can judge.
 JUDGED_ROWS: Final = (
     OF_LINES
     | {row for each in RULES for row in each.rows}
     | {row for patterns in SHAPE_ROWS.values() for _, rows in patterns for row in rows}
+    | {row for _, rows in META_ROWS for row in rows}
 )
-_MODULES = (_messages, _lifecycle, _utilities, _features, _rounds, _tasks, _http)
+_MODULES = (
+    _messages,
+    _lifecycle,
+    _eras,
+    _utilities,
+    _features,
+    _errors,
+    _rounds,
+    _tasks,
+    _http,
+    _headers,
+    _streams,
+)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._seen import LETTER_OF, META
+from mcp_core.trace._ids import id_key
+from mcp_core.trace._seen import CLIENT, LETTER_OF, META, MODERN
 
-from ._registry import rule
+from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._registry import Outcome
 
-__all__ = ["receive_exchange"]
+__all__ = ["decode_header", "mirrored_name", "receive_exchange"]
 
 _SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
@@ -33,6 +34,8 @@ _NAMES: Final = {
     "resources/read": "uri",
 }
 _MAX_SESSIONS: Final = 1_000
+_PARSE_ERROR: Final = -32700
+_AFTER_BODY: Final = (200, 400, 404)  # statuses of a response to a request that was read
 
 
 def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
@@ -43,12 +46,20 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
     given = exchange.response_headers.get(_SESSION)
     if given is not None and request is not None and request.method == "initialize":
         state.session = given
+    is_authorized = "authorization" in exchange.headers
+    if is_authorized and 200 <= exchange.status < 300 and len(state.is_authorized) < _MAX_SESSIONS:
+        state.is_authorized.add(exchange.path)
+    is_denied = exchange.status == 401 and not is_authorized
+    if is_denied and request is not None and len(state.denied) < _MAX_SESSIONS:
+        state.denied.add(request.method)
     sent = exchange.headers.get(_SESSION)
     if sent is None:
         return
+    if exchange.status == 404 and len(state.lost_sessions) < _MAX_SESSIONS:
+        state.lost_sessions.setdefault(sent, (exchange.response_line, exchange.time))
     has_ended = exchange.method == "DELETE" and exchange.status < 300
     if has_ended and len(state.ended_sessions) < _MAX_SESSIONS:
-        state.ended_sessions.add(sent)
+        state.ended_sessions.setdefault(sent, exchange.response_line)
     if sent == state.session and (exchange.method == "DELETE" or exchange.status == 404):
         state.session = None
 
@@ -66,7 +77,7 @@ def _is_initialize(exchange: SeenExchange) -> bool:
 
 @rule("HTTP-6", on="http_request")
 def post_accepts_json_and_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not _is_post(exchange):
+    if not _is_post(exchange) or state.has_endpoint:
         return None
     accept = exchange.headers.get("accept", "").lower()
     return (_JSON in accept and _EVENTS in accept) or f"`Accept` is {show(accept or None)}"
@@ -91,7 +102,7 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
 
 @rule("SHL-28", on="http_request", needs_history=True)
 def version_is_repeated(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not state.negotiated or state.negotiated not in exchange.letters:
+    if not state.negotiated or state.negotiated not in exchange.letters or state.has_endpoint:
         return None
     if _is_initialize(exchange) or not _is_post(exchange):
         return None
@@ -123,24 +134,24 @@ def method_header_equals_method(exchange: SeenExchange, state: ConversationState
 
 @rule("HDR-2", on="http_request")
 def name_header_equals_name(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    wanted = _name(exchange)
+    wanted = mirrored_name(exchange)
     if wanted is None:
         return None
     found = exchange.headers.get("mcp-name")
-    return (found is not None and _decoded(found) == wanted) or (
+    return (found is not None and decode_header(found) == wanted) or (
         f"`Mcp-Name` is {show(found)}, the name {show(wanted)}"
     )
 
 
 @rule("HDR-5", on="http_request")
 def name_header_is_encoded_if_needed(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    wanted, found = _name(exchange), exchange.headers.get("mcp-name")
+    wanted, found = mirrored_name(exchange), exchange.headers.get("mcp-name")
     if wanted is None or found is None or _is_plain(wanted):
         return None
     return found.startswith("=?base64?") or f"`Mcp-Name` has {show(wanted)} as it is"
 
 
-def _name(exchange: SeenExchange) -> str | None:
+def mirrored_name(exchange: SeenExchange) -> str | None:
     """Return the value that `Mcp-Name` repeats, or None."""
     request = exchange.request
     if request is None or request.redacted or request.method not in _NAMES:
@@ -153,7 +164,8 @@ def _is_plain(value: str) -> bool:
     return value.isascii() and value.isprintable() and value == value.strip() and value[:2] != "=?"
 
 
-def _decoded(value: str) -> str | None:
+def decode_header(value: str) -> str | None:
+    """Return the value that a header repeats, or None if its encoding is broken."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:
@@ -173,10 +185,31 @@ def _content_type(exchange: SeenExchange) -> str:
 def request_is_answered_in_a_known_type(
     exchange: SeenExchange, state: ConversationState
 ) -> Outcome:
-    if exchange.request is None or exchange.status != 200:
+    if exchange.request is None or not 200 <= exchange.status < 300 or state.has_endpoint:
         return None
+    if exchange.status != 200:
+        # On the HTTP+SSE transport the response comes on another stream.
+        is_modern = exchange.letters == MODERN and state.answers_modern(exchange.response)
+        is_certain = is_modern or exchange.headers.get(_SESSION) is not None
+        key = id_key(exchange.request.id)
+        request = None if key is None else state.open[CLIENT].get(key)
+        if (request is not None and request.cancelled) or _ends_session(exchange, state):
+            return None  # there is no response that could be of a type
+        return RuleFailure(
+            f"a request is answered with the status {exchange.status}",
+            is_certain=is_certain,
+        )
     kind = _content_type(exchange)
     return kind in (_JSON, _EVENTS) or f"a request is answered with the type {show(kind or None)}"
+
+
+def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
+    """True if the client has ended the session of an exchange, or is about to."""
+    session = exchange.headers.get(_SESSION)
+    return session is not None and any(
+        each.method == "DELETE" and each.headers.get(_SESSION) == session
+        for each in state.exchanges.values()
+    )
 
 
 @rule("HTTP-9", on="http_response")
@@ -214,7 +247,8 @@ def session_id_is_visible_ascii(exchange: SeenExchange, state: ConversationState
 @rule("SHL-24", on="http_response", needs_history=True)
 def ended_session_is_not_found(exchange: SeenExchange, state: ConversationState) -> Outcome:
     sent = exchange.headers.get(_SESSION)
-    if sent not in state.ended_sessions or exchange.method == "DELETE":
+    ended = state.ended_sessions.get(sent) if sent is not None else None
+    if ended is None or ended > exchange.line or exchange.method == "DELETE":
         return None
     if exchange.status == 404:
         return True
@@ -252,6 +286,10 @@ def error_keeps_the_id(exchange: SeenExchange, state: ConversationState) -> Outc
     if not request.is_well_formed:
         return None
     found = response.id
+    if found is None and exchange.status not in _AFTER_BODY:
+        return None  # it can be decided by the head, before the body is read
+    if found is None and response.code == _PARSE_ERROR:
+        return None  # parsers differ, in escapes of lone surrogates for example
     return found == request.id or f"the error has the id {show(found)}, not {show(request.id)}"
 
 
@@ -268,9 +306,17 @@ def wrong_version_header_is_rejected(exchange: SeenExchange, state: Conversation
 @rule("HDR-3", on="http_response")
 def wrong_method_header_is_rejected(exchange: SeenExchange, state: ConversationState) -> Outcome:
     request = exchange.request
-    if request is None or exchange.headers.get("mcp-method") == request.method:
+    if request is None:
         return None
-    return exchange.status >= 400 or "a request is served, and its `Mcp-Method` is wrong"
+    wrong = ""
+    wanted, found = mirrored_name(exchange), exchange.headers.get("mcp-name")
+    if exchange.headers.get("mcp-method") != request.method:
+        wrong = "Mcp-Method"
+    elif wanted is not None and (found is None or decode_header(found) != wanted):
+        wrong = "Mcp-Name"
+    if not wrong:
+        return None
+    return exchange.status >= 400 or f"a request is served, and its `{wrong}` is wrong"
 
 
 @rule("SHM-14", on="http_response")
@@ -287,4 +333,10 @@ def buffering_is_switched_off(exchange: SeenExchange, state: ConversationState) 
     if exchange.request is None or exchange.status != 200 or _content_type(exchange) != _EVENTS:
         return None
     found = exchange.response_headers.get("x-accel-buffering")
-    return (found or "").lower() == "no" or f"`X-Accel-Buffering` of a stream is {show(found)}"
+    # It is for nginx, which does not pass it on.
+    is_passed = "via" in exchange.response_headers
+    is_nginx = "nginx" in exchange.response_headers.get("server", "")
+    return (found or "").lower() == "no" or RuleFailure(
+        f"`X-Accel-Buffering` of a stream is {show(found)}",
+        is_certain=not is_passed and not is_nginx,
+    )

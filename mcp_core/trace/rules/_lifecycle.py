@@ -324,6 +324,13 @@ def earlier_task_methods_are_removed(message: SeenMessage, state: ConversationSt
     return _removed_method(message)
 
 
+@rule("PING-1", on="result", methods=("ping",))
+def result_of_ping_is_empty(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.result is not None
+    more = [key for key in message.result if key not in ("_meta", "resultType")]
+    return not more or f"the result of ping has the member {show(more[0])}"
+
+
 @rule("PING-2", on="response", methods=("ping",))
 def ping_is_answered(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.request is None or message.request.sender != other_side(message.sender):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._conversation import KNOWN_METHODS
 from mcp_core.trace._ids import id_key
-from mcp_core.trace._seen import CLIENT, META, SERVER, TASKS_EXTENSION, other_side
+from mcp_core.trace._seen import CLIENT, META, MODERN, SERVER, TASKS_EXTENSION, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace._conversation import ConversationState
-    from mcp_core.trace._seen import SeenMessage
+    from mcp_core.trace._seen import SeenExchange, SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
@@ -56,9 +56,27 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
     earlier = state.open[message.sender].get(key) or state.answered[message.sender].get(key)
     if message.method == "initialize" and not state.handshake_answered:
         return None  # a client may begin again, for example after a rejected revision
+    stream = state.exchange if message.sender == SERVER else None
+    is_repeated = earlier is not None and is_same(message, earlier)
+    first = state.exchanges.get(earlier.exchange) if earlier is not None else None
+    if is_repeated and first is not None and _is_rejected(first):
+        return None
+    if stream is not None and (stream.is_resumption or is_repeated):
+        return None  # a message of a broken stream; or SHL-15
     return RuleFailure(
         f"the id {show(message.id)} was used before", (earlier.line,) if earlier else ()
     )
+
+
+def _is_rejected(exchange: SeenExchange) -> bool:
+    """True if a request was lost, or rejected for example without a token: it is sent again."""
+    is_unauthorized = exchange.status in (0, 401, 403)
+    return is_unauthorized or (exchange.status >= 400 and exchange.response is None)
+
+
+def is_same(message: SeenMessage, earlier: SeenRequest) -> bool:
+    """Return True if a request says what an earlier one said."""
+    return message.method == earlier.method and message.params == earlier.params
 
 
 @rule("RPC-5", on="request", sender=CLIENT)
@@ -82,6 +100,8 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
     if key is None:
         return None  # RPC-8 and RPC-14, or the id of a message that could not be read
     other = other_side(message.sender)
+    if message.error is not None and key in state.invalid_ids[other]:
+        return None  # the error of an invalid message can have no id
     twin = _other_type(key)
     if twin is not None and twin in state.open[other] and key not in state.used[other]:
         earlier = state.open[other][twin]
@@ -90,21 +110,76 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
             (earlier.line,),
         )
     answered = state.answered[other].get(key)
+    if answered is not None and state.exchange is not None and state.exchange.is_resumption:
+        return None  # a message of a broken stream
     if answered is not None:
         # Over HTTP a stream that is resumed can repeat messages.
         return RuleFailure(
             f"the request with the id {show(message.id)} was answered before",
             (answered.line, answered.answered),
-            is_certain=state.is_ordered,
+            is_certain=state.is_one_stream(message, answered.answer_exchange),
         )
     if key in state.used[other]:
         return RuleFailure(
             f"the request with the id {show(message.id)} was answered before",
             is_certain=state.is_ordered,
         )
-    if not state.used[other].is_complete or (message.error is not None and state.unreadable[other]):
-        return None
+    if not state.used[other].is_complete or state.unreadable[other]:
+        return None  # what one parser cannot read, another one can
     return f"no request has the id {show(message.id)}"
+
+
+@rule("RPC-35", on="response")
+def request_is_answered(message: SeenMessage, state: ConversationState) -> Outcome:
+    return True if message.request is not None else None
+
+
+@rule("RPC-35", on="close", needs_history=True)
+def every_request_is_answered(state: ConversationState) -> Outcome:
+    doubtful: Outcome = None
+    for request in state.open[CLIENT].values():
+        if request.cancelled or not request.is_well_formed or request.earlier is not None:
+            continue
+        if request.method == "subscriptions/listen":
+            continue  # it can end without its result, SUB-4
+        found = _missing_response(request, state)
+        if found is not None and found.is_certain:
+            return found
+        doubtful = doubtful or found
+    return doubtful
+
+
+def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFailure | None:
+    """Return a failure if the trace shows that a request can get no response any more."""
+    what = f"{request.method} has no response, and "
+    if not request.exchange:
+        if state.ended_by != SERVER:
+            return None  # its client left, or the trace ends before the conversation
+        # It may shut down at any time; a process can also be ended by its user.
+        what += "the server ended the conversation"
+        return RuleFailure(what, (request.line,), is_certain=False, side=SERVER)
+    exchange = state.exchanges.get(request.exchange)
+    if exchange is None or exchange.end != "complete" or exchange.ended_by != SERVER:
+        return None
+    if not 200 <= exchange.status < 300 or exchange.response is not None:
+        return None  # an error of HTTP, or a response with another id
+    is_certain = not exchange.has_body  # a body that is no message can be of an intermediary
+    if exchange.is_event_stream:
+        if exchange.has_event_ids:
+            return None  # the client can resume it
+        # The stream of a session ends with the session.
+        is_certain = state.session is None and not state.ended_sessions
+    elif state.has_endpoint or "A" in request.letters or request.method == "initialize":
+        return None  # on the HTTP+SSE transport the response comes on another stream
+    elif exchange.headers.get("mcp-session-id") is None:
+        # It may be one.
+        is_certain = request.letters == MODERN and state.answers_modern(None) and is_certain
+    return RuleFailure(
+        what + f"the HTTP response with the status {exchange.status} is complete",
+        (request.line, exchange.end_line),
+        is_certain=is_certain,
+        side=SERVER,
+    )
 
 
 def _other_type(key: int | str) -> int | str | None:
@@ -256,6 +331,53 @@ def meta_keys_follow_grammar(message: SeenMessage, state: ConversationState) -> 
         return None
     wrong = next((key for key in message.meta if META_KEY.fullmatch(key) is None), None)
     return True if wrong is None else f"`_meta` has the key {show(wrong)}"
+
+
+# Keys of the specification and of its extensions, and the first of their labels.
+_OFFICIAL: Final = "io.modelcontextprotocol/"
+_RESERVED_LABELS: Final = ("modelcontextprotocol", "mcp")
+
+
+def _is_reserved(key: str, letter: str) -> bool:
+    prefix, slash, _ = key.rpartition("/")
+    labels = prefix.lower().split(".") if slash else []
+    if letter == "C":
+        return any(label in _RESERVED_LABELS for label in labels[:-1])
+    return len(labels) > 1 and labels[1] in _RESERVED_LABELS
+
+
+@rule("META-3", on="message")
+def reserved_prefixes_are_left_alone(message: SeenMessage, state: ConversationState) -> Outcome:
+    if not message.meta:
+        return None
+    for key in message.meta:
+        if "/" in key and key[: len(_OFFICIAL)] != _OFFICIAL and _is_reserved(key, message.letter):
+            return f"`_meta` has the key {show(key)}, whose prefix is reserved"
+    return True
+
+
+@rule("META-7", on="request", sender=CLIENT)
+def client_names_itself(message: SeenMessage, state: ConversationState) -> Outcome:
+    # A client can be configured not to.
+    return META + "clientInfo" in message.meta or RuleFailure(
+        f'`_meta["{META}clientInfo"]` is missing', is_certain=False
+    )
+
+
+@rule("META-10", on="result", sender=SERVER)
+def server_names_itself(message: SeenMessage, state: ConversationState) -> Outcome:
+    return META + "serverInfo" in message.meta or RuleFailure(
+        f'`_meta["{META}serverInfo"]` is missing', is_certain=False
+    )
+
+
+@rule("META-15", on="message")
+def related_task_is_an_object(message: SeenMessage, state: ConversationState) -> Outcome:
+    if META + "related-task" not in message.meta:
+        return None
+    found = message.meta[META + "related-task"]
+    is_task = isinstance(found, dict) and isinstance(found.get("taskId"), str)
+    return is_task or f'`_meta["{META}related-task"]` has no `taskId`'
 
 
 _TRACE_PARENT: Final = re.compile(

@@ -63,6 +63,8 @@ class Rule(Struct, frozen=True):
         sender: of the message; None for both sides.
         needs_history: without all messages before this one a failure is inconclusive.
         in_doubt: it holds if the message can be of a revision of the row, not only if it must be.
+        any_revision: it holds for messages of every revision, such as a request of an earlier one
+            that a server of the newest one rejects.
     """
 
     check: Callable[..., Outcome]
@@ -72,9 +74,12 @@ class Rule(Struct, frozen=True):
     sender: Side | None = None
     needs_history: bool = False
     in_doubt: bool = False
+    any_revision: bool = False
 
     def row_for(self, candidates: str) -> str | None:
         """Return the row that holds in the revisions `candidates`, in all of them, or None."""
+        if self.any_revision:
+            return self.rows[0]
         if not candidates:
             return None
         for id in self.rows:
@@ -94,11 +99,12 @@ def rule(
     sender: Side | None = None,
     needs_history: bool = False,
     in_doubt: bool = False,
+    any_revision: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds a function to `RULES`. See `Rule` for the arguments."""
 
     def add(check: Callable[..., Outcome]) -> Callable[..., Outcome]:
-        RULES.append(Rule(check, rows, on, methods, sender, needs_history, in_doubt))
+        RULES.append(Rule(check, rows, on, methods, sender, needs_history, in_doubt, any_revision))
         return check
 
     return add

@@ -129,9 +129,24 @@ def state_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     found = message.params.get("requestState")
     if not isinstance(found, str):
         return None
-    # The round before can have been on another connection.
-    return found in state.request_states or RuleFailure(
-        "the requestState is none that the server has given in this conversation", is_certain=False
+    # A client can keep it, and go on in a conversation that is not in the trace.
+    return found in state.given_states or RuleFailure(
+        "the requestState is none that the server has given",
+        is_certain=state.given_states.is_complete,
+    )
+
+
+@rule("MRTR-13", on="response", sender=SERVER, methods=_ROUNDS, needs_history=True)
+def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    found = request.params.get("requestState") if request is not None else None
+    if request is None or not isinstance(found, str) or found in state.given_states:
+        return None
+    # It can be of a conversation before the trace, and some states need no protection.
+    return message.result is None or RuleFailure(
+        "a requestState that the server has not given is accepted",
+        (request.line,),
+        is_certain=False,
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mcp_core.trace._seen import SeenMessage
     from mcp_core.trace._shapes import ShapeError
 
-__all__ = ["SHAPE_ROWS", "find_message_error", "row_of_shape", "shape_of"]
+__all__ = ["META_ROWS", "SHAPE_ROWS", "find_message_error", "row_of_shape", "shape_of"]
 
 _CAPABILITIES: Final = (r"/(capabilities|_meta/[^/]*clientCapabilities)(/.*)?", ("CAP-1", "CAP-2"))
 _CONTENT: Final = (
@@ -127,7 +127,7 @@ SHAPE_ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...]], ...]]] = {
     "CreateTaskResult": ((".*", ("TSK-7", "TX-9")),),
 }
 # Of the `_meta` of every request, result and notification.
-_META_ROWS: Final = (
+META_ROWS: Final = (
     (r"/_meta/progressToken", ("META-14",)),
     (r"/_meta/[^/]*clientCapabilities/.*", ("CAP-2",)),
     (r"/_meta/[^/]*clientInfo(/.*)?", ("META-7",)),
@@ -138,7 +138,7 @@ _META_ROWS: Final = (
     (r"/_meta.*", ("META-1",)),
 )
 _COMPILED: Final = {
-    name: [(re.compile(pattern, re.DOTALL), rows) for pattern, rows in (*_META_ROWS, *patterns)]
+    name: [(re.compile(pattern, re.DOTALL), rows) for pattern, rows in (*META_ROWS, *patterns)]
     for name, patterns in {**SHAPE_ROWS, "": ()}.items()
 }
 """The rows by place, compiled. The name "" is a shape without rows of its own."""
@@ -180,8 +180,8 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
     """Check the params or the result of a message.
 
     Returns:
-        The row that was judged, None if there was nothing to judge, and the error, None if there
-        is none.
+        The row that was judged, None if there was nothing to judge, and the error, None for a
+        right shape.
     """
     name = shape_of(message)
     letter = message.letter

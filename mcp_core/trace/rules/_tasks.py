@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._seen import CLIENT, META, SERVER, lookup, other_side
+from mcp_core.trace._shapes import find_shape_error, has_shape
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -30,6 +31,10 @@ _AUGMENTED: Final = {
     "sampling/createMessage": ("tasks", "requests", "sampling", "createMessage"),
     "elicitation/create": ("tasks", "requests", "elicitation", "create"),
 }
+_SLACK: Final = 0.9  # of a time that a peer asks for
+_DELAY: Final = 1.0  # seconds that a message can be late
+_POLLS: Final = 2
+_MIN_BITS: Final = 32.0  # of an id that cannot be guessed
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)?"
 )
@@ -153,7 +158,7 @@ def _is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
         return status == "working" or f"a new task has the status {show(status)}"
     task = _known(message, state)
     # Over HTTP two views can overtake each other.
-    if task is None or not state.is_ordered or not isinstance(status, str):
+    if task is None or not isinstance(status, str) or not state.follows(message, task.line):
         return None
     if task.status in FINAL and status != task.status:
         return RuleFailure(f"a task that is {task.status} becomes {status}", (task.line,))
@@ -164,7 +169,7 @@ def _is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
 def final_state_stays(message: SeenMessage, state: ConversationState) -> Outcome:
     task = _known(message, state)
     status = lookup(message.result, "status")
-    if task is None or not state.is_ordered or not isinstance(status, str):
+    if task is None or not isinstance(status, str) or not state.follows(message, task.line):
         return None
     if task.status in FINAL and status != task.status:
         return RuleFailure(f"a task that is {task.status} becomes {status}", (task.line,))
@@ -208,12 +213,7 @@ def final_task_is_not_cancelled(message: SeenMessage, state: ConversationState) 
     id = request.params.get("taskId")
     task = state.tasks.get(id) if isinstance(id, str) else None
     if message.result is not None:
-        if (
-            task is not None
-            and task.status in FINAL
-            and state.is_ordered
-            and (task.line < request.line)
-        ):
+        if task is not None and task.status in FINAL and task.line < request.line:
             return RuleFailure(
                 f"a task that is {task.status} is cancelled", (task.line, request.line)
             )
@@ -276,12 +276,17 @@ def failed_tasks_have_an_error(message: SeenMessage, state: ConversationState) -
 def keys_are_not_used_again(message: SeenMessage, state: ConversationState) -> Outcome:
     task = _known(message, state)
     requests = lookup(message.result, "inputRequests")
-    if task is None or not isinstance(requests, dict) or not requests or not state.is_ordered:
+    if task is None or not isinstance(requests, dict) or not requests:
+        return None
+    if not state.follows(message, max(task.line, task.update_line)):
         return None
     # A response is processed some time after it was sent, so that its key can be seen once more.
     again = sorted(requests.keys() & task.answered)
+    once_gone = sorted(requests.keys() & task.gone)
     return not again or RuleFailure(
-        f"the key {show(again[0])} was answered before", (task.line,), is_certain=False
+        f"the key {show((once_gone or again)[0])} was answered before",
+        (task.line, task.update_line),
+        is_certain=bool(once_gone),
     )
 
 
@@ -295,4 +300,178 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
     # It can have expired.
     return RuleFailure(
         f"cancelling the task {show(id)} has an error", (request.line,), is_certain=False
+    )
+
+
+# -- Polling ---------------------------------------------------------------------------------------
+
+
+@rule("TSK-13", "TX-24", on="request", methods=("tasks/get",), needs_history=True)
+def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
+    task = state.task_of(message.params)
+    if task is None or task.owner == message.sender or task.status in FINAL:
+        return None
+    if task.polled is None or not task.interval or not message.time:
+        return None
+    waited = message.time - task.polled
+    if waited >= _SLACK * task.interval:
+        return True
+    # On its way a message can be delayed, the one before more than this one.
+    is_certain = state.observer == message.sender or task.interval - waited > _DELAY
+    return RuleFailure(
+        f"polled after {waited:.3g} s, the {task.owner} asked for {task.interval:.3g} s",
+        (task.line,),
+        is_certain=is_certain,
+    )
+
+
+@rule("TSK-16", on="request", methods=("tasks/get",), needs_history=True)
+def input_is_fetched(message: SeenMessage, state: ConversationState) -> Outcome:
+    task = state.task_of(message.params)
+    if task is None or task.owner == message.sender or task.status != "input_required":
+        return None
+    if task.result_asked:
+        return True
+    # The first poll can cross the view.
+    if task.input_polls < _POLLS:
+        return None
+    return RuleFailure("a task that needs input is polled, and not tasks/result", (task.line,))
+
+
+# -- Results ---------------------------------------------------------------------------------------
+
+
+@rule("TSK-8", on="result", needs_history=True)
+def undeclared_task_is_ignored(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    if request is None or "task" not in request.params or message.result is None:
+        return None
+    path = _AUGMENTED.get(request.method)
+    declared = state.capabilities(message.sender, message)
+    if path is None or declared is None or declares(declared, path):
+        return None  # TSK-7
+    return not isinstance(message.result.get("task"), dict) or RuleFailure(
+        f"{request.method} became a task, which the {message.sender} did not declare",
+        (request.line,),
+    )
+
+
+@rule("TSK-14", on="result", methods=("tasks/result",), needs_history=True)
+def result_has_the_shape_of_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    task = state.task_of(request.params) if request is not None else None
+    name = f"<{task.request.method}" if task is not None else ""
+    if task is None or message.result is None or not has_shape(message.letter, name):
+        return None
+    error = find_shape_error(message.letter, name, message.result)
+    return error is None or RuleFailure(
+        f"the result of the task is none of {task.request.method}: {error}", (task.request.line,)
+    )
+
+
+@rule("TSK-15", on="result", methods=("tasks/get",), needs_history=True)
+def result_waits_for_the_end(message: SeenMessage, state: ConversationState) -> Outcome:
+    task, status = _known(message, state), lookup(message.result, "status")
+    if task is None or not task.result_given or not isinstance(status, str):
+        return None
+    if not state.follows(message, task.result_given):
+        return None
+    return status in FINAL or RuleFailure(
+        f"tasks/result was answered, and the task is {status}", (task.result_given,)
+    )
+
+
+@rule("TSK-23", on="result", methods=("tasks/get",), needs_history=True)
+def failed_call_is_a_failed_task(message: SeenMessage, state: ConversationState) -> Outcome:
+    task, status = _known(message, state), lookup(message.result, "status")
+    if task is None or not task.is_error or status not in ("completed", "failed"):
+        return None
+    return status == "failed" or RuleFailure(
+        "a task is completed, and its result is an error", (task.result_given,)
+    )
+
+
+# -- Ids and keys ----------------------------------------------------------------------------------
+
+
+@rule("TSK-24", "TX-23", on="result", needs_history=True)
+def task_ids_cannot_be_guessed(message: SeenMessage, state: ConversationState) -> Outcome:
+    view, request = _view(message), message.request
+    id = view.get("taskId") if view is not None else None
+    if not isinstance(id, str) or request is None or request.method in _VIEWS:
+        return None
+    stream = state.exchange
+    # With an authorization the id alone opens nothing.
+    is_bound = stream is not None and "authorization" in stream.headers
+    before = [_split(each) for each in state.task_ids[message.sender]]
+    prefix, number = _split(id)
+    if number is not None and before == [(prefix, number - 2), (prefix, number - 1)]:
+        return RuleFailure(f"the task ids are counted: {show(id)}", is_certain=not is_bound)
+    bits = sum(3.3 if each.isdigit() else 4.7 for each in id if each.isalnum())
+    return bits >= _MIN_BITS or RuleFailure(f"the task id {show(id)} is short", is_certain=False)
+
+
+def _split(id: str) -> tuple[str, int | None]:
+    """Return what is before the last digits of an id, and the number that they are."""
+    digits = re.search(r"[0-9]{1,18}$", id)
+    if digits is None:
+        return id, None
+    return id[: digits.start()], int(digits.group())
+
+
+@rule("TSK-24", "TX-23", on="result", methods=("tasks/get", "tasks/result", "tasks/cancel"))
+def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    task = state.task_of(request.params) if request is not None else None
+    created = state.exchanges.get(task.request.exchange) if task is not None else None
+    stream = state.exchange
+    if task is None or created is None or stream is None:
+        return None
+    before, now = (each.headers.get("authorization") for each in (created, stream))
+    if before is None or before == now:
+        return None
+    # It can be a new token of the same user.
+    return RuleFailure(
+        "a task is shown to a request with another `Authorization`",
+        (created.line,),
+        is_certain=now is None,
+    )
+
+
+@rule("TX-7", on="response", sender=SERVER, methods=("tasks/get",), needs_history=True)
+def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    task = state.task_of(request.params) if request is not None else None
+    if task is None or task.has_view or not state.follows(message, task.created):
+        return None
+    if message.result is not None:
+        return True
+    age = message.time - task.created_time
+    if message.code != -32602 or (task.ttl is not None and age > _SLACK * task.ttl):
+        return None
+    return RuleFailure("a task that was just created is not found", (task.created,))
+
+
+@rule("TX-14", on="response", sender=SERVER, methods=("tasks/update",), needs_history=True)
+def unknown_keys_are_ignored(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    task = state.task_of(request.params) if request is not None else None
+    responses = request.params.get("inputResponses") if request is not None else None
+    if task is None or not isinstance(responses, dict) or responses.keys() <= task.keys:
+        return None
+    # The task can be over.
+    return message.result is not None or RuleFailure(
+        f"unknown keys have the error {show(message.code)}", (task.line,), is_certain=False
+    )
+
+
+@rule("TX-15", on="request", sender=CLIENT, methods=("tasks/update",), needs_history=True)
+def keys_are_answered_once(message: SeenMessage, state: ConversationState) -> Outcome:
+    task = state.task_of(message.params)
+    responses = message.params.get("inputResponses")
+    if task is None or not isinstance(responses, dict) or not responses:
+        return None
+    again = sorted(responses.keys() & task.acknowledged - task.gone)
+    return not again or RuleFailure(
+        f"the key {show(again[0])} is answered again", (task.update_line,)
     )

@@ -208,7 +208,7 @@ def progress_increases(message: SeenMessage, state: ConversationState) -> Outcom
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if not state.is_ordered:
+    if not state.is_one_stream(message, request.progress_exchange):
         return None  # a stream that is resumed can repeat messages
     return value > request.progress or RuleFailure(
         f"the progress is {show(value)} after {show(request.progress)}",
@@ -223,7 +223,7 @@ def progress_ends_with_the_response(message: SeenMessage, state: ConversationSta
         return None
     if not request.answered:
         return True
-    if not state.is_ordered:
+    if not state.is_one_stream(message, request.answer_exchange):
         return None
     if request.task is not None:
         task = state.tasks.get(request.task)
@@ -295,6 +295,13 @@ def unknown_level_is_rejected(message: SeenMessage, state: ConversationState) ->
     needs_history=True,
 )
 def log_messages_are_requested(message: SeenMessage, state: ConversationState) -> Outcome:
+    if state.exchange is not None:
+        asked = state.exchange.request
+        if asked is None or asked.method == "subscriptions/listen":
+            return None  # LOG-9
+        return _LOG_LEVEL in asked.meta or (
+            f'a log message, and its request has no `_meta["{_LOG_LEVEL}"]`'
+        )
     if not state.is_ordered:
         return None
     return any(_LOG_LEVEL in request.meta for request in state.open[CLIENT].values()) or (

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from mcp_core.trace import Finding, Judge, TraceHeader, TraceLine
 from mcp_core.trace.rows import LETTERS
 
 __all__ = [
     "CLIENT_CAPABILITIES",
     "EVERYTHING",
+    "INFO",
     "META",
     "SERVER_CAPABILITIES",
     "C",
@@ -18,6 +21,7 @@ __all__ = [
     "Said",
     "Start",
     "ask",
+    "at",
     "error",
     "judge",
     "notify",
@@ -27,6 +31,7 @@ __all__ = [
 ]
 
 META: Final = "io.modelcontextprotocol/"
+INFO: Final = {"name": "x", "version": "1"}
 Message: TypeAlias = dict[str, Any]
 
 # Everything that each revision can declare.
@@ -89,6 +94,13 @@ def raw_client(message: Any) -> Said:
 
 def raw_server(message: Any) -> Said:
     return Said("server", message, True)
+
+
+def at(t: float, said: Said) -> Said:
+    """Return what was said, `t` seconds after the beginning. The message is kept as it is."""
+    if isinstance(said.message, TraceLine):
+        return Said(said.sender, replace(said.message, t=t))
+    return Said(said.sender, TraceLine(t=t, sender=said.sender, raw=json.dumps(said.message)))
 
 
 def ask(id: Any, method: str, **params: Any) -> Message:
@@ -177,9 +189,13 @@ def _modern(sender: str, message: Message, methods: dict[Any, str], start: Start
             declared = start.client if start is not None else CLIENT_CAPABILITIES
             meta.setdefault(META + "protocolVersion", LETTERS["E"])
             meta.setdefault(META + "clientCapabilities", declared)
+            meta.setdefault(META + "clientInfo", INFO)
     if sender == "server" and isinstance(message.get("result"), dict):
         found = message["result"]
         found.setdefault("resultType", "complete")
+        meta = found.setdefault("_meta", {})
+        if isinstance(meta, dict):
+            meta.setdefault(META + "serverInfo", INFO)
         is_complete = found["resultType"] == "complete"
         if methods.get(str(message.get("id"))) in _CACHEABLE and is_complete:
             found.setdefault("ttlMs", 0)

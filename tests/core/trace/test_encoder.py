@@ -27,9 +27,20 @@ def test_file_over_the_limit_ends_with_the_number_of_lost_lines() -> None:
     data = encoder.begin() + encoder.encode([LINE] * 4)
     assert encoder.is_full
     data += encoder.encode([TraceLine(t=2)])  # it would fit, but it would hide the hole
+    data += encoder.encode([TraceLine(t=3, kind="lost", count=7)])
     encoder.add_lost(3)
     data += encoder.end(5)
     assert len(data) <= 4_000
     *lines, last = [line for _, line in read_trace([data])[1]]
     assert lines == [LINE, LINE]
-    assert last == TraceLine(t=5, kind="lost", count=6)
+    assert last == TraceLine(t=5, kind="lost", count=13)
+
+
+def test_lines_are_reported_without_secrets_and_above_the_limit() -> None:
+    seen: list[TraceLine] = []
+    encoder = TraceEncoder(HEADER, Redactor(b""), 4_000, seen.append)
+    secret = TraceLine(t=0, kind="stderr", text="Bearer abcdefgh")
+    encoder.encode([secret, *[LINE] * 4, LINE])
+    assert len(seen) == 6
+    assert "abcdefgh" not in (seen[0].text or "")
+    assert b'"count":3' in encoder.end(1)

@@ -92,6 +92,14 @@ def test_response_with_events_has_a_line_for_each() -> None:
     ]
 
 
+def test_reconnection_time_without_an_event_has_a_line() -> None:
+    channel = opened()
+    channel.response(1.0, [Head(200, [SSE]), Body(b"id: 1\nretry: 5\ndata:\n\n")])
+    lines = channel.response(2.0, [Body(b"retry: 7\n\n")])
+    assert [(line.sender, line.sse) for line in lines] == [("server", SseFields(retry=7))]
+    assert channel.response(3.0, [Body(b"retry: 7\n\n")]) == []
+
+
 @pytest.mark.parametrize(("side", "reason"), [("server", "reset"), ("client", "closed")])
 def test_stream_that_breaks_says_how(side: str, reason: str) -> None:
     channel = opened()

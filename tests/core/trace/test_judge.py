@@ -22,7 +22,20 @@ from mcp_core.trace import (
 from mcp_core.trace import _judge as judge_module
 from mcp_core.trace._conversation import KNOWN_METHODS
 from mcp_core.trace.rows import LETTERS
-from tests.core.trace.conversations import C, S, Said, Start, ask, error, judge, notify, result
+from tests.core.trace.conversations import (
+    C,
+    S,
+    Said,
+    Start,
+    ask,
+    error,
+    judge,
+    notify,
+    raw_server,
+    result,
+)
+from tests.core.trace.rules.http import IN, START, ended, got, sent
+from tests.core.trace.rules.messages import HANDSHAKE, META_E
 
 KEYS = st.sampled_from(
     [
@@ -37,6 +50,9 @@ KEYS = st.sampled_from(
             "resultType",
             "capabilities",
         ),
+        *("inputResponses", "prompts", "resources", "roots", "resourceTemplates", "taskIds"),
+        *("supportedVersions", "supported", "requiredCapabilities", "toolChoice", "mode", "url"),
+        *("inputSchema", "properties", "x-mcp-header", "requestedSchema", "elicitation", "action"),
         *("protocolVersion", "messages", "code", "data", "notifications", "uri", "level"),
         "io.modelcontextprotocol/protocolVersion",
         "io.modelcontextprotocol/clientCapabilities",
@@ -141,6 +157,18 @@ def test_judge_redacted_message_is_inconclusive() -> None:
     assert [each.is_certain for each in judged.receive(line)] == [False]
 
 
+def test_judge_shape_that_fails_above_a_redacted_value_is_inconclusive() -> None:
+    """None of the possible shapes fits, because a member inside that tells them apart is hidden."""
+    judged = Judge()
+    text = {"type": "‹redacted 4›", "text": "‹redacted 31›"}
+    answer = {"role": "assistant", "content": text, "model": "m"}
+    for pointer, is_certain in (("/params/inputResponses/k/content", False), ("/params/x", True)):
+        call = ask(1, "tools/call", name="t", inputResponses={"k": answer}, _meta=META_E)
+        line = TraceLine(t=0.0, sender="client", raw=json.dumps(call), redacted=(pointer,))
+        found = [each for each in judged.receive(line) if each.row == "TOOL-14"]
+        assert [each.is_certain for each in found] == [is_certain]
+
+
 def test_judge_conversations_are_apart() -> None:
     judged = Judge(from_start=True)
     for number in (1, 2):
@@ -196,6 +224,31 @@ def test_error_for_text_that_only_one_parser_reads_has_no_id() -> None:
     assert [each.row for each in found] == ["RPC-1"]
 
 
+def test_result_of_a_server_that_rejected_the_probe_needs_no_members_of_its_revision() -> None:
+    probe = [C(ask(1, "server/discover")), S(error(1, -32601))]
+    served = [C(ask(2, "tools/list")), raw_server(result(2, tools=[]))]
+    found, _ = judge(Start("E"), [*probe, *served])
+    assert [each.row for each in found if each.is_certain] == []
+    found, _ = judge(Start("E"), served)
+    assert found == []
+
+
+@pytest.mark.parametrize("from_header", [True, False])
+def test_result_of_a_server_that_is_known_to_speak_its_revision_is_judged(
+    from_header: bool,
+) -> None:
+    version = LETTERS["E"]
+    if from_header:
+        judged = Judge(TraceHeader(format_version=1, server_versions=(version, "x")))
+    else:
+        judged = Judge()
+        judged.add_server_version(version)
+    asked = json.dumps(ask(1, "x", _meta=META_E))
+    judged.receive(TraceLine(t=0.0, sender="client", raw=asked))
+    found = judged.receive(TraceLine(t=0.0, sender="server", raw=json.dumps(result(1))))
+    assert [each.row for each in found if each.is_certain] == ["RPC-30"]
+
+
 def test_request_of_a_server_whose_era_is_unknown_is_not_a_fault() -> None:
     said = [C(ask(1, "server/discover")), S(ask(1, "ping")), C(error(1, -32600))]
     found, _ = judge(None, said, "E")
@@ -239,6 +292,16 @@ def test_judge_http_body_that_is_no_message_is_not_a_fault(kind: str, body: str)
     assert judged.close() == []
 
 
+@pytest.mark.parametrize(
+    "message",
+    [{**result(3), "method": [1]}, ask(None, "x"), {**ask(3, "x"), "result": {}}],
+    ids=["response with a method", "null as the id", "both kinds"],
+)
+def test_judge_message_of_doubtful_kind_may_be_accepted_over_http(message: Any) -> None:
+    found, _ = judge(None, [*START, sent(3, message, IN), got(3, 202), ended(3)])
+    assert [each for each in found if each.side == "server"] == []
+
+
 def test_judge_response_repeated_by_a_resumed_stream_is_inconclusive() -> None:
     judged = Judge(from_start=True)
     post = HttpHead(method="POST", headers=(("accept", "application/json, text/event-stream"),))
@@ -257,9 +320,91 @@ def test_judge_response_repeated_by_a_resumed_stream_is_inconclusive() -> None:
     assert [(each.row, each.is_certain) for each in found] == [("RPC-7", False)]
 
 
+@pytest.mark.parametrize("session", ["s", "", "other"])
+def test_judge_request_open_during_another_initialize_keeps_its_id(session: str) -> None:
+    def post(number: int, message: Any, *, session: str = "s") -> TraceLine:
+        headers = (("mcp-session-id", session),) if session else ()
+        head = HttpHead(method="POST", target="/mcp", headers=headers)
+        return http_line(number, "client", head, json.dumps(message))
+
+    def response(number: int, message: Any, status: int = 200) -> TraceLine:
+        headers = (("content-type", "application/json"), ("mcp-session-id", "s"))
+        head = HttpHead(status=status, headers=headers)
+        return http_line(number, "server", head, json.dumps(message))
+
+    begin = ask(
+        1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "x"}
+    )
+    served = result(
+        1,
+        protocolVersion="2025-11-25",
+        capabilities={},
+        serverInfo={"name": "x", "version": "1"},
+    )
+    judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
+    found = [
+        each
+        for line in (
+            post(1, begin, session=""),
+            response(1, served),
+            post(2, ask("2", "ping")),
+            post(3, {**begin, "id": 3}, session=session),
+            response(2, result("2")),
+            response(3, error(3, -32600), 400),
+        )
+        for each in judged.receive(line)
+        if each.side == "server"
+    ]
+    assert found == []
+    assert judged.opportunities["RPC-7"] == 3
+
+
 def test_judge_event_of_another_type_is_no_message() -> None:
     judged = Judge()
     line = TraceLine(
         t=0.0, exchange=1, sender="server", sse=SseFields(event="endpoint"), raw="/messages?s=1"
     )
     assert judged.receive(line) == []
+
+
+def test_client_that_only_answers_after_initialize_did_not_go_on() -> None:
+    asked = [S(ask(1, "roots/list")), C(error(1, -32601))]
+    found, judged = judge(None, [*HANDSHAKE[:2], *asked])
+    assert [each.row for each in found if each.side == "client"] == []
+    assert judged.opportunities["LIFE-7"] == 0
+
+
+def test_error_for_message_of_two_kinds_may_have_any_code() -> None:
+    """A message with a method as well as an error is an invalid request first of all."""
+    both = ask(2, "prompts/list", cursor="c") | {"error": 1}
+    start = Start("D", {}, {"prompts": {}})
+    listed = [C(ask(1, "prompts/list")), S(result(1, prompts=[]))]
+    found, judged = judge(start, [*listed, C(both), S(error(2, -32600))], "D")
+    assert {finding.side for finding in found} == {"client"}
+    assert judged.opportunities["PAGE-6"] == 0
+
+
+def test_versions_of_a_server_are_known_in_all_conversations() -> None:
+    info = {"name": "x", "version": "1"}
+    judged = Judge(TraceHeader(format_version=1), from_start=True)
+    found: list[Finding] = []
+    for number, (wanted, selected) in enumerate((("D", "B"), ("B", "D")), 1):
+        messages = [
+            ("client", ask(1, "initialize", capabilities={}, clientInfo=info)),
+            ("server", result(1, capabilities={}, serverInfo=info)),
+        ]
+        for (sender, message), letter in zip(messages, (wanted, selected), strict=True):
+            part = message["params" if sender == "client" else "result"]
+            part["protocolVersion"] = LETTERS[letter]
+            line = TraceLine(t=0.0, conversation=number, sender=sender, raw=json.dumps(message))  # type: ignore[arg-type]
+            found += judged.receive(line)
+    assert [(each.row, each.conversation) for each in found] == [("LIFE-4", 2)]
+
+
+@pytest.mark.parametrize("depth", [500, *range(950, 1000)])
+def test_judge_takes_schema_of_any_depth(depth: int) -> None:
+    schema = '{"items":' * depth + "{}" + "}" * depth
+    tools = f'{{"tools":[{{"name":"x","inputSchema":{schema}}}]}}'
+    said = [C(ask(1, "tools/list")), S(f'{{"jsonrpc":"2.0","id":1,"result":{tools}}}')]
+    found, _ = judge(Start("D"), said)
+    assert "JSCH-3" not in {each.row for each in found}

@@ -74,6 +74,7 @@ def test_pseudonym_of_any_text_has_its_length(text: str) -> None:
     "message",
     [
         {"method": "tasks/get", "params": {"taskId": ID}},
+        {"method": "subscriptions/listen", "params": {"notifications": {"taskIds": [ID]}}},
         {"result": {"task": {"taskId": ID, "status": "working"}}},
         [{"params": {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": ID}}}}],
     ],

@@ -27,6 +27,7 @@ class Case:
         side: the side at fault.
         is_certain: the verdict on the fault: fail, or inconclusive.
         allowed: rows that `fails` does not fulfil either: one message can break two rules.
+        pass_allowed: the same for `passes`: a rule about an answer to a fault.
         is_part: the row is about a part of a shape, which is judged with the shape. It counts as
             judged only if it is at fault.
     """
@@ -39,6 +40,7 @@ class Case:
     side: str
     is_certain: bool
     allowed: tuple[str, ...]
+    pass_allowed: tuple[str, ...]
     is_part: bool
 
 
@@ -54,6 +56,7 @@ def case(
     side: str | None = None,
     is_certain: bool = True,
     allowed: tuple[str, ...] = (),
+    pass_allowed: tuple[str, ...] = (),
     is_part: bool = False,
 ) -> Case:
     """Return a case.
@@ -77,5 +80,6 @@ def case(
         side or fails[-1].sender,
         is_certain,
         allowed,
+        pass_allowed,
         is_part,
     )

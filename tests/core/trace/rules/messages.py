@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mcp_core.trace import TraceLine
 from tests.core.trace.conversations import (
     EVERYTHING,
+    INFO,
     META,
     C,
     S,
@@ -18,8 +20,9 @@ from tests.core.trace.conversations import (
 )
 from tests.core.trace.rules.case import Case, case
 
-INFO: Final = {"name": "x", "version": "1"}
 TEXT: Final = [{"type": "text", "text": "x"}]
+# A server that is known to serve 2026-07-28
+SERVED: Final = [C(ask("0", "prompts/list")), S(result("0", prompts=[]))]
 PING: Final = [C(ask(1, "ping")), S(result(1))]
 LIST: Final = [C(ask(1, "tools/list")), S(result(1, tools=[]))]
 CALL: Final = [C(ask(1, "tools/call", name="t")), S(result(1, content=TEXT))]
@@ -48,8 +51,17 @@ FORM: Final = ask(
     requestedSchema={"type": "object", "properties": {"a": {"type": "string"}}},
 )
 NOTHING: Final[tuple[dict[str, Any], dict[str, Any]]] = ({}, {})
-META_E: Final = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {}}
+META_E: Final = {
+    META + "protocolVersion": "2026-07-28",
+    META + "clientCapabilities": {},
+    META + "clientInfo": INFO,
+}
+SERVER_META: Final = {META + "serverInfo": INFO}
 NO_ID: Final = {"jsonrpc": "2.0", "id": True, "method": "x"}
+
+
+END_OF_SERVER: Final = S(TraceLine(t=0.0, sender="server", end="closed"))
+END_OF_CLIENT: Final = C(TraceLine(t=0.0, sender="client", end="closed"))
 
 
 def initialize(**params: Any) -> dict[str, Any]:
@@ -158,14 +170,26 @@ CASES: Final[list[Case]] = [
     case(
         "RPC-30",
         "E",
-        [C(ask(1, "x")), raw_server(result(1))],
+        [*discovered(), C(ask(1, "x")), raw_server(result(1, _meta=SERVER_META))],
         [C(ask(1, "x")), S(result(1, resultType="complete"))],
+        # A server of an earlier revision can serve what comes before its handshake.
+        [C(ask(1, "tools/list")), raw_server(result(1, tools=[]))],
     ),
     case(
         "RPC-33",
         "E",
         [raw_client(ask(1, "x", _meta=META_E)), S(result(1, resultType="y"))],
         [raw_client(ask(1, "x", _meta=META_E)), S(result(1, resultType="complete"))],
+    ),
+    # The server leaves; or the client does, or gives the request up
+    case(
+        "RPC-35",
+        "D",
+        [*HANDSHAKE, C(ask(1, "x")), END_OF_SERVER],
+        [*HANDSHAKE, C(ask(1, "x")), END_OF_CLIENT, END_OF_SERVER],
+        [C(ask(1, "ping")), C(notify("notifications/cancelled", requestId=1)), END_OF_SERVER],
+        start=None,
+        is_certain=False,
     ),
     # `_meta`
     case(
@@ -179,6 +203,7 @@ CASES: Final[list[Case]] = [
         "E",
         [*LIST, raw_client(ask(2, "tools/list", _meta={META + "protocolVersion": "2026-07-28"}))],
         LIST,
+        allowed=("META-7",),
         is_part=True,
     ),
     case(
@@ -190,7 +215,7 @@ CASES: Final[list[Case]] = [
             raw_server(result(2, resultType="complete", tools=[], ttlMs=0, cacheScope="public")),
         ],
         LIST,
-        allowed=("META-6",),
+        allowed=("META-6", "META-7", "META-10"),
     ),
     case(
         "META-12",
@@ -299,7 +324,7 @@ CASES: Final[list[Case]] = [
         "CAP-4",
         "E",
         [C(ask(1, "x")), S(error(1, -32021, data={"requiredCapabilities": ["roots"]}))],
-        [C(ask(1, "x")), S(error(1, -32021, data={"requiredCapabilities": {"roots": {}}}))],
+        [C(ask(1, "x")), S(error(1, -32021, data={"requiredCapabilities": {"x": {}}}))],
     ),
     case("TOOL-1", "D", CALL, CALL, start=NOTHING, pass_start=EVERYTHING, allowed=("CAP-3",)),
     case(
@@ -341,7 +366,7 @@ CASES: Final[list[Case]] = [
         "PING-5",
         "E",
         [C(ask(1, "ping")), S(result(1))],
-        [C(ask(1, "ping")), S(error(1, -32601))],
+        [*SERVED, C(ask(1, "ping")), S(error(1, -32601))],
         LIST,
         allowed=("LIFE-14",),
     ),

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tests.core.trace.conversations import META, C, S, Said, ask, error, notify, raw_client, result
 from tests.core.trace.rules.case import Case, case
-from tests.core.trace.rules.messages import FORM, META_E, SAMPLE, TEXT
+from tests.core.trace.rules.messages import FORM, META_E, SAMPLE, SERVED, TEXT
 from tests.core.trace.rules.utilities import (
     AS_TASK_D,
     AS_TASK_E,
@@ -14,6 +14,7 @@ from tests.core.trace.rules.utilities import (
     SEEN_E,
     TASK_D,
     TASK_E,
+    TASK_ID,
     TOOL,
     call,
 )
@@ -60,15 +61,15 @@ def status_d(status: str, **members: Any) -> Said:
 
 
 def got_d(id: Any = 2, **members: Any) -> list[Said]:
-    return [C(ask(id, "tasks/get", taskId="k")), S(result(id, **{**TASK_D, **members}))]
+    return [C(ask(id, "tasks/get", taskId=TASK_ID)), S(result(id, **{**TASK_D, **members}))]
 
 
 def got_e(id: Any = 2, **members: Any) -> list[Said]:
-    return [C(ask(id, "tasks/get", taskId="k")), S(result(id, **{**TASK_E, **members}))]
+    return [C(ask(id, "tasks/get", taskId=TASK_ID)), S(result(id, **{**TASK_E, **members}))]
 
 
 def cancelled_d(status: str) -> list[Said]:
-    return [C(ask(3, "tasks/cancel", taskId="k")), S(result(3, **{**TASK_D, "status": status}))]
+    return [C(ask(3, "tasks/cancel", taskId=TASK_ID)), S(result(3, **{**TASK_D, "status": status}))]
 
 
 def listed(support: str | None) -> list[Said]:
@@ -190,14 +191,17 @@ CASES: Final[list[Case]] = [
     case(
         "TSK-17",
         "D",
-        [C(ask(1, "tasks/result", taskId="k")), S(result(1))],
-        [C(ask(1, "tasks/result", taskId="k")), S(result(1, _meta={RELATED: {"taskId": "k"}}))],
+        [C(ask(1, "tasks/result", taskId=TASK_ID)), S(result(1))],
+        [
+            C(ask(1, "tasks/result", taskId=TASK_ID)),
+            S(result(1, _meta={RELATED: {"taskId": TASK_ID}})),
+        ],
     ),
     case(
         "TSK-18",
         "D",
-        [C(ask(1, "tasks/get", taskId="k", _meta={RELATED: {"taskId": "k"}}))],
-        [C(ask(1, "tasks/get", taskId="k"))],
+        [C(ask(1, "tasks/get", taskId=TASK_ID, _meta={RELATED: {"taskId": TASK_ID}}))],
+        [C(ask(1, "tasks/get", taskId=TASK_ID))],
     ),
     case(
         "TSK-20",
@@ -220,8 +224,8 @@ CASES: Final[list[Case]] = [
     case(
         "TSK-22",
         "D",
-        [C(ask(1, "tasks/get", taskId="k")), S(error(1, -32002))],
-        [C(ask(1, "tasks/get", taskId="k")), S(error(1))],
+        [C(ask(1, "tasks/get", taskId=TASK_ID)), S(error(1, -32002))],
+        [C(ask(1, "tasks/get", taskId=TASK_ID)), S(error(1))],
     ),
     # The extension
     case("TX-2", "E", [NOTHING_DECLARED, AS_TASK_E[1]], AS_TASK_E),
@@ -258,7 +262,7 @@ CASES: Final[list[Case]] = [
         [
             *AS_TASK_E,
             *got_e(status="input_required", inputRequests={"k": FORM_INPUT}),
-            C(ask(3, "tasks/update", taskId="k", inputResponses={"k": {"action": "decline"}})),
+            C(ask(3, "tasks/update", taskId=TASK_ID, inputResponses={"k": {"action": "decline"}})),
             S(result(3)),
             *got_e(4, status="input_required", inputRequests={"k": FORM_INPUT}),
         ],
@@ -268,26 +272,26 @@ CASES: Final[list[Case]] = [
     case(
         "TX-13",
         "E",
-        [C(ask(1, "tasks/update", taskId="k"))],
-        [C(ask(1, "tasks/update", taskId="k", inputResponses={}))],
+        [C(ask(1, "tasks/update", taskId=TASK_ID))],
+        [C(ask(1, "tasks/update", taskId=TASK_ID, inputResponses={}))],
     ),
-    case("TX-17", "E", [C(ask(1, "tasks/cancel"))], [C(ask(1, "tasks/cancel", taskId="k"))]),
+    case("TX-17", "E", [C(ask(1, "tasks/cancel"))], [C(ask(1, "tasks/cancel", taskId=TASK_ID))]),
     case(
         "TX-17",
         "E",
-        [*AS_TASK_E, C(ask(2, "tasks/cancel", taskId="k")), S(error(2))],
-        [*AS_TASK_E, C(ask(2, "tasks/cancel", taskId="k")), S(result(2))],
+        [*AS_TASK_E, C(ask(2, "tasks/cancel", taskId=TASK_ID)), S(error(2))],
+        [*AS_TASK_E, C(ask(2, "tasks/cancel", taskId=TASK_ID)), S(result(2))],
         is_certain=False,
     ),
     case(
         "TX-19",
         "E",
         [
-            raw_client(ask(1, "tasks/get", taskId="k", _meta=META_E)),
+            raw_client(ask(1, "tasks/get", taskId=TASK_ID, _meta=META_E)),
             S(result(1, **TASK_E)),
         ],
         [
-            raw_client(ask(1, "tasks/get", taskId="k", _meta=META_E)),
+            raw_client(ask(1, "tasks/get", taskId=TASK_ID, _meta=META_E)),
             S(error(1, -32021, data={"requiredCapabilities": {}})),
         ],
     ),
@@ -295,12 +299,12 @@ CASES: Final[list[Case]] = [
         "TX-20",
         "E",
         [
-            listen(taskIds=["k"]),
+            listen(taskIds=[TASK_ID]),
             acknowledge(),
-            S(notify("notifications/tasks", taskId="k", _meta=SUBSCRIPTION)),
+            S(notify("notifications/tasks", taskId=TASK_ID, _meta=SUBSCRIPTION)),
         ],
         [
-            listen(taskIds=["k"]),
+            listen(taskIds=[TASK_ID]),
             acknowledge(),
             S(notify("notifications/tasks", **TASK_E, _meta=SUBSCRIPTION)),
         ],
@@ -308,8 +312,8 @@ CASES: Final[list[Case]] = [
     case(
         "TX-22",
         "E",
-        [C(ask(1, "tasks/result", taskId="k")), S(result(1))],
-        [C(ask(1, "tasks/result", taskId="k")), S(error(1, -32601))],
+        [C(ask(1, "tasks/result", taskId=TASK_ID)), S(result(1))],
+        [*SERVED, C(ask(1, "tasks/result", taskId=TASK_ID)), S(error(1, -32601))],
         allowed=("LIFE-14",),
     ),
     case(

@@ -47,15 +47,16 @@ PAGE: Final = [C(ask(1, "tools/list")), S(result(1, tools=[], nextCursor="a"))]
 TOOL: Final = {"name": "t", "inputSchema": {"type": "object"}}
 
 STAMPS: Final = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:01Z"}
-TASK_D: Final = {"taskId": "k", "status": "working", "ttl": None, **STAMPS}
-TASK_E: Final = {"taskId": "k", "status": "working", "ttlMs": None, **STAMPS}
+TASK_ID: Final = "c2a8e1f09b7d"
+TASK_D: Final = {"taskId": TASK_ID, "status": "working", "ttl": None, **STAMPS}
+TASK_E: Final = {"taskId": TASK_ID, "status": "working", "ttlMs": None, **STAMPS}
 AS_TASK_D: Final = [
     C(ask(1, "tools/call", name="t", task={}, _meta={"progressToken": 5})),
     S(result(1, task=TASK_D)),
 ]
 AS_TASK_E: Final = [C(call(1, 5)), S(result(1, resultType="task", **TASK_E))]
-SEEN_D: Final = [C(ask(2, "tasks/get", taskId="k")), S(result(2, **TASK_D))]
-SEEN_E: Final = [C(ask(2, "tasks/get", taskId="k")), S(result(2, **TASK_E))]
+SEEN_D: Final = [C(ask(2, "tasks/get", taskId=TASK_ID)), S(result(2, **TASK_D))]
+SEEN_E: Final = [C(ask(2, "tasks/get", taskId=TASK_ID)), S(result(2, **TASK_E))]
 OWN: Final = [C(call(1)), C(cancel(1))]
 
 CASES: Final[list[Case]] = [

@@ -1,0 +1,1 @@
+"""Replay of recorded conversations, as their server or their client, and their comparison."""

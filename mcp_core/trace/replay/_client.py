@@ -1,0 +1,436 @@
+"""The client of a trace: it says to a live server what the recorded client said, in its order.
+
+1. The recorded session is walked from its beginning. A message of the client is sent; one of the
+   server is waited for, until it has come or a time is over. So each message is sent after what
+   the recorded client had seen.
+2. A change notification is waited for shortly: it may have been the reason for what follows, but
+   time may be the reason that it does not come.
+3. A task that was over when the recorded client asked for it is asked for until it is over.
+4. Values that the recorded server made up are replaced by those of the live one (`ValueMapping`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.trace._ids import id_key
+from mcp_core.trace._seen import lookup
+
+from ._keys import hidden_pointers
+from ._mapping import ValueMapping
+from ._recorded import decode_message, describe_request, encode_message
+from ._turns import LONG_LIVED, ServerMessage, Turn, turns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ._recorded import RecordedMessage, RecordedSession
+
+__all__ = ["RESPONSE_TIMEOUT", "ReplayClient"]
+
+RESPONSE_TIMEOUT: Final = 10.0  # seconds
+_SLOWER: Final = 3.0  # times the recorded time that a live response may take
+_GRACE: Final = 1.0  # seconds that a change notification is waited for, at least
+_MAX_UNANSWERED: Final = 3  # requests in a row, after which the server is taken for dead
+_MAX_PROBLEMS: Final = 1_000
+_CHANGES: Final = frozenset(
+    """
+    notifications/tools/list_changed notifications/prompts/list_changed
+    notifications/resources/list_changed notifications/resources/updated notifications/tasks/status
+    notifications/tasks notifications/elicitation/complete notifications/subscriptions/acknowledged
+    """.split()
+)
+_METHOD_NOT_FOUND: Final = -32601
+_POLL: Final = 0.2  # seconds between two requests about a task, at least
+_MAX_POLL: Final = 5.0
+_MAX_HIDDEN: Final = 10
+
+
+class ReplayClient:
+    """The client of one recorded session, for a live server.
+
+    Call `begin`, then `receive` with each message of the server, and `advance` at `next_deadline`.
+    After each, send `messages_to_send`, until `is_over`. The `now` of its methods is a monotonic
+    time in seconds.
+
+    Args:
+        session: the recorded session.
+        response_timeout: seconds for a response, if three times the recorded time are less.
+
+    Attributes:
+        is_over: everything was sent, and every response has come or was given up.
+        problems: texts about what went otherwise than recorded, the first 1,000.
+        hidden: the numbers of the lines of the client with redacted values, which are sent as they
+            are, the first ten.
+        unanswered: requests that the server did not answer in time.
+        answered: requests that it answered.
+        sent: messages that were sent.
+    """
+
+    def __init__(
+        self, session: RecordedSession, *, response_timeout: float = RESPONSE_TIMEOUT
+    ) -> None:
+        self._messages = session.messages
+        self._timeout = response_timeout
+        self.is_over = False
+        self.problems: list[str] = []
+        self.hidden = _lines_with_hidden(session.messages)
+        self.unanswered = 0
+        self.answered = 0
+        self.sent = 0
+        self._place = 0
+        self._repeats: list[tuple[float, Turn]] = []  # requests about running tasks
+        self._waits_until = math.inf
+        self._silent = 0  # requests in a row that were not answered in time
+        self._mapping = ValueMapping()
+        self._ids = count(1)
+        self._sent_at: dict[RecordedMessage, float] = {}
+        self._gaps: dict[RecordedMessage, float] = {}
+        self._live_id: dict[int | str, int | str] = {}  # of requests of the client
+        self._used: set[int | str] = set()
+        self._pending: dict[int | str, Turn] = {}  # live requests that have no response
+        self._done: set[Turn] = set()
+        self._turn_of: dict[RecordedMessage, Turn] = {}  # of requests and responses
+        self._asked: dict[RecordedMessage, tuple[Turn, ServerMessage]] = {}
+        self._by_method: dict[str, deque[RecordedMessage]] = {}
+        self._their_ids: dict[RecordedMessage, int | str] = {}
+        self._answers: dict[RecordedMessage, RecordedMessage] = {}  # to the request of the server
+        self._changes: Counter[tuple[str, str]] = Counter()
+        self._given_up: set[tuple[str, str]] = set()
+        self._outputs: list[tuple[bytes, RecordedMessage | None]] = []
+        for turn in turns_of(session, 0):
+            self._add_turn(turn)
+
+    def __repr__(self) -> str:
+        return f"<ReplayClient at {self._place} of {len(self._messages)} messages>"
+
+    def _add_turn(self, turn: Turn) -> None:
+        if turn.message is not None and turn.message.kind == "request":
+            self._turn_of[turn.message] = turn
+            if turn.response is not None:
+                self._turn_of[turn.response] = turn
+                self._gaps[turn.message] = turn.response.t - turn.message.t
+        for item in turn.items:
+            if item.message.kind == "request":
+                self._asked[item.message] = turn, item
+                self._by_method.setdefault(item.message.method, deque()).append(item.message)
+                if item.answer is not None:
+                    self._answers[item.answer] = item.message
+
+    # -- The driver's side -------------------------------------------------------------------------
+
+    def begin(self, now: float) -> None:
+        """Send what comes before the first response."""
+        self._walk(now)
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take `data`, a message of the server or a batch."""
+        decoded = decode_message(data)
+        for each in decoded if isinstance(decoded, list) else [decoded]:
+            if isinstance(each, dict):
+                self._receive_one(each, now)
+            else:
+                self._note(f"the server sent something that is not a message: {data[:80]!r}")
+        self._walk(now)
+
+    def advance(self, now: float) -> None:
+        """Send again what is due, and give up what was not answered at `now`."""
+        self._repeat(now)
+        if now >= self._waits_until:
+            self._give_up(now)
+            self._walk(now)
+
+    def request_failed(self, ids: Iterable[int | str], reason: str, now: float) -> None:
+        """Take note that requests get no response, for `reason`. `ids` are theirs."""
+        for id in ids:
+            turn = self._pending.pop(id, None)
+            if turn is not None and turn.message is not None:
+                self.unanswered += 1
+                self._done.add(turn)
+                request = describe_request(turn.message.method, turn.message.decode().get("params"))
+                self._note(f"no response to {request}: {reason} (line {turn.message.line})")
+        self._walk(now)
+
+    def note(self, text: str) -> None:
+        """Keep `text` about something that went otherwise than recorded."""
+        self._note(text)
+
+    def disconnected(self) -> None:
+        """Stop: the server is gone."""
+        if not self.is_over:
+            self.is_over = True
+            waiting = [turn.message for turn in self._pending.values() if turn.message is not None]
+            self.unanswered += sum(each.method not in LONG_LIVED for each in waiting)
+            left = sum(each.sender == "client" for each in self._messages[self._place :])
+            if left or any(each.method not in LONG_LIVED for each in waiting):
+                self._note(
+                    f"the server ended the conversation before line {self._next_line}:"
+                    f" {left} messages were not sent"
+                )
+
+    @property
+    def next_deadline(self) -> float:
+        """The time at which `advance` gives up, or infinity."""
+        if self.is_over:
+            return math.inf
+        return min(self._waits_until, min((time for time, _ in self._repeats), default=math.inf))
+
+    def messages_to_send(self) -> list[bytes]:
+        """Return the messages to send, in their order, without line feeds."""
+        found: list[bytes] = []
+        batch: list[bytes] = []
+        number = 0
+        for data, recorded in self._outputs:
+            its_batch = 0 if recorded is None else recorded.batch
+            if batch and its_batch != number:
+                found.append(b"[" + b",".join(batch) + b"]")
+                batch = []
+            number = its_batch
+            if its_batch:
+                batch.append(data)
+            else:
+                found.append(data)
+        if batch:
+            found.append(b"[" + b",".join(batch) + b"]")
+        self._outputs.clear()
+        return found
+
+    @property
+    def _next_line(self) -> int:
+        place = min(self._place, len(self._messages) - 1)
+        return self._messages[place].line
+
+    # -- What the server sends ---------------------------------------------------------------------
+
+    def _receive_one(self, message: dict[str, Any], now: float) -> None:
+        method = message.get("method")
+        if isinstance(method, str) and "id" in message:
+            self._receive_request(method, message)
+        elif isinstance(method, str):
+            self._changes[_change_key(method, message.get("params"))] += 1
+        else:
+            self._receive_response(message, now)
+
+    def _receive_request(self, method: str, message: dict[str, Any]) -> None:
+        key = id_key(message["id"])
+        waiting = self._by_method.get(method)
+        if key is not None and waiting:
+            recorded = waiting.popleft()
+            self._their_ids[recorded] = message["id"]
+            self._mapping.learn(recorded.decode().get("params"), message.get("params"))
+            return
+        if method == "ping":
+            answer: dict[str, Any] = {"result": {}}
+        else:
+            self._note(f"the server sent a request that is not in the trace: {method[:80]}")
+            error = {"code": _METHOD_NOT_FOUND, "message": f"not in the trace: {method[:80]}"}
+            answer = {"error": error}
+        self._outputs.append(
+            (encode_message({"jsonrpc": "2.0", "id": message["id"], **answer}), None)
+        )
+
+    def _receive_response(self, message: dict[str, Any], now: float) -> None:
+        key = id_key(message.get("id"))
+        turn = None if key is None else self._pending.pop(key, None)
+        if turn is None:
+            self._note("the server sent a response to no request")
+            return
+        self.answered += 1
+        self._silent = 0
+        if self._is_early(turn, message):
+            delay = lookup(message, "result", "pollIntervalMs") or lookup(
+                message, "result", "pollInterval"
+            )
+            is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
+            seconds = min(max(delay / 1000, _POLL), _MAX_POLL) if is_number else _POLL
+            self._repeats.append((now + seconds, turn))
+            return
+        self._done.add(turn)
+        if turn.response is not None and "result" in message:
+            assert turn.message is not None
+            # Entries of lists may come in another order.
+            is_list = turn.message.method.endswith("/list")
+            recorded = turn.response.decode().get("result")
+            self._mapping.learn(recorded, message["result"], with_ids=not is_list)
+
+    @staticmethod
+    def _is_early(turn: Turn, message: dict[str, Any]) -> bool:
+        """Return True if a task runs that was over when it was recorded: it is asked for again."""
+        if turn.message is None or turn.message.method != "tasks/get" or turn.response is None:
+            return False
+        recorded = lookup(turn.response.decode(), "result", "status")
+        live = lookup(message, "result", "status")
+        return live == "working" and isinstance(recorded, str) and recorded != "working"
+
+    def _repeat(self, now: float) -> None:
+        """Send the requests about tasks again that are due."""
+        due = [turn for time, turn in self._repeats if time <= now]
+        self._repeats = [each for each in self._repeats if each[0] > now]
+        for turn in due:
+            if turn.message is not None and turn not in self._done:
+                members = turn.message.decode()
+                members["params"] = self._mapping.apply(members.get("params"))
+                members["id"] = self._request_id(turn.message, members.get("id"))
+                self._output(encode_message(members), turn.message)
+
+    # -- The walk ----------------------------------------------------------------------------------
+
+    def _walk(self, now: float) -> None:
+        """Send and pass over messages until one has to be waited for."""
+        while not self.is_over and self._place < len(self._messages):
+            message = self._messages[self._place]
+            if message.sender == "client":
+                self._send(message, now)
+            elif not self._has_come(message):
+                self._waits_until = min(self._waits_until, self._deadline(message, now))
+                return
+            self._waits_until = math.inf
+            self._place += 1
+        self.is_over = True
+
+    def _has_come(self, message: RecordedMessage) -> bool:
+        """Return True if the live server has sent what the recorded one sent here."""
+        if message.kind == "response":
+            turn = self._turn_of.get(message)
+            if turn is None or turn.message is None or turn.message not in self._sent_at:
+                return True
+            return turn in self._done or turn.is_long_lived
+        if message.kind == "request":
+            return message in self._their_ids
+        if message.method not in _CHANGES:
+            return True
+        key = _change_key(message.method, message.decode().get("params"))
+        if key in self._given_up:
+            return True
+        if self._changes[key] > 0:
+            self._changes[key] -= 1
+            return True
+        return False
+
+    def _deadline(self, message: RecordedMessage, now: float) -> float:
+        """Return the time up to which a message of the server is waited for."""
+        if message.kind == "notification":
+            previous = self._messages[max(self._place - 1, 0)].t
+            gap = max(message.t - previous, 0.0)
+            return now + min(max(_GRACE, _SLOWER * gap), self._timeout)
+        asked = self._turn_of.get(message)
+        if message.kind == "request":
+            asked, _ = self._asked[message]
+            if asked in self._done:
+                return now + _GRACE  # it may have been sent for another reason
+        if asked is None or asked.message is None:
+            return now + self._timeout
+        sent_at = self._sent_at.get(asked.message, now)
+        return max(sent_at, now) + max(self._timeout, _SLOWER * (message.t - asked.message.t))
+
+    def _give_up(self, now: float) -> None:
+        """Pass over the message that did not come in time."""
+        self._waits_until = math.inf
+        message = self._messages[self._place]
+        self._place += 1
+        if message.kind == "notification":
+            key = _change_key(message.method, message.decode().get("params"))
+            self._given_up.add(key)
+            return
+        if message.kind == "request":
+            self._note(f"the server did not send {message.method}, as in line {message.line}")
+            self._drop_request(message)
+            return
+        turn = self._turn_of[message]
+        assert turn.message is not None
+        self.unanswered += 1
+        self._silent += 1
+        self._done.add(turn)
+        request = describe_request(turn.message.method, turn.message.decode().get("params"))
+        waited = now - self._sent_at[turn.message]
+        self._note(f"no response to {request} within {waited:.0f} s (line {turn.message.line})")
+        if self._silent >= _MAX_UNANSWERED:
+            self._note(f"the server did not answer {self._silent} requests in a row: stopped")
+            self.is_over = True
+
+    def _drop_request(self, message: RecordedMessage) -> None:
+        waiting = self._by_method.get(message.method)
+        if waiting and message in waiting:
+            waiting.remove(message)
+
+    # -- What is sent ------------------------------------------------------------------------------
+
+    def _send(self, message: RecordedMessage, now: float) -> None:
+        self._sent_at[message] = now
+        if message.kind == "junk":
+            self._output(message.data, message)
+            return
+        members = message.decode()
+        if message.kind == "response":
+            if not self._adapt_response(message, members):
+                return
+        else:
+            if "params" in members:
+                members["params"] = self._mapping.apply(members["params"])
+            if message.kind == "request":
+                members["id"] = self._request_id(message, members.get("id"))
+            elif message.method == "notifications/cancelled":
+                self._adapt_cancelled(members)
+        self._output(encode_message(members), message)
+
+    def _output(self, data: bytes, message: RecordedMessage) -> None:
+        self.sent += 1
+        self._outputs.append((data, message))
+
+    def _adapt_response(self, message: RecordedMessage, members: dict[str, Any]) -> bool:
+        """Put the live id into a response; False if the live server has not asked."""
+        request = self._answers.get(message)
+        if request is None:
+            return True  # the recorded client responded to no request, so this one does
+        if request not in self._their_ids:
+            self._note(
+                f"the server did not send {request.method}, as in line {request.line}: there is"
+                " nothing to answer"
+            )
+            self._drop_request(request)
+            return False
+        members["id"] = self._their_ids[request]
+        if "result" in members:
+            members["result"] = self._mapping.apply(members["result"])
+        return True
+
+    def _adapt_cancelled(self, members: dict[str, Any]) -> None:
+        key = id_key(lookup(members, "params", "requestId"))
+        if key is not None and key in self._live_id:
+            members["params"]["requestId"] = self._live_id[key]
+
+    def _request_id(self, message: RecordedMessage, recorded: Any) -> Any:
+        """Return the id of a request: the recorded one if this session has not used it yet."""
+        key = message.id
+        if key is None:
+            return recorded  # not an id, so there is no response to it
+        live = key
+        while live in self._used:
+            live = f"replay-{next(self._ids)}"
+        self._used.add(live)
+        self._live_id[key] = live
+        self._pending[live] = self._turn_of[message]
+        return live
+
+    def _note(self, text: str) -> None:
+        if len(self.problems) < _MAX_PROBLEMS:
+            self.problems.append(text)
+
+
+def _lines_with_hidden(messages: list[RecordedMessage]) -> list[int]:
+    found: list[int] = []
+    for message in messages:
+        has_hidden = message.redacted or b"redacted" in message.data
+        if message.sender != "client" or not has_hidden or len(found) >= _MAX_HIDDEN:
+            continue
+        if hidden_pointers(message, message.decode()):
+            found.append(message.line)
+    return found
+
+
+def _change_key(method: str, params: Any) -> tuple[str, str]:
+    uri = lookup(params, "uri")
+    return method, uri if isinstance(uri, str) else ""

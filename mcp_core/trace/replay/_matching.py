@@ -1,0 +1,151 @@
+"""Find the recorded request that a live one repeats.
+
+1. First an equal one that was not used yet, then one with the same method, name and arguments, then
+   one that differs only in what the trace has as pseudonyms.
+2. If all of these were used, the last one is used again: a client may repeat a request more often
+   than the recorded one did, as when it polls.
+3. Messages are found by digests, so that 10,000 requests of one tool take no longer than ten.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from ._differences import Difference, find_differences
+from ._keys import (
+    Pointer,
+    call_form,
+    digest,
+    exact_form,
+    hidden_pointers,
+    hide,
+    wild_form,
+)
+from ._recorded import request_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._turns import Turn
+
+__all__ = ["TurnIndex"]
+
+_MAX_COMPARED: Final = 100  # recorded requests that are compared to find the nearest
+_PSEUDONYMS: Final = (b"taskId", b"requestState")
+_EXACT, _CALL, _WILD = range(3)
+
+
+class _EqualTurns:
+    """Turns whose messages are equal, in their order."""
+
+    __slots__ = ("_next", "_turns")
+
+    def __init__(self) -> None:
+        self._turns: list[Turn] = []
+        self._next = 0
+
+    def add(self, turn: Turn) -> None:
+        self._turns.append(turn)
+
+    def unused(self) -> Turn | None:
+        while self._next < len(self._turns):
+            turn = self._turns[self._next]
+            if not turn.is_used:
+                return turn
+            self._next += 1
+        return None
+
+    @property
+    def last(self) -> Turn:
+        return self._turns[-1]
+
+
+# From the pointers of hidden values to turns by the digest of their params.
+_Groups = dict[frozenset[Pointer], dict[bytes, _EqualTurns]]
+
+
+class TurnIndex:
+    """Turns by their message, for requests or for notifications.
+
+    Args:
+        hides_pseudonyms: task ids and `requestState` are pseudonyms in the trace.
+    """
+
+    def __init__(self, *, hides_pseudonyms: bool) -> None:
+        self._levels = (_EXACT, _CALL, _WILD) if hides_pseudonyms else (_EXACT, _CALL)
+        self._groups: dict[tuple[int, str], _Groups] = {}
+        self._by_method: dict[str, list[Turn]] = {}
+
+    def __contains__(self, method: str) -> bool:
+        """Return True if there is a turn of `method`."""
+        return method in self._by_method
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn of a message of the client."""
+        message = turn.message
+        assert message is not None
+        members = message.decode()
+        params = members.get("params")
+        pointers = frozenset(
+            each[1:] for each in hidden_pointers(message, members) if each[:1] == ("params",)
+        )
+        self._by_method.setdefault(message.method, []).append(turn)
+        previous: Any = None
+        key = b""
+        for level in self._levels:
+            if level == _WILD and not any(each in message.data for each in _PSEUDONYMS):
+                continue  # the form is that of the level before
+            form = _form(level, message.method, params, pointers)
+            if level == _EXACT or form != previous:
+                key = digest(form)
+            previous = form
+            by_digest = self._groups.setdefault((level, message.method), {}).setdefault(
+                pointers, {}
+            )
+            if key not in by_digest:
+                by_digest[key] = _EqualTurns()
+            by_digest[key].add(turn)
+
+    def find(self, method: str, params: Any) -> Turn | None:
+        """Return the turn of the recorded message that a live one repeats, or None."""
+        used: Turn | None = None
+        for level in self._levels:
+            for turns in self._equal(level, method, params):
+                turn = turns.unused()
+                if turn is not None:
+                    return turn
+                used = used or turns.last
+        return used
+
+    def _equal(self, level: int, method: str, params: Any) -> Iterator[_EqualTurns]:
+        for pointers, by_digest in self._groups.get((level, method), {}).items():
+            found = by_digest.get(digest(_form(level, method, params, pointers)))
+            if found is not None:
+                yield found
+
+    def nearest(self, method: str, params: Any) -> tuple[Turn | None, list[Difference]]:
+        """Return the most similar turn, and how its params differ; or None."""
+        turns = self._by_method.get(method)
+        if turns is None:
+            similar = get_close_matches(method, list(self._by_method), 1)
+            return (self._by_method[similar[0]][0] if similar else None), []
+        name = request_name(method, params)
+        form = call_form(method, params)
+        best: tuple[int, Turn, list[Difference]] | None = None
+        for turn in turns[:_MAX_COMPARED]:
+            assert turn.message is not None
+            recorded = turn.message.decode().get("params")
+            found = list(find_differences(call_form(method, recorded), form))
+            cost = len(found) + (0 if request_name(method, recorded) == name else 1000)
+            if best is None or cost < best[0]:
+                best = cost, turn, found
+        return (None, []) if best is None else (best[1], best[2])
+
+
+def _form(level: int, method: str, params: Any, pointers: frozenset[Pointer]) -> Any:
+    hidden = hide(params, pointers) if pointers else params
+    if level == _EXACT:
+        return exact_form(method, hidden)
+    form = call_form(method, hidden)
+    return wild_form(form) if level == _WILD else form

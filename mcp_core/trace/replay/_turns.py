@@ -1,0 +1,208 @@
+"""The messages of a server, by the message of the client after which it sent them.
+
+A turn begins with a message of the client and has what the server sent for it: notifications,
+requests, and the response. The wire does not always say what belongs to what:
+
+1. A response, progress, and what comes on the HTTP stream of a request belong to that request.
+2. Anything else belongs to the request that was sent last and has no response yet, or, if all
+   have one, to the last message of the client.
+3. What follows a response of the client to a request of the server waits for that response.
+4. A subscription has no turn of its own after its acknowledgement: a change belongs to what the
+   client sent before it, and goes out on the stream of the subscription.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.revisions._methods import METHODS
+from mcp_core.trace._ids import id_key
+from mcp_core.trace._seen import META, lookup
+
+if TYPE_CHECKING:
+    from ._recorded import RecordedMessage, RecordedSession
+
+__all__ = ["LONG_LIVED", "SUBSCRIPTION_ID", "ServerMessage", "Turn", "turns_of"]
+
+LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
+SUBSCRIPTION_ID: Final = META + "subscriptionId"
+_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+_CANCELLED: Final = "notifications/cancelled"
+_PROGRESS: Final = "notifications/progress"
+
+
+class ServerMessage:
+    """A message of the server in a turn.
+
+    Attributes:
+        message: the recorded message.
+        stream: the turn on whose stream it goes out: its own, or that of a subscription; None for
+            the stream that belongs to no request.
+        waits_for: the request of the server whose response must have arrived before, or None.
+        answer: of a request, the recorded response of the client, or None.
+    """
+
+    __slots__ = ("answer", "message", "stream", "waits_for")
+
+    def __init__(
+        self, message: RecordedMessage, stream: Turn | None, waits_for: ServerMessage | None
+    ) -> None:
+        self.message = message
+        self.stream = stream
+        self.waits_for = waits_for
+        self.answer: RecordedMessage | None = None
+
+
+class Turn:
+    """A message of the client and what the server sent for it.
+
+    Attributes:
+        message: the message of the client, or None for what the server sent first of all.
+        session: the number of the session.
+        items: what the server sent, in its order.
+        response: the response of the server, or None.
+        was_cancelled: the client cancelled the request.
+        is_used: a live message was answered with it.
+    """
+
+    __slots__ = ("gate", "is_used", "items", "message", "response", "session", "was_cancelled")
+
+    def __init__(self, message: RecordedMessage | None, session: int) -> None:
+        self.message = message
+        self.session = session
+        self.items: list[ServerMessage] = []
+        self.response: RecordedMessage | None = None
+        self.was_cancelled = False
+        self.is_used = False
+        self.gate: ServerMessage | None = None
+
+    def __repr__(self) -> str:
+        return f"<Turn of {self.message!r}, {len(self.items)} messages>"
+
+    @property
+    def is_long_lived(self) -> bool:
+        """True for a subscription."""
+        return self.message is not None and self.message.method in LONG_LIVED
+
+
+def turns_of(session: RecordedSession, number: int) -> list[Turn]:
+    """Return the turns of a session. The first one is of no message of the client.
+
+    `number` is the session's.
+    """
+    return _Attribution(number).run(session)
+
+
+class _Attribution:
+    """The state while the messages of one session are read in their order."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._turns = [Turn(None, number)]
+        self._last = self._turns[0]
+        self._open: OrderedDict[int | str, Turn] = OrderedDict()
+        self._subscriptions: dict[int | str, Turn] = {}
+        self._tokens: dict[int | str, Turn] = {}
+        self._of_exchange: dict[int, Turn] = {}
+        self._asked: dict[int | str, tuple[Turn, ServerMessage]] = {}
+
+    def run(self, session: RecordedSession) -> list[Turn]:
+        for message in session.messages:
+            if message.sender == "client":
+                self._receive_client(message)
+            else:
+                self._receive_server(message)
+        return self._turns
+
+    def _receive_client(self, message: RecordedMessage) -> None:
+        if message.kind == "response":
+            found = None if message.id is None else self._asked.pop(message.id, None)
+            if found is not None:
+                turn, item = found
+                item.answer = message
+                turn.gate = item
+                self._last = turn
+            return
+        if message.kind == "junk":
+            return
+        turn = Turn(message, self._number)
+        self._turns.append(turn)
+        self._last = turn
+        if message.kind == "request":
+            self._receive_request(turn, message)
+        elif message.method == _CANCELLED:
+            key = id_key(lookup(message.decode(), "params", "requestId"))
+            cancelled = None if key is None else self._open.get(key)
+            if cancelled is not None:
+                cancelled.was_cancelled = True
+
+    def _receive_request(self, turn: Turn, message: RecordedMessage) -> None:
+        if message.id is not None:
+            if turn.is_long_lived:
+                self._subscriptions[message.id] = turn
+            self._open[message.id] = turn
+            self._open.move_to_end(message.id)
+        if b'"progressToken"' in message.data:
+            token = id_key(lookup(message.decode(), "params", "_meta", "progressToken"))
+            if token is not None:
+                self._tokens[token] = turn
+        if message.exchange:
+            self._of_exchange[message.exchange] = turn
+
+    def _receive_server(self, message: RecordedMessage) -> None:
+        turn, stream = self._place(message)
+        item = ServerMessage(message, stream, turn.gate)
+        turn.items.append(item)
+        if message.kind == "request" and message.id is not None:
+            self._asked[message.id] = (turn, item)
+
+    def _place(self, message: RecordedMessage) -> tuple[Turn, Turn | None]:
+        """Return the turn to which a message belongs, and the one on whose stream it goes out."""
+        if message.kind == "response":
+            turn = self._answered_turn(message)
+            if turn is None:
+                return self._last, self._of_exchange.get(message.exchange)
+            turn.response = message
+            return (self._current() if turn.is_long_lived else turn), turn
+        members: dict[str, Any] | None = None
+        if b"subscriptionId" in message.data:
+            members = message.decode()
+            key = id_key(lookup(members, "params", "_meta", SUBSCRIPTION_ID))
+            subscription = None if key is None else self._subscriptions.get(key)
+            if subscription is not None:
+                if message.method == _ACKNOWLEDGED:
+                    return subscription, subscription
+                return self._current(), subscription
+        if message.method == _PROGRESS:
+            members = members or message.decode()
+            token = id_key(lookup(members, "params", "progressToken"))
+            if token is not None and token in self._tokens:
+                return self._tokens[token], self._tokens[token]
+        carrier = self._of_exchange.get(message.exchange) if message.exchange else None
+        if carrier is not None:
+            return (self._current() if carrier.is_long_lived else carrier), carrier
+        current = self._current()
+        is_open = current.response is None and current.message is not None
+        has_stream = is_open and current.message is not None and current.message.kind == "request"
+        return current, (current if has_stream and not message.exchange else None)
+
+    def _answered_turn(self, message: RecordedMessage) -> Turn | None:
+        """Return the turn that a response ends, or None.
+
+        An HTTP server may reject a request before it has read the id.
+        """
+        if message.id is not None:
+            return self._open.pop(message.id, None)
+        turn = self._of_exchange.get(message.exchange)
+        if turn is None or turn.message is None or turn.message.id is None:
+            return None
+        is_open = self._open.get(turn.message.id) is turn
+        return self._open.pop(turn.message.id) if is_open else None
+
+    def _current(self) -> Turn:
+        """Return the request that was sent last and has no response, or the last turn."""
+        for turn in reversed(self._open.values()):
+            if not turn.is_long_lived and not turn.was_cancelled:
+                return turn
+        return self._last

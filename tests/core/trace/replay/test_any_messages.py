@@ -1,0 +1,66 @@
+"""Replay and comparison of any JSON: nothing raises, and everything comes to its end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_core.trace import RecordedTrace, diff_traces
+from tests.core.trace.conversations import Said
+from tests.core.trace.replay.traces import HANDSHAKE, live_client, live_server, recorded
+from tests.core.trace.test_judge import MEMBERS, VALUES
+
+FEW = settings(max_examples=15)  # drawing them takes most of the time
+MESSAGES = MEMBERS | VALUES | st.lists(MEMBERS, max_size=3)
+TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MESSAGES), max_size=10)
+
+
+def trace_of(texts: list[Any], *, has_handshake: bool) -> RecordedTrace:
+    said = [Said(sender, value) for sender, value in texts]
+    return recorded([*(HANDSHAKE if has_handshake else []), *said], "message:taskId")
+
+
+@given(TEXTS, st.lists(MESSAGES, max_size=6), st.booleans())
+@FEW
+def test_server_takes_any_trace_and_any_message(
+    texts: list[Any], live: list[Any], has_handshake: bool
+) -> None:
+    client = live_client(trace_of(texts, has_handshake=has_handshake), pace=0.5)
+    for now, message in enumerate(live):
+        client.session.receive(json.dumps(message).encode(), float(now), "stream")
+        client.session.advance(now + 100.0)
+        client.session.outputs_to_send()
+
+
+@given(TEXTS, st.lists(MESSAGES, max_size=6), st.booleans())
+@FEW
+def test_client_takes_any_trace_and_comes_to_its_end(
+    texts: list[Any], live: list[Any], has_handshake: bool
+) -> None:
+    trace = trace_of(texts, has_handshake=has_handshake)
+    if not trace.sessions:
+        return
+    server = live_server(trace)
+    now = 0.0
+    for message in live:
+        server.client.receive(json.dumps(message).encode(), now)
+    for _ in range(50):
+        if server.client.is_over:
+            break
+        now = max(now, server.client.next_deadline)
+        server.client.advance(now)
+        server.client.messages_to_send()
+    assert server.client.is_over
+
+
+@given(TEXTS, TEXTS, st.booleans())
+@FEW
+def test_comparison_takes_any_traces(old: list[Any], new: list[Any], has_handshake: bool) -> None:
+    first, second = (trace_of(each, has_handshake=has_handshake) for each in (old, new))
+    diff_traces(first, second, with_meta=True)
+    found = diff_traces(first, first)
+    assert found.differences == []
+    json.dumps([each.what for each in found.differences])

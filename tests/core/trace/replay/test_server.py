@@ -1,0 +1,303 @@
+"""The server of a trace: which response a live request gets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core.trace import TraceLine, TruncatedMessage
+from tests.core.trace.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, live_client, recorded, text
+
+PROGRESS = "notifications/progress"
+ELICIT = "elicitation/create"
+
+
+def test_equal_request_gets_recorded_response_with_its_id() -> None:
+    client = live_client(recorded([*HANDSHAKE, *CALL]))
+    (opened,) = client.say(ask(7, "initialize", protocolVersion="x", clientInfo={"name": "other"}))
+    assert opened["id"] == 7
+    assert opened["result"]["protocolVersion"] == "2025-11-25"
+    assert client.say(notify("notifications/initialized")) == []
+    assert client.say(call("a", x="a")) == [text("a", "A")]
+    assert client.server.missing == []
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"progressToken": 5},
+        {"traceparent": "00-1", "tracestate": "x", "baggage": "y"},
+        {META + "clientInfo": {"name": "x"}, META + "clientCapabilities": {}},
+        {META + "protocolVersion": "2026-07-28"},
+        {},
+    ],
+)
+def test_volatile_meta_does_not_count(meta: dict[str, Any]) -> None:
+    client = live_client(recorded(CALL))
+    live = call(1, x="a")
+    live["params"]["_meta"] = meta
+    assert client.say(live) == [text(1, "A")]
+
+
+def test_equal_requests_get_their_responses_in_order_and_then_the_last() -> None:
+    said = [C(ask(1, "x")), S(result(1, n=1)), C(ask(2, "x")), S(result(2, n=2))]
+    client = live_client(recorded(said))
+    found = [client.say(ask(9, "x"))[0]["result"]["n"] for _ in range(4)]
+    assert found == [1, 2, 2, 2]
+
+
+def test_request_with_other_meta_gets_the_unused_response() -> None:
+    said = []
+    for id, tag in (1, "a"), (2, "b"):
+        said += [C(ask(id, "x", _meta={"tag": tag}, y=1)), S(result(id, tag=tag))]
+    client = live_client(recorded(said))
+    assert client.say(ask(1, "x", y=1, _meta={"tag": "b"}))[0]["result"] == {"tag": "b"}
+    assert client.say(ask(2, "x", y=1))[0]["result"] == {"tag": "a"}
+    assert client.say(ask(3, "x", y=1.0))[0]["result"] == {"tag": "b"}
+
+
+def test_request_of_another_round_gets_the_unused_response() -> None:
+    said = [
+        C(call(1)),
+        S(result(1, resultType="input_required", inputRequests={}, requestState="s")),
+        C(
+            ask(
+                2,
+                "tools/call",
+                name="echo",
+                arguments={},
+                requestState="s",
+                inputResponses={"k": 1},
+            )
+        ),
+        S(text(2, "done")),
+    ]
+    client = live_client(recorded(said))
+    assert client.say(call(1))[0]["result"]["requestState"] == "s"
+    again = ask(
+        2, "tools/call", name="echo", arguments={}, requestState="s", inputResponses={"k": 2}
+    )
+    assert client.say(again) == [text(2, "done")]
+
+
+@pytest.mark.parametrize(
+    ("recorded_value", "redacted"),
+    [
+        ("‹redacted 6›", ("/params/arguments/key",)),
+        ("‹redacted 6›", ()),
+        (0, ("/params/arguments/key",)),
+    ],
+)
+def test_redacted_value_equals_any_other(recorded_value: Any, redacted: tuple[str, ...]) -> None:
+    line = TraceLine(
+        t=0.0,
+        sender="client",
+        raw=json.dumps(call(1, key=recorded_value, x=1), ensure_ascii=False),
+        redacted=redacted,
+    )
+    client = live_client(recorded([Said("client", line), S(text(1, "A"))]))
+    assert client.say(call(1, key="hunter2", x=1)) == [text(1, "A")]
+    assert "error" in client.say(call(1, key="hunter2", x=2))[0]
+
+
+def test_pseudonym_equals_any_other() -> None:
+    said = [C(ask(1, "tasks/get", taskId="pseudo")), S(result(1, status="working"))]
+    hides = live_client(recorded(said, "message:taskId"))
+    assert "result" in hides.say(ask(1, "tasks/get", taskId="real"))[0]
+    shows = live_client(recorded(said))
+    assert "error" in shows.say(ask(1, "tasks/get", taskId="real"))[0]
+
+
+def test_notifications_come_before_response_with_live_token() -> None:
+    asked = call(1, x="a")
+    asked["params"]["_meta"] = {"progressToken": "old"}
+    said = [
+        C(asked),
+        S(notify(PROGRESS, progressToken="old", progress=1)),
+        S(notify("notifications/message", level="info", data="log")),
+        S(notify("notifications/tools/list_changed")),
+        S(text(1, "A")),
+        S(notify("notifications/prompts/list_changed")),
+    ]
+    client = live_client(recorded(said))
+    live = call(2, x="a")
+    live["params"]["_meta"] = {"progressToken": 77}
+    found = client.say(live)
+    assert [each.get("method", "response") for each in found] == [
+        PROGRESS,
+        "notifications/message",
+        "notifications/tools/list_changed",
+        "response",
+        "notifications/prompts/list_changed",
+    ]
+    assert found[0]["params"]["progressToken"] == 77
+
+
+def test_progress_without_live_token_is_left_out() -> None:
+    asked = call(1, x="a")
+    asked["params"]["_meta"] = {"progressToken": 1}
+    said = [C(asked), S(notify(PROGRESS, progressToken=1, progress=1)), S(text(1, "A"))]
+    assert live_client(recorded(said)).say(call(1, x="a")) == [text(1, "A")]
+
+
+def test_request_of_server_is_sent_and_its_response_awaited() -> None:
+    said = [
+        C(call(1)),
+        S(ask(1, ELICIT, message="how many?")),
+        C(result(1, action="accept", content={"n": 1})),
+        S(text(1, "done")),
+    ]
+    client = live_client(recorded(said))
+    (asked,) = client.say(call(5))
+    assert (asked["method"], asked["id"]) == (ELICIT, 1)
+    assert client.say(result(1, action="accept", content={"n": 1})) == [text(5, "done")]
+    assert client.server.notes == []
+    # A second time, the id of the request is another one.
+    (again,) = client.say(call(6))
+    assert again["id"] != 1
+    assert client.say(result(again["id"], action="decline")) == [text(6, "done")]
+    (note,) = client.server.notes
+    assert note == (
+        "the client responds to elicitation/create otherwise than in line 4: /result/action,"
+        " /result/content"
+    )
+
+
+def test_unknown_request_gets_error_that_names_the_nearest() -> None:
+    client = live_client(recorded([*CALL, C(call(2, "other", x="a")), S(text(2, "B"))]))
+    (found,) = client.say(call(3, x="b"))
+    assert found["error"]["code"] == -32603
+    assert found["error"]["message"] == (
+        "not in the trace: tools/call echo; the nearest is tools/call echo in line 2, which differs"
+        " at /params/arguments/x"
+    )
+    assert found["error"]["data"]["nearest"]["line"] == 2
+    client.say(ask(4, "tool/call"))
+    assert client.server.missing[1] == "tool/call; the nearest is tools/call echo in line 2"
+    assert client.server.missing_count == 2
+
+
+def test_every_server_answers_ping_and_probe() -> None:
+    client = live_client(recorded([*HANDSHAKE, *CALL]))
+    assert client.say(ask(1, "ping")) == [result(1)]
+    assert client.say(ask(2, "server/discover"))[0]["error"]["code"] == -32601
+    assert client.server.missing == []
+
+
+def test_handshake_with_trace_without_one_is_an_error() -> None:
+    version = {META + "protocolVersion": "2026-07-28"}
+    client = live_client(recorded([C(ask(1, "tools/list", _meta=version)), S(result(1, tools=[]))]))
+    (found,) = client.say(ask(1, "initialize", protocolVersion="2025-11-25"))
+    assert found["error"]["code"] == -32022
+    assert found["error"]["data"]["supported"] == ["2026-07-28"]
+    assert client.server.missing == ["initialize: the trace has no handshake"]
+
+
+def test_truncated_and_missing_responses_are_errors() -> None:
+    cut = TraceLine(
+        t=0.0,
+        sender="server",
+        raw='{"jsonrpc":"2.0","id":1,"result":{"con',
+        truncated=TruncatedMessage(size=9_999_999),
+    )
+    client = live_client(recorded([C(call(1)), Said("server", cut), C(call(2, x=1))]))
+    assert "only the beginning of the response" in client.say(call(1))[0]["error"]["message"]
+    assert "has no response to tools/call" in client.say(call(2, x=1))[0]["error"]["message"]
+    assert client.server.missing_count == 2
+
+
+def test_cancelled_request_gets_no_response() -> None:
+    said = [C(call(1)), C(notify("notifications/cancelled", requestId=1)), *CALL]
+    client = live_client(recorded(said))
+    assert client.say(call(1)) == []
+    assert client.say(notify("notifications/cancelled", requestId=1)) == []
+    assert client.server.missing == []
+
+
+def test_change_goes_to_live_subscription_after_its_cause() -> None:
+    meta = {META + "subscriptionId": 1}
+    said = [
+        C(ask(1, "subscriptions/listen", notifications={"toolsListChanged": True})),
+        S(notify("notifications/subscriptions/acknowledged", _meta=meta, notifications={})),
+        C(call(2)),
+        S(notify("notifications/tools/list_changed", _meta=meta)),
+        S(text(2, "added")),
+    ]
+    client = live_client(recorded(said))
+    (acknowledged,) = client.say(
+        ask("live", "subscriptions/listen", notifications={"toolsListChanged": True})
+    )
+    assert acknowledged["params"]["_meta"] == {META + "subscriptionId": "live"}
+    changed, response = client.say(call(3))
+    assert changed["params"]["_meta"] == {META + "subscriptionId": "live"}
+    assert response == text(3, "added")
+
+
+def test_change_without_live_subscription_is_left_out() -> None:
+    meta = {META + "subscriptionId": 1}
+    said = [
+        C(ask(1, "subscriptions/listen")),
+        C(call(2)),
+        S(notify("notifications/tools/list_changed", _meta=meta)),
+        S(text(2, "added")),
+    ]
+    assert live_client(recorded(said)).say(call(3)) == [text(3, "added")]
+
+
+def test_pace_keeps_recorded_gaps() -> None:
+    said = [C(call(1)), S(notify("notifications/message", data=1)), S(text(1, "A"))]
+    client = live_client(recorded(said), pace=2.0)
+    assert client.say(call(1), now=100.0) == []
+    assert client.session.next_deadline == 102.0
+    client.session.advance(102.0)
+    assert [each["method"] for each in client.received()] == ["notifications/message"]
+    client.session.advance(104.0)
+    assert client.received() == [text(1, "A")]
+    assert client.session.next_deadline == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("live", "code"),
+    [
+        (b"no JSON", -32700),
+        (b"[]", -32600),
+        (b"17", -32600),
+        (b'{"jsonrpc": "2.0"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": [], "method": "x"}', -32600),
+        (b"[" * 100_000, -32700),
+        (b"\xff", -32700),
+    ],
+)
+def test_live_junk_gets_an_error(live: bytes, code: int) -> None:
+    (found,) = live_client(recorded(CALL)).say(live)
+    assert (found["id"], found["error"]["code"]) == (None, code)
+
+
+def test_live_batch_gets_each_response() -> None:
+    client = live_client(recorded([*CALL, C(call(2, x="b")), S(text(2, "B"))]))
+    assert client.say([call(1, x="b"), call(2, x="a"), notify("notifications/x")]) == [
+        text(1, "B"),
+        text(2, "A"),
+    ]
+
+
+def test_sessions_of_a_trace_are_given_out_in_order() -> None:
+    first = [*HANDSHAKE, C(ask(1, "who")), S(result(1, n=1))]
+    second = [*HANDSHAKE, C(ask(1, "who")), S(result(1, n=2))]
+    trace = recorded([*first, *second])
+    one = live_client(trace)
+    one.say(ask(1, "initialize"))
+    other = one.server.open()
+    for session, number in (other, 2), (one.session, 1):
+        if session is other:
+            session.receive(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}', 0.0)
+        session.receive(b'{"jsonrpc":"2.0","id":9,"method":"who"}', 0.0)
+        assert b'"n":%d' % number in session.outputs_to_send()[-1].data
+
+
+def test_error_response_is_replayed() -> None:
+    client = live_client(recorded([C(call(1)), S(error(1, -32602, "no"))]))
+    assert client.say(call(3)) == [error(3, -32602, "no")]
