@@ -7,6 +7,10 @@ client; `play_server()` yields a client and a `ScriptedPeer` that acts as its se
 write waits until it was read. To test what tools return, you need none of this:
 `mcp_trio.connect(server)` runs a server in memory.
 
+*Findings.* `find_faults` plays a case of `mcp-trio fuzz` against a server, and `find_client_faults`
+one of `mcp-trio fuzz --client` on a client. The tests that the fuzzer writes call them.
+`mcp_trio.testing.strategies` draws messages for tests with hypothesis.
+
 *Time.* All timeouts of `mcp_trio` use trio's clock. With
 `trio.testing.MockClock(autojump_threshold=0)`, or the fixture `autojump_clock` of pytest-trio, a
 timeout of a minute passes at once: when every task waits, the clock jumps to the next deadline.
@@ -14,15 +18,31 @@ Use that only with both sides in memory. While a child process or a socket's pee
 tasks wait, and the clock would jump to their deadlines before it could respond. Test those in real
 time.
 
+*Judged conversations.* `connect_judged(target)` is `mcp_trio.connect` for a server that is yours or
+of others; the test fails if a message breaks a rule of the specification. `judge_trace` does that
+with a recorded conversation. `mcp_trio.testing.oracle` is a pytest plugin with fixtures for both.
+
 *Leaks.* `mcp_trio.testing.pytest_plugin` has the fixture `no_leaks`, which fails a test that leaves
-tasks, descriptors, processes, threads or connections behind. It is the only part that needs pytest.
+tasks, descriptors, processes, threads or connections behind. Only the two plugins need pytest.
 """
 
 from __future__ import annotations
 
 from mcp_trio.streams._memory import memory_pair
 
+from ._faults import find_client_faults, find_faults
+from ._judging import FoundFaults, connect_judged, judge_trace
 from ._peer import ScriptedPeer
 from ._play import play_client, play_server
 
-__all__ = ["ScriptedPeer", "memory_pair", "play_client", "play_server"]
+__all__ = [
+    "FoundFaults",
+    "ScriptedPeer",
+    "connect_judged",
+    "find_client_faults",
+    "find_faults",
+    "judge_trace",
+    "memory_pair",
+    "play_client",
+    "play_server",
+]

@@ -29,12 +29,15 @@ __all__ = ["play_client", "play_server"]
 
 
 @asynccontextmanager
-async def play_client(server: Server, version: str = LATEST) -> AsyncIterator[ScriptedPeer]:
+async def play_client(
+    server: Server, version: str = LATEST, *, handshake: bool = True
+) -> AsyncIterator[ScriptedPeer]:
     """Run `server` with a scripted client: `async with play_client(server) as peer: ...`.
 
     Args:
         server: the server. It runs in a task of its own, with its lifespan.
         version: the revision that the client uses; default `mcp_core.LATEST`.
+        handshake: whether the client initializes first; default True.
 
     Yields:
         the client, after the handshake.
@@ -58,7 +61,8 @@ async def play_client(server: Server, version: str = LATEST) -> AsyncIterator[Sc
 
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(serve)
-        await peer.open_as_client()
+        if handshake:
+            await peer.open_as_client()
         yield peer
         await peer.aclose()
         await ended.wait()

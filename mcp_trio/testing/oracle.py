@@ -1,0 +1,189 @@
+"""The pytest plugin for tests of any MCP server: its conversations are recorded and judged.
+
+Enable it in the topmost `conftest.py`, or with `-p mcp_trio.testing.oracle`; it is not an entry
+point, so it is never loaded unasked:
+
+    pytest_plugins = ["mcp_trio.testing.oracle"]
+
+The server under test is named on the command line, `pytest --mcp-target "node server.js"` or
+`--mcp-target http://127.0.0.1:8000/mcp`, or by a fixture `mcp_target` of your own:
+
+    @pytest.fixture
+    def mcp_target():
+        return [sys.executable, "server.py"]
+
+The fixtures:
+
+- `mcp_target`: the words of the command, or the URL.
+- `mcp_judged`: a function that connects to it. The test fails if the conversation breaks a rule of
+  the specification: `async with mcp_judged() as client: await client.list_tools()`.
+- `mcp_wire`: a function that gives a `ScriptedPeer`, which sends and expects single messages, valid
+  or not: `async with mcp_wire() as peer: await peer.send("junk")`.
+- `mcp_record`: a function that gives a `Recording` for the option `record=` of `mcp_trio.connect`
+  and `serve_*`.
+
+The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
+and named in its report. Those of other tests are deleted. `mcp_judged` and `mcp_wire` need a run of
+trio, as pytest-trio gives it to a test that is an `async def`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core import LATEST
+from mcp_core.adapters import Recording
+from mcp_core.registry import Server
+from mcp_trio.recording._open import open_recorder
+from mcp_trio.recording._stream import RecordedStream
+from mcp_trio.streams._child import spawn
+
+from ._judging import connect_judged
+from ._peer import ScriptedPeer
+from ._play import play_client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from typing import TypeAlias
+
+    from mcp_trio._client import Client
+
+    McpTarget: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
+
+__all__ = ["mcp_judged", "mcp_record", "mcp_target", "mcp_wire"]
+
+_MAX_NAME = 100  # characters of the name of a trace file, without its number and suffixes
+
+_traces = pytest.StashKey[list[Path]]()
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("mcp", "tests of MCP servers (mcp_trio.testing.oracle)")
+    group.addoption(
+        "--mcp-target",
+        metavar="TARGET",
+        help="the server under test: a command such as 'node server.js', or a URL",
+    )
+    group.addoption(
+        "--mcp-traces",
+        metavar="DIR",
+        default="mcp-traces",
+        help="the directory for the traces of failed tests (default: mcp-traces)",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[_failed] = True
+        kept = [str(path) for path in item.stash.get(_traces, []) if path.exists()]
+        if kept and report.when == "call":
+            report.sections.append(("MCP traces", "\n".join(kept)))
+    return report
+
+
+@pytest.fixture
+def mcp_target(request: pytest.FixtureRequest) -> McpTarget:
+    """Return the server under test, of `--mcp-target`: the words of a command, or a URL."""
+    target = request.config.getoption("--mcp-target")
+    if not target:
+        pytest.fail(
+            "no server to test: give one with --mcp-target 'COMMAND ...' or --mcp-target URL, or"
+            " define a fixture mcp_target",
+            pytrace=False,
+        )
+    if re.match(r"(?i)(https?|wss?)://", target):
+        return str(target)
+    return shlex.split(target)
+
+
+@pytest.fixture
+def mcp_record(request: pytest.FixtureRequest) -> Iterator[Callable[..., Recording]]:
+    """Return a function that gives a `Recording` of a new trace file, with the options given to it.
+
+    The files are kept if the test fails.
+    """
+    traces: list[Path] = []
+    request.node.stash[_traces] = traces
+    directory = Path(request.config.getoption("--mcp-traces")).absolute()
+    name = re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")[-_MAX_NAME:]
+
+    def record(**options: Any) -> Recording:
+        directory.mkdir(parents=True, exist_ok=True)
+        number = f"-{len(traces) + 1}" if traces else ""
+        traces.append(directory / f"{name}{number}.mcp.jsonl")
+        return Recording(path=traces[-1], **options)
+
+    yield record
+    if not request.node.stash.get(_failed, False):
+        for path in traces:
+            path.unlink(missing_ok=True)
+        if traces and not any(directory.iterdir()):
+            directory.rmdir()
+
+
+@pytest.fixture
+def mcp_judged(
+    mcp_target: McpTarget, mcp_record: Callable[..., Recording]
+) -> Callable[..., AbstractAsyncContextManager[Client]]:
+    """Return a function that connects to the server under test and judges the conversation.
+
+    Its options are those of `connect_judged`, all by keyword.
+    """
+
+    def judged(**options: Any) -> AbstractAsyncContextManager[Client]:
+        options.setdefault("record", mcp_record())
+        return connect_judged(mcp_target, **options)
+
+    return judged
+
+
+@pytest.fixture
+def mcp_wire(
+    mcp_target: McpTarget, mcp_record: Callable[..., Recording]
+) -> Callable[..., AbstractAsyncContextManager[ScriptedPeer]]:
+    """Return a function that gives a `ScriptedPeer` as the client of the server under test.
+
+    Its arguments are the revision, `mcp_core.LATEST` by default, and `handshake`, whether to
+    initialize first, True by default. The target has to be a command or a `Server`, which runs in
+    memory and is not recorded.
+    """
+    return partial(_open_wire, mcp_target, mcp_record)
+
+
+@asynccontextmanager
+async def _open_wire(
+    target: McpTarget,
+    make_recording: Callable[..., Recording],
+    version: str = LATEST,
+    *,
+    handshake: bool = True,
+) -> AsyncIterator[ScriptedPeer]:
+    if isinstance(target, str):
+        raise TypeError(f"mcp_wire needs a command or a Server: {target} has no byte stream")
+    if isinstance(target, Server):
+        async with play_client(target, version, handshake=handshake) as peer:
+            yield peer
+        return
+    async with open_recorder(make_recording(), "client", "stdio", target) as recorder:
+        assert recorder is not None
+        record = recorder.child([os.fspath(word) for word in target])
+        async with spawn(target, recorder=record) as child:
+            stream = RecordedStream(child.stream, recorder.stream())
+            peer = ScriptedPeer(stream, version)
+            if handshake:
+                await peer.open_as_client()
+            yield peer

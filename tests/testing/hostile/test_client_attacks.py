@@ -1,0 +1,157 @@
+"""Hostile HTTP clients: the kit itself, and our servers against each attack."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import trio
+
+from mcp_core.http import HttpLimits
+from mcp_trio import Server, connect, serve_http
+from mcp_trio.testing import hostile
+from tests.testing.hostile.memory import MIB, BoundedMemory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+# In the default run: one of each kind that ends at once.
+SAMPLE: Final = (
+    "half-body-closes", "resets", "endless-head", "header-flood", "no-http", "two-hosts",
+    "length-and-chunked", "bad-chunk-end", "large-body", "body-deep-array", "foreign-origin",
+)  # fmt: skip
+# Requests that are served, or wait for the client; others get an error.
+SERVED: Final = ("get-flood", "initialize-flood", "expects-continue")
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    server = Server("attacked")
+
+    @server.tool
+    def echo(text: str) -> str:
+        """Return the text."""
+        return text
+
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, server, port=0))
+        yield address.url
+        async with connect(address.url) as client:
+            assert (await client.call_tool("echo", {"text": "x"})).text == "x"
+        nursery.cancel_scope.cancel()
+
+
+async def survive(url: str, attack: str) -> None:
+    with BoundedMemory(32 * MIB), trio.fail_after(8):
+        outcome = await hostile.attack_server(url, attack, seconds=0.5)
+    assert outcome.still_serves
+    assert all(status >= 400 for status in outcome.statuses) or attack in SERVED
+    assert outcome.seconds < 2
+
+
+@pytest.mark.parametrize("attack", SAMPLE)
+async def test_server_survives_quick_attack(url: str, attack: str, no_leaks: None) -> None:
+    await survive(url, attack)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", [attack.name for attack in hostile.CLIENT_ATTACKS])
+async def test_server_survives_attack(url: str, attack: str, no_leaks: None) -> None:
+    await survive(url, attack)
+
+
+SMUGGLING: Final = [
+    attack.name
+    for attack in hostile.CLIENT_ATTACKS
+    if "Serve one request at most" in attack.expects
+]
+
+
+@pytest.mark.parametrize("attack", SMUGGLING)
+async def test_server_serves_no_smuggled_request(url: str, attack: str) -> None:
+    outcome = await hostile.attack_server(url, attack, seconds=0.3)
+    assert [status for status in outcome.statuses if status < 400] == []
+    assert len(outcome.statuses) <= 2
+    assert 404 not in outcome.statuses  # of the target /smuggled
+
+
+# -- The kit ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", [
+    "https://127.0.0.1/", "http://192.0.2.1/mcp", "http://example.com/", "http://127.0.0.1.example/",
+    "/mcp", "",
+])  # fmt: skip
+async def test_attack_server_elsewhere_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="only such servers are attacked"):
+        await hostile.attack_server(url, "silent")
+
+
+async def test_attack_server_unknown_attack_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such attack: 'x'; there are slow-head"):
+        await hostile.attack_server("http://127.0.0.1:1/", "x")
+
+
+async def test_attack_server_without_server_raises() -> None:
+    async with hostile.hostile_server("silent") as server:
+        url = server.url
+    with pytest.raises(OSError):  # noqa: PT011 - the system words it
+        await hostile.attack_server(url, "silent", seconds=0.1)
+
+
+async def scripted(attack: str, serve: Any, seconds: float = 2) -> hostile.AttackOutcome:
+    """Attack a server that is a function of a stream."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, serve, listeners)
+        outcome = await hostile.attack_server(
+            f"http://127.0.0.1:{port}/mcp", attack, seconds=seconds
+        )
+        nursery.cancel_scope.cancel()
+    return outcome
+
+
+async def test_outcome_of_server_that_serves_everything() -> None:
+    async def serve(stream: trio.SocketStream) -> None:
+        while await stream.receive_some():
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    outcome = await scripted("foreign-origin", serve)
+    assert outcome.statuses == (200,)
+    assert not outcome.was_closed
+    assert outcome.still_serves
+    assert outcome.sent > outcome.received == 38
+
+
+async def test_outcome_of_server_that_closes() -> None:
+    outcome = await scripted("no-http", trio.SocketStream.aclose)
+    assert outcome.statuses == ()
+    assert outcome.was_closed
+    assert not outcome.still_serves
+
+
+async def test_outcome_of_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_trio.testing.hostile._client_attacks._PROBE_TIMEOUT", 0.1)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await trio.sleep_forever()
+
+    outcome = await scripted("half-body", serve, 0.2)
+    assert outcome.statuses == ()
+    assert not outcome.was_closed
+    assert not outcome.still_serves
+    assert 0.2 <= outcome.seconds < 2
+
+
+async def test_server_closes_on_slow_bodies() -> None:
+    """By default the server gives a body five minutes."""
+    limits = HttpLimits(body_time=0.2)
+    async with trio.open_nursery() as nursery:
+        address = await nursery.start(partial(serve_http, Server("x"), port=0, limits=limits))
+        for attack in ("slow-body", "half-bodies"):
+            outcome = await hostile.attack_server(address.url, attack, seconds=5)
+            assert outcome.was_closed, attack
+            assert set(outcome.statuses) <= {408}
+        nursery.cancel_scope.cancel()

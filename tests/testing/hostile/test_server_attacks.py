@@ -1,0 +1,197 @@
+"""Hostile HTTP servers: the kit itself, and our clients against each attack."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any, Final
+
+import pytest
+import trio
+
+import mcp_asyncio_shim
+from mcp_core import LATEST, Limits, McpTrioError
+from mcp_trio import connect
+from mcp_trio.testing import hostile
+from mcp_trio.testing.hostile import _server
+from tests.core.helpers import D
+from tests.testing.hostile.memory import MIB, BoundedMemory
+from tests.testing.hostile.threads import in_thread
+
+NAMES: Final = [attack.name for attack in hostile.SERVER_ATTACKS]
+# In the default run: one of each kind that ends at once.
+SAMPLE: Final = (
+    "closes", "half-response", "two-lengths", "endless-head", "redirect-elsewhere", "sse-cut",
+    "second-response", "unknown-events", "duplicate-response", "log-flood", "body-deep-array",
+    "event-nul", "plain-https",
+)  # fmt: skip
+LIMITS: Final = Limits(message=MIB)
+TIMEOUT: Final = 0.3
+FLOOD_TIMEOUT: Final = 4.0  # for those that end with a response
+# What the client takes as the response although it is an attack, beside those that say so.
+SERVED: Final = ("length-and-chunked", "second-response", "session-changes", "get-closes")
+
+
+async def call(url: str, attack: str, version: str) -> str:
+    """Call the tool, and return the text of the result or the error."""
+    try:
+        async with connect(url, versions=[version], limits=LIMITS, max_listing=MIB) as client:
+            if attack == "endless-pages":
+                return str(len(await client.list_tools()))
+            is_flood = attack.endswith("flood") or attack == "responses-to-nothing"
+            timeout = FLOOD_TIMEOUT if is_flood else TIMEOUT
+            return (await client.call_tool("attack", max_timeout=timeout)).text
+    except McpTrioError as exc:
+        return f"{type(exc).__name__}: {exc}"
+
+
+async def survive(attack: str, version: str) -> None:
+    with BoundedMemory(32 * MIB):
+        async with hostile.hostile_server(attack) as server:
+            with trio.fail_after(6):
+                outcome = await call(server.url, attack, version)
+    assert server.attacks or (attack, version) == ("get-closes", LATEST)  # it has no GET
+    assert server.most_connections < 30
+    expects = next(each.expects for each in hostile.SERVER_ATTACKS if each.name == attack)
+    if "take the response" in expects.lower() or "Take the first" in expects or attack in SERVED:
+        assert outcome == "done"
+    else:
+        assert outcome == "done" or "Error" in outcome or ":" in outcome
+
+
+@pytest.mark.parametrize("attack", SAMPLE)
+async def test_client_survives_quick_attack(attack: str, no_leaks: None) -> None:
+    await survive(attack, D)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [LATEST, D])
+@pytest.mark.parametrize("attack", NAMES)
+async def test_client_survives_attack(attack: str, version: str, no_leaks: None) -> None:
+    await survive(attack, version)
+
+
+@pytest.mark.parametrize("attack", ["body-nan", "text-id", "wrong-type", "two-lengths", "sse-cut"])
+async def test_client_failed_calls_are_forgotten(attack: str) -> None:
+    """The error of a call that is kept is a leak that a server can drive."""
+
+    def count_errors() -> int:
+        gc.collect()
+        return sum(isinstance(each, McpTrioError) for each in gc.get_objects())
+
+    async def fail(client: Any) -> None:
+        with pytest.raises(McpTrioError):
+            await client.call_tool("attack", max_timeout=1)
+
+    async with (
+        hostile.hostile_server(attack) as server,
+        connect(server.url, versions=[D]) as client,
+    ):
+        await fail(client)
+        before = count_errors()
+        for _ in range(5):
+            await fail(client)
+        assert count_errors() <= before
+
+
+def survive_on_asyncio(attack: str) -> None:
+    async def main() -> str:
+        try:
+            async with mcp_asyncio_shim.connect(
+                server.url, versions=[D], limits=LIMITS, initialize_timeout=1
+            ) as client:
+                return (await client.call_tool("attack", max_timeout=TIMEOUT)).text
+        except McpTrioError as exc:
+            return f"{type(exc).__name__}: {exc}"
+
+    async def bounded() -> str:
+        return await asyncio.wait_for(main(), 6)
+
+    with BoundedMemory(32 * MIB), in_thread(attack) as server:
+        assert asyncio.run(bounded())
+    if attack != "endless-pages":
+        assert server.attacks
+
+
+@pytest.mark.parametrize("attack", SAMPLE[:6])
+def test_asyncio_client_survives_quick_attack(attack: str) -> None:
+    survive_on_asyncio(attack)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", NAMES)
+def test_asyncio_client_survives_attack(attack: str) -> None:
+    survive_on_asyncio(attack)
+
+
+# -- The kit ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", [
+    hostile.SERVER_ATTACKS, hostile.CHILD_ATTACKS, hostile.CLIENT_ATTACKS, hostile.MESSAGE_ATTACKS,
+], ids=["server", "child", "client", "message"])  # fmt: skip
+def test_attacks_have_names_with_sentences(table: tuple[hostile.Attack, ...]) -> None:
+    assert len({str(attack) for attack in table}) == len(table) > 10
+    for attack in table:
+        assert str(attack) == attack.name
+        assert attack.does.endswith(".")
+        assert attack.expects.endswith(".")
+
+
+@pytest.mark.parametrize("version", [D, LATEST])
+async def test_hostile_server_is_honest_before_its_attack(version: str) -> None:
+    async with (
+        hostile.hostile_server("silent") as server,
+        connect(server.url, versions=[version]) as client,
+    ):
+        assert [tool.name for tool in await client.list_tools()] == ["attack"]
+        assert await client.list_prompts() == []
+        assert await client.list_resources() == []
+    assert server.attacks == server.bytes_sent == 0
+    assert server.connections == server.most_connections >= 1
+    assert server.open_connections == 0
+    assert "tools/list" in server.requests
+    assert str(server) == server.url
+    assert server.heads[0].startswith(b"POST /mcp HTTP/1.1")
+
+
+async def test_hostile_server_attacks_the_named_method() -> None:
+    async with (
+        hostile.hostile_server("closes", on="tools/list") as server,
+        connect(server.url, versions=[D]) as client,
+    ):
+        assert (await client.call_tool("attack")).text == "done"
+        with pytest.raises(McpTrioError):
+            await client.list_tools()
+    assert server.attacks >= 1  # a client may send a listing again
+
+
+async def test_hostile_server_sends_no_more_than_its_bound() -> None:
+    async with hostile.hostile_server("endless-sse", on="connect") as server:
+        stream = await trio.open_tcp_stream(
+            "127.0.0.1", int(server.url.split(":")[2].split("/")[0])
+        )
+        async with stream:
+            total = 0
+            with trio.fail_after(20):
+                while data := await stream.receive_some():
+                    total += len(data)
+    assert hostile.MAX_BYTES < total < hostile.MAX_BYTES + 100_000
+
+
+async def test_hostile_server_ends_after_its_time(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    monkeypatch.setattr(_server, "MAX_SECONDS", 0.05)
+    async with hostile.hostile_server("silent", on="connect") as server:
+        port = int(server.url.split(":")[2].split("/")[0])
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            assert await stream.receive_some() == b""
+
+
+@pytest.mark.parametrize("use", [
+    hostile.hostile_server, hostile.hostile_command, hostile.hostile_message,
+])  # fmt: skip
+def test_unknown_attack_names_the_known_ones(use: Any) -> None:
+    with pytest.raises(ValueError, match="'nothing'; there are "):
+        use("nothing")

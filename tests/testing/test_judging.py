@@ -1,0 +1,135 @@
+"""A judged conversation: a clean one passes, and a fault of either side fails the test."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mcp_trio
+from mcp_core.trace import InvalidTrace
+from mcp_trio.testing import FoundFaults, connect_judged, judge_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+server = mcp_trio.Server("judged")
+
+
+@server.tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def trace(path: Path, *messages: tuple[str, dict[str, Any] | str]) -> Path:
+    """Write a trace of 2025-11-25 with these messages after the handshake."""
+    opening: list[tuple[str, dict[str, Any] | str]] = [
+        (
+            "client",
+            {
+                "id": 0,
+                "method": "initialize",
+                "params": {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {},
+                    "clientInfo": {"name": "c", "version": "1"},
+                },
+            },
+        ),
+        (
+            "server",
+            {
+                "id": 0,
+                "result": {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "s", "version": "1"},
+                },
+            },
+        ),
+        ("client", {"method": "notifications/initialized"}),
+    ]
+    lines: list[dict[str, Any]] = [{"mcp-trace": 1, "observer": "client", "transport": "stdio"}]
+    for number, (sender, message) in enumerate([*opening, *messages]):
+        raw = message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0"} | message)
+        lines.append({"t": number / 10, "from": sender, "raw": raw})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+SCHEMA = {"type": "object"}
+PING = ("client", {"id": 1, "method": "ping"})
+PONG = ("server", {"id": 1, "result": {}})
+
+
+async def test_clean_conversation_passes() -> None:
+    async with connect_judged(server) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+
+
+async def test_record_keeps_the_trace(tmp_path: Path) -> None:
+    path = tmp_path / "kept.mcp.jsonl"
+    async with connect_judged(server, record=path, versions=["2025-11-25"]) as client:
+        await client.list_tools()
+    assert '"method":"initialize"' in path.read_text().replace("\\", "")
+    judge_trace(path)
+
+
+async def test_exception_of_the_block_propagates_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_trio.testing._judging.judge_trace", pytest.fail)
+    with pytest.raises(ZeroDivisionError):
+        async with connect_judged(server):
+            raise ZeroDivisionError
+
+
+def test_fault_fails_with_rule_link_and_messages(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a", PING, PONG, PONG)
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert [(each.row, each.side) for each in failure.value.findings] == [("RPC-7", "server")]
+    assert failure.value.trace == path
+    text = str(failure.value)
+    assert text.startswith("the conversation breaks 1 rule of the specification:\n  MUST server")
+    assert "https://modelcontextprotocol.io/specification/2025-11-25/basic" in text
+    assert 'line 7, server: {"jsonrpc": "2.0", "id": 1, "result": {}}' in text
+
+
+def test_text_of_many_faults_is_bounded(tmp_path: Path) -> None:
+    junk = ("server", "x\x1b[2J" * 10_000)
+    path = trace(tmp_path / "a", *[junk] * 50)
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert len(failure.value.findings) == 50
+    assert len(str(failure.value)) < 40_000
+    assert str(failure.value).endswith("and 30 more")
+    assert "\x1b" not in str(failure.value)
+
+
+@pytest.mark.parametrize(("level", "fails"), [("must", False), ("should", True), ("all", True)])
+def test_level_selects_the_rules(tmp_path: Path, level: Any, fails: bool) -> None:
+    long_name = "n" * 200  # SHOULD: up to 128 characters
+    tools = ("server", {"id": 1, "result": {"tools": [{"name": long_name, "inputSchema": SCHEMA}]}})
+    path = trace(tmp_path / "a", ("client", {"id": 1, "method": "tools/list"}), tools)
+    if not fails:
+        judge_trace(path, level=level)
+        return
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path, level=level)
+    assert "SHOULD" in {each.level for each in failure.value.findings}
+
+
+def test_inconclusive_finding_is_no_fault(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a", PONG)
+    path.write_text(path.read_text().replace('"transport"', '"x"') + '{"t":1,"kind":"lost"}\n')
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + '{"t":0,"kind":"lost","count":3}\n' + lines[-2])
+    judge_trace(path)
+
+
+def test_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("{}\n")
+    with pytest.raises(InvalidTrace):
+        judge_trace(path)

@@ -1,0 +1,162 @@
+"""The plugin from outside: a pytest run against servers that keep the rules, and that do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(120)  # it starts a pytest of its own
+
+SETTINGS = """
+[pytest]
+trio_mode = true
+filterwarnings = error
+addopts = --strict-markers -p no:cacheprovider -p mcp_trio.testing.oracle
+"""
+# A server for any Python. With an argument it answers each ping twice.
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "serverInfo": {"name": "echo", "version": "1"},
+    }
+    if "id" in request:
+        if request["method"] == "ping":
+            result = {}
+        answer = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        times = 2 if sys.argv[1:] and request["method"] == "ping" else 1
+        print("\\n".join([json.dumps(answer)] * times), flush=True)
+"""
+TESTS = """
+import mcp_trio
+
+
+async def test_judged(mcp_judged):
+    async with mcp_judged(versions=["2025-11-25"]) as client:
+        await client.ping()
+
+
+async def test_judged_twice(mcp_judged):
+    for _ in range(2):
+        async with mcp_judged(versions=["2025-11-25"]) as client:
+            await client.ping()
+
+
+async def test_wire(mcp_wire):
+    async with mcp_wire("2025-11-25") as peer:
+        request = await peer.request("ping")
+        assert await peer.expect_result(request) == {}
+        await peer.expect_silence()
+
+
+async def test_wire_without_handshake(mcp_wire):
+    async with mcp_wire("2025-11-25", handshake=False) as peer:
+        await peer.open_as_client()
+
+
+async def test_record(mcp_record, mcp_target):
+    async with mcp_trio.connect(mcp_target, record=mcp_record(with_secrets=True)) as client:
+        await client.ping()
+    raise ValueError("the trace is kept")
+"""
+
+
+def run(place: Path, *options: str, tests: str = TESTS) -> tuple[int, str]:
+    (place / "pytest.ini").write_text(SETTINGS)
+    (place / "test_it.py").write_text(tests)
+    (place / "server.py").write_text(SERVER)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "--tb=short", "-rA", *options],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def traces(place: Path) -> list[str]:
+    return sorted(path.name for path in (place / "mcp-traces").glob("*"))
+
+
+def test_plugin_good_server_passes_and_leaves_no_traces(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, f"--mcp-target={sys.executable} server.py", "-k", "not record")
+    assert status == 0, shown
+    assert "4 passed" in shown
+    assert not (tmp_path / "mcp-traces").exists()
+
+
+def test_plugin_bad_server_fails_with_rule_and_trace(tmp_path: Path) -> None:
+    target = f"--mcp-target={sys.executable} server.py twice"
+    status, shown = run(tmp_path, target, "-k", "not record")
+    assert status == 1, shown
+    assert "3 failed, 1 passed" in shown
+    assert "MUST server RPC-7" in shown
+    assert "- MCP traces -" in shown
+    assert traces(tmp_path) == [
+        "test_it.py-test_judged.mcp.jsonl",
+        "test_it.py-test_judged_twice.mcp.jsonl",
+        "test_it.py-test_wire.mcp.jsonl",
+    ]
+    assert str(tmp_path / "mcp-traces" / "test_it.py-test_wire.mcp.jsonl") in shown
+
+
+def test_plugin_keeps_traces_of_any_failure_where_asked(tmp_path: Path) -> None:
+    target = f"--mcp-target={sys.executable} server.py"
+    status, shown = run(tmp_path, target, "--mcp-traces=kept", "-k", "record")
+    assert status == 1, shown
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert '"redacted":[]' in kept.read_text()
+
+
+def test_plugin_without_target_fails_with_cure(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, "-k", "judged")
+    assert status == 1
+    assert "no server to test: give one with --mcp-target" in shown
+
+
+OWN = """
+import pytest, mcp_trio
+
+@pytest.fixture
+def mcp_target():
+    server = mcp_trio.Server("mine")
+
+    @server.tool
+    def half(number: int) -> float:
+        "Halve a number."
+        return number / 2
+
+    return server
+
+
+async def test_judged(mcp_judged):
+    async with mcp_judged() as client:
+        assert (await client.call_tool("half", {"number": 3})).text == "1.5"
+
+
+async def test_wire(mcp_wire):
+    async with mcp_wire() as peer:
+        await peer.result_of("tools/list")
+"""
+
+
+def test_plugin_target_can_be_a_server_in_memory(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, tests=OWN)
+    assert status == 0, shown
+
+
+def test_plugin_wire_to_url_is_an_error_with_cause(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, "--mcp-target=http://127.0.0.1:9/mcp", "-k", "test_wire")
+    assert status == 1
+    assert "mcp_wire needs a command or a Server" in shown
