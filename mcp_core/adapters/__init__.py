@@ -1,7 +1,47 @@
-"""Adapters to libraries that do I/O, for every driver: stores in files and databases."""
+"""Adapters that do I/O for every driver: stores in files and databases, and traces in files.
+
+Each is loaded on first use: a program rarely has all of them.
+"""
 
 from __future__ import annotations
 
-from ._sqlite import SqliteTaskStore as SqliteTaskStore
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["SqliteTaskStore"]
+if TYPE_CHECKING:
+    from ._recorder import CannotRecord as CannotRecord
+    from ._recorder import ChildRecorder as ChildRecorder
+    from ._recorder import Recorder as Recorder
+    from ._recorder import Recording as Recording
+    from ._recorder import StreamRecorder as StreamRecorder
+    from ._sqlite import SqliteTaskStore as SqliteTaskStore
+    from ._trace_directory import TraceDirectory as TraceDirectory
+
+__all__ = [
+    "CannotRecord",
+    "ChildRecorder",
+    "Recorder",
+    "Recording",
+    "SqliteTaskStore",
+    "StreamRecorder",
+    "TraceDirectory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SqliteTaskStore":
+        from ._sqlite import SqliteTaskStore
+
+        return SqliteTaskStore
+    if name == "TraceDirectory":
+        from ._trace_directory import TraceDirectory
+
+        return TraceDirectory
+    if name in __all__:
+        from . import _recorder
+
+        return getattr(_recorder, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

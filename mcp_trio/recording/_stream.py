@@ -9,7 +9,7 @@ import trio
 if TYPE_CHECKING:
     from trio.abc import Stream
 
-    from ._recorder import StreamRecorder
+    from mcp_core.adapters import StreamRecorder
 
 __all__ = ["RecordedStream"]
 

@@ -10,14 +10,16 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import trio
 
 import mcp_trio
+from mcp_core.adapters import Recorder, _recorder
 from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
 from mcp_core.types import TextContent
 from mcp_trio import (
@@ -33,13 +35,9 @@ from mcp_trio import (
     serve_http,
     serve_stream,
 )
-from mcp_trio.recording import _recorder
-from mcp_trio.recording._recorder import Recorder, open_recorder
+from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
 from tests.trio_.oauth_world import oauth_world
-
-if TYPE_CHECKING:
-    pass
 
 SERVER_FILE = """
 import sys
@@ -244,6 +242,33 @@ async def test_server_on_a_stream_is_recorded(path: Path) -> None:
     assert {line.sender for line in lines if line.end} == {"client", "server"}
 
 
+async def test_conversations_of_listeners_have_their_numbers_in_one_trace(path: Path) -> None:
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        serve = partial(mcp_trio.serve_listeners, make_server(), listeners, stop=stop, record=path)
+        nursery.start_soon(serve)
+        port = listeners[0].socket.getsockname()[1]
+        for _ in range(2):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            async with mcp_trio.connect_stream(stream) as client:
+                await talk(client)
+        stop.set()
+    header, lines = read_file(path)
+    assert (header.observer, header.transport) == ("server", "stream")
+    for number in (1, 2):
+        found = [line for line in lines if line.conversation == number]
+        assert ("client", "tools/call") in methods(found)
+        assert {line.sender for line in found if line.end} == {"client", "server"}
+
+
+async def test_listeners_are_closed_if_the_trace_cannot_be_opened(tmp_path: Path) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    with pytest.raises(OSError, match="cannot record"):
+        await mcp_trio.serve_listeners(make_server(), listeners, record=tmp_path / "no" / "dir")
+    assert listeners[0].socket.fileno() == -1
+
+
 def test_server_on_stdio_is_recorded(path: Path) -> None:
     code = f"from mcp_trio import Server, run; run(Server('s'), record={str(path)!r})"
     subprocess.run(
@@ -442,10 +467,11 @@ async def test_long_message_is_truncated_in_the_trace_only(path: Path) -> None:
     assert min(truncated) > 9_000
 
 
+@pytest.mark.process
 def test_process_that_is_killed_keeps_what_was_written(path: Path) -> None:
     code = f"""
 import os, signal, time, trio
-from mcp_trio.recording._recorder import open_recorder
+from mcp_trio.recording._open import open_recorder
 async def main():
     async with open_recorder({str(path)!r}, "client", "stream") as recorder:
         record = recorder.stream()
@@ -513,3 +539,34 @@ async def test_recorded_stream_passes_everything_on(path: Path) -> None:
         ("server", "b", None),
         ("client", None, "closed"),
     ]
+
+
+# -- Lines as they are written ---------------------------------------------------------------------
+
+
+async def test_recorder_reports_each_line_that_it_writes(path: Path) -> None:
+    seen: list[TraceLine] = []
+    async with open_recorder(path, "between", "stdio", ["a"], seen.append) as recorder:
+        assert recorder is not None
+        stream = recorder.stream()
+        stream.sent(b'{"id":1}\n{"id":')
+        stream.sent(b"2}\n")
+        recorder.note("a note")
+    assert recorder.is_closed
+    header, lines = read_file(path)
+    assert header == recorder.header
+    assert seen == lines
+    assert [line.raw for line in seen] == ['{"id":1}', '{"id":2}', None]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+async def test_recorder_reports_lines_that_a_full_disk_does_not_take(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[TraceLine] = []
+    async with open_recorder("/dev/full", "between", "stdio", [], seen.append) as recorder:
+        assert recorder is not None
+        recorder.stream().sent(b"a\nb\n")
+    assert [line.raw for line in seen] == ["a", "b"]
+    assert len(caplog.messages) == 1
+    assert "is not written any more" in caplog.messages[0]

@@ -5,27 +5,27 @@
 2. Messages are split, redacted and encoded in the thread, which writes at least every 20 ms. A
    process that is killed loses no more than that.
 3. A file that cannot be written is logged once. The conversation continues without it.
+4. One recorder writes a file, which it locks. If another program truncates the file, the header is
+   written again, and then the rest.
 """
 
 from __future__ import annotations
 
-import logging
+import errno
 import os
-import secrets
 import shlex
 import stat
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import trio
 from msgspec import Struct
 
-from mcp_core import __version__
+from mcp_core._errors import McpTrioError
+from mcp_core._version import __version__
 from mcp_core.http import Body, End
 from mcp_core.trace import (
     FORMAT_VERSION,
@@ -38,9 +38,8 @@ from mcp_core.trace import (
     TraceHeader,
     TraceLine,
     WebSocketChannel,
+    encode_line,
 )
-
-from ._errors import CannotRecord
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -51,8 +50,9 @@ if TYPE_CHECKING:
     Sender: TypeAlias = Literal["client", "server"]
     # Makes lines of what was captured: called in the thread with the time and the capture.
     MakeLines: TypeAlias = Callable[[float, Any], Iterable[TraceLine]]
+    OnLine: TypeAlias = Callable[[TraceLine], object]
 
-__all__ = ["Recorder", "Recording", "open_recorder"]
+__all__ = ["CannotRecord", "ChildRecorder", "Recorder", "Recording", "StreamRecorder"]
 
 _MAX_QUEUED: Final = 16 * 1024 * 1024  # bytes that wait for the thread
 _ITEM_SIZE: Final = 200  # bytes of an item of the queue beside its data
@@ -62,7 +62,17 @@ _CLOSE_TIMEOUT: Final = 2.0  # seconds for the rest of the queue at the end
 _MESSAGE_LIMIT: Final = 1024 * 1024
 _FILE_LIMIT: Final = 256 * 1024 * 1024
 
-_log = logging.getLogger("mcp_trio")
+_WARNING: Final = 30  # as in `logging`
+_ERROR: Final = 40
+
+
+class CannotRecord(McpTrioError, OSError):
+    """A trace file that cannot be opened. The text names the file and the reason."""
+
+    strerror: str
+
+    def __str__(self) -> str:
+        return self.strerror
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -98,46 +108,70 @@ class Recording(Struct, frozen=True, kw_only=True):
 class Recorder:
     """An open trace file, and the thread that writes it.
 
-    Its methods may be called from one thread, and never wait. `open_recorder` makes it.
+    It is an `HttpRecorderLike`. Its methods may be called from one thread, and never wait, but for
+    `close`, which may be called from another one.
 
     Args:
-        recording: the file and its options.
-        observer: the side that records.
+        record: the file, or a `Recording` with options.
+        observer: the side that records; `between` for a proxy.
         transport: the transport, for the header.
         target: the words of the command, or the URL as the only word; empty if not known.
+        entropy: returns so many random bytes.
+        log: the method `log` of a `logging.Logger`.
+        on_line: called in the thread with each line before it is written, without secrets, also
+            with those that the file does not take. It must not wait or raise.
+
+    Attributes:
+        header: the header of the trace.
+
+    *Resource handling*: the file is open until `close`.
 
     Raises:
         CannotRecord: the file cannot be opened.
     """
 
     def __init__(
-        self, recording: Recording, observer: Observer, transport: str, target: Sequence[str] = ()
+        self,
+        record: str | os.PathLike[str] | Recording,
+        observer: Observer,
+        transport: str,
+        target: Sequence[str | os.PathLike[str]] = (),
+        *,
+        entropy: Callable[[int], bytes],
+        log: Callable[..., object],
+        on_line: OnLine | None = None,
     ) -> None:
+        recording = record if isinstance(record, Recording) else Recording(path=record)
         self._recording = recording
-        self._redactor = (
-            None if recording.with_secrets else Redactor(secrets.token_bytes(32), recording.redact)
-        )
+        self._log = log
+        self._redactor = None if recording.with_secrets else Redactor(entropy(32), recording.redact)
         self._conversations = ConversationNumbers(single=observer == "client")
         self._exchanges = 0
         self._our_side: Sender = "server" if observer == "server" else "client"
         self._fd = _open(recording.path)
-        self._started_at = time.monotonic()
-        header = TraceHeader(
+        self._is_file = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        self._size = 0  # bytes in the file
+        self._started_at = time.monotonic_ns()
+        self.header = TraceHeader(
             format_version=FORMAT_VERSION,
-            at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            at=_utc_text(time.time()),
             by=f"mcp-trio {__version__}",
             observer=observer,
             transport=transport,
             target=self._redact_target(target),
             redacted=() if self._redactor is None else self._redactor.redacted,
         )
-        self._encoder = TraceEncoder(header, self._redactor, recording.file_limit)
-        self._queue: deque[tuple[float, MakeLines, Any, int]] = deque()
+        self._has_reader = on_line is not None  # which gets lines that the file does not take
+        self._is_writable = True
+        self._encoder = TraceEncoder(self.header, self._redactor, recording.file_limit, on_line)
+        self._header = self._encoder.begin()
+        self._queue: deque[tuple[int, MakeLines, Any, int]] = deque()
         # Written by one thread each, so that neither needs a lock.
         self._queued_bytes = 0
         self._taken_bytes = 0
         self._lost = 0  # lines that were dropped since the last one that was queued
         self._gaps: dict[Callable[[], object], None] = {}  # what to call after them
+        self._takes_lines = True  # False once the file is at its limit, or cannot be written
         self._awake = False
         self._wake = threading.Event()
         self._closing = threading.Event()
@@ -147,7 +181,8 @@ class Recorder:
     def __repr__(self) -> str:
         return f"<Recorder of {os.fspath(self._recording.path)}, {len(self._queue)} queued>"
 
-    def _redact_target(self, words: Sequence[str]) -> str:
+    def _redact_target(self, target: Sequence[str | os.PathLike[str]]) -> str:
+        words = [os.fspath(word) for word in target]
         if len(words) == 1 and "://" in words[0]:
             return words[0] if self._redactor is None else self._redactor.redact_url(words[0])
         return shlex.join(words if self._redactor is None else self._redactor.redact_command(words))
@@ -160,8 +195,11 @@ class Recorder:
         channel = StreamChannel(number, self._recording.message_limit)
         return StreamRecorder(self, channel, self._our_side)
 
-    def child(self, command: Sequence[str]) -> ChildRecorder:
-        """Begin the recording of a child process, whose conversation `stream` then records."""
+    def child(self, command: Sequence[str | os.PathLike[str]]) -> ChildRecorder:
+        """Begin the recording of a child process, whose conversation `stream` then records.
+
+        `command` is the words of the command that starts it.
+        """
         return ChildRecorder(
             self,
             ChildChannel(self._conversations.next_number, self._recording.message_limit),
@@ -178,17 +216,22 @@ class Recorder:
         """Begin the recording of an HTTP exchange. `body` is None if it follows in pieces."""
         self._exchanges += 1
         channel = HttpChannel(self._exchanges, self._conversations, self._recording.message_limit)
-        exchange = ExchangeRecorder(self, channel, self._our_side)
         size = 0 if body is None else len(body)
-        self.put(channel.request, (head, body, http_version), size, channel.skip)
-        return exchange
+        is_recorded = self.put(channel.request, (head, body, http_version), size)
+        return ExchangeRecorder(self, channel, self._our_side, is_recorded=is_recorded)
 
     def note(self, text: str) -> None:
-        """Write a note."""
+        """Write `text` as a note."""
         self.put(_note_line, text, len(text))
 
     def note_fetch(self, method: str, url: str, outcome: str) -> None:
-        """Note a request for authorization. Its content is a secret, and is not recorded."""
+        """Note a request for authorization. Its content is a secret, and is not recorded.
+
+        Args:
+            method: the HTTP method.
+            url: the URL; its query is hidden.
+            outcome: the status of the response, or why there is none.
+        """
         shown = url if self._redactor is None else self._redactor.redact_url(url)
         self.note(f"authorization: {method} {shown}: {outcome}")
 
@@ -199,9 +242,9 @@ class Recorder:
         make_lines: MakeLines,
         what: Any,
         size: int,
-        skip: Callable[[], object] = lambda: None,
-    ) -> None:
-        """Queue what was captured now.
+        skip: Callable[[], object] | None = None,
+    ) -> bool:
+        """Queue what was captured now. Return False if it was dropped.
 
         Args:
             make_lines: makes the lines of it, in the thread of this recorder.
@@ -209,36 +252,52 @@ class Recorder:
             size: its size in bytes.
             skip: called in that thread if it was dropped, before the next capture.
         """
+        if not self._takes_lines:
+            self.drop(what)
+            return False
         size += _ITEM_SIZE
         queued = self._queued_bytes - self._taken_bytes
         if queued and queued + size > _MAX_QUEUED:
-            self._lost += what.count(b"\n") or 1 if isinstance(what, bytes) else 1
-            self._gaps[skip] = None
-            return
+            self.drop(what)
+            if skip is not None:
+                self._gaps[skip] = None
+            return False
         if self._lost:
             self._note_lost()
         self._queued_bytes += size
-        self._queue.append((time.monotonic() - self._started_at, make_lines, what, size))
+        self._queue.append((time.monotonic_ns(), make_lines, what, size))
         if not self._awake:
             self._awake = True
             self._wake.set()
+        return True
+
+    def drop(self, what: Any) -> None:
+        """Count the lines of `what` as lost."""
+        self._lost += what.count(b"\n") or 1 if isinstance(what, bytes) else 1
 
     def _note_lost(self) -> None:
         what = self._lost, list(self._gaps)
         self._lost = 0
         self._gaps.clear()
-        self._queue.append((time.monotonic() - self._started_at, _lost_lines, what, 0))
+        self._queue.append((time.monotonic_ns(), _lost_lines, what, 0))
 
-    async def aclose(self) -> None:
-        """Write what is queued and close the file, within two seconds, also if cancelled."""
-        if self._lost:
+    def close(self) -> None:
+        """Write what is queued and close the file. Wait for it, two seconds at most.
+
+        Call it in a thread that may wait, once nothing is recorded any more.
+        """
+        if self._lost and self._takes_lines:
             self._note_lost()
         self._closing.set()
         self._wake.set()
-        with trio.CancelScope(shield=True):
-            closed = await trio.to_thread.run_sync(self._closed.wait, _CLOSE_TIMEOUT)
-        if not closed:
-            _log.warning("the end of the trace %s may be missing: it is written slowly", self._path)
+        if not self._closed.wait(_CLOSE_TIMEOUT):
+            text = "the end of the trace %s may be missing: it is written slowly"
+            self._log(_WARNING, text, self._path)
+
+    @property
+    def is_closed(self) -> bool:
+        """True once everything that was queued is written, or cannot be."""
+        return self._closed.is_set()
 
     @property
     def _path(self) -> str:
@@ -248,64 +307,91 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            self._write(self._encoder.begin())
+            self._write(self._header)
             while not self._closing.is_set() or self._queue:
                 self._wake.wait()
                 self._wake.clear()
                 self._closing.wait(_INTERVAL)
                 self._awake = False  # what is queued from here on wakes this thread again
                 self._write_queue()
-            self._write(self._encoder.end(round(time.monotonic() - self._started_at, 6)))
+            if not self._takes_lines:
+                self._encoder.add_lost(self._lost)
+            self._write(self._encoder.end(self._seconds(time.monotonic_ns())))
         except OSError as exc:
             self._fail(exc.strerror or str(exc))
-        except Exception:  # noqa: BLE001 - rule 3
+        except Exception as exc:  # noqa: BLE001 - rule 3
             self._fail("internal error")
-            _log.exception("internal error of %r", self)
+            self._log(_ERROR, "internal error of %r", self, exc_info=exc)
         finally:
+            self._takes_lines = False
+            self._queue.clear()  # nothing is kept that cannot be written
+            self._gaps.clear()
             os.close(self._fd)
             self._closed.set()
-        while not self._closing.is_set():  # nothing is kept that cannot be written
-            self._wake.wait()
-            self._wake.clear()
-            self._awake = False
-            while self._queue:
-                self._taken_bytes += self._queue.popleft()[3]
 
     def _write_queue(self) -> None:
         queue = self._queue
-        chunk: list[bytes] = []
+        lines: list[TraceLine] = []
         length = 0
         was_full = self._encoder.is_full
         while queue:
-            t, make_lines, what, size = queue.popleft()
+            time_ns, make_lines, what, size = queue.popleft()
             self._taken_bytes += size
-            data = self._encoder.encode(make_lines(round(t, 6), what))
-            chunk.append(data)
-            length += len(data)
+            lines += make_lines(self._seconds(time_ns), what)
+            length += size
             if length >= _CHUNK:
-                self._write(b"".join(chunk))
-                chunk.clear()
+                self._write(self._encoder.encode(lines))
+                lines.clear()
                 length = 0
-        if chunk:
-            self._write(b"".join(chunk))
-        if self._encoder.is_full and not was_full:
-            _log.warning(
+        self._write(self._encoder.encode(lines))
+        if self._encoder.is_full and self._takes_lines:
+            if not self._has_reader:
+                self._takes_lines = False  # from here on they are only counted
+            elif was_full:
+                return
+            self._log(
+                _WARNING,
                 "the trace %s has reached %d bytes, its limit: the rest is not recorded",
                 self._path,
                 self._recording.file_limit,
             )
 
+    def _seconds(self, time_ns: int) -> float:
+        """Return the time since the header with six digits."""
+        return (time_ns - self._started_at) // 1000 / 1_000_000
+
     def _write(self, data: bytes) -> None:
+        if data and self._is_file and os.fstat(self._fd).st_size < self._size:
+            self._size = 0
+            note = TraceLine(
+                t=self._seconds(time.monotonic_ns()), kind="note", text="the file was truncated"
+            )
+            data = self._header + encode_line(note) + data
         rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
+        while rest and self._is_writable:
+            try:
+                count = os.write(self._fd, rest)
+            except OSError as exc:
+                if not self._has_reader:
+                    raise
+                self._is_writable = False
+                self._fail(exc.strerror or str(exc))
+                return
+            self._size += count
+            rest = rest[count:]
 
     def _fail(self, reason: str) -> None:
-        _log.error("the trace %s is not written any more: %s", self._path, reason)
+        self._log(_ERROR, "the trace %s is not written any more: %s", self._path, reason)
 
 
 class StreamRecorder:
-    """The recording of a conversation on a byte stream. `our_side` is that of the recorder."""
+    """The recording of a conversation on a byte stream.
+
+    Args:
+        recorder: the recorder, whose `stream` makes this.
+        channel: makes lines of the bytes.
+        our_side: the side that records.
+    """
 
     __slots__ = ("_channel", "_received", "_recorder", "_sent")
 
@@ -319,16 +405,22 @@ class StreamRecorder:
         self._received = theirs
 
     def sent(self, data: bytes) -> None:
-        """Record bytes that are about to be sent; `b""` for the end of the stream."""
+        """Record `data`, which is about to be sent; `b""` for the end of the stream."""
         self._recorder.put(self._sent, data, len(data), self._channel.skip)
 
     def received(self, data: bytes) -> None:
-        """Record bytes that were received; `b""` for the end of the stream."""
+        """Record `data`, which was received; `b""` for the end of the stream."""
         self._recorder.put(self._received, data, len(data), self._channel.skip)
 
 
 class ChildRecorder:
-    """The recording of a child process: its start, which is now, its stderr and its exit."""
+    """The recording of a child process: its start, which is now, its stderr and its exit.
+
+    Args:
+        recorder: the recorder, whose `child` makes this.
+        channel: makes lines of what the child does.
+        command: the command without secrets, as a shell takes it.
+    """
 
     __slots__ = ("_channel", "_recorder")
 
@@ -338,11 +430,11 @@ class ChildRecorder:
         recorder.put(channel.spawned, command, len(command), channel.skip)
 
     def stderr(self, data: bytes) -> None:
-        """Record a piece of its stderr."""
+        """Record `data`, a piece of its stderr."""
         self._recorder.put(self._channel.stderr, data, len(data), self._channel.skip)
 
     def exited(self, status: int) -> None:
-        """Record its exit, as of `subprocess`: a signal is negative."""
+        """Record its exit with `status`, as of `subprocess`: a signal is negative."""
         self._recorder.put(self._channel.exited, status, 0, self._channel.skip)
 
 
@@ -389,26 +481,39 @@ class WebSocketRecorder:
 
 
 class ExchangeRecorder:
-    """The recording of one HTTP exchange. `our_side` is that of the recorder."""
+    """The recording of one HTTP exchange. `our_side` is that of the recorder.
 
-    __slots__ = ("_channel", "_is_over", "_our_side", "_recorder")
+    If `is_recorded` is False, its request was lost. Then the rest of it is lost, too.
+    """
 
-    def __init__(self, recorder: Recorder, channel: HttpChannel, our_side: Sender) -> None:
+    __slots__ = ("_channel", "_is_over", "_is_recorded", "_our_side", "_recorder")
+
+    def __init__(
+        self, recorder: Recorder, channel: HttpChannel, our_side: Sender, *, is_recorded: bool
+    ) -> None:
         self._recorder = recorder
         self._channel = channel
         self._our_side = our_side
+        self._is_recorded = is_recorded
         self._is_over = False
+
+    def _put(self, make_lines: MakeLines, what: Any, size: int) -> None:
+        if self._is_recorded:
+            self._recorder.put(make_lines, what, size, self._channel.skip)
+        else:
+            self._recorder.drop(what)
 
     def request_data(self, data: bytes, *, end: bool) -> None:
         """Record `data`, a piece of the request's body; `b""`, or one with `end`, is the last."""
-        self._recorder.put(
-            self._channel.request_data, (bytes(data), end), len(data), self._channel.skip
-        )
+        self._put(self._channel.request_data, (bytes(data), end), len(data))
 
     def response(self, actions: Sequence[Action]) -> None:
         """Record `actions`, a part of the response."""
-        size = sum(len(action.data) for action in actions if type(action) is Body)
-        self._recorder.put(self._channel.response, list(actions), size, self._channel.skip)
+        size = 0
+        for action in actions:
+            if type(action) is Body:
+                size += len(action.data)
+        self._put(self._channel.response, list(actions), size)
         self._is_over = type(actions[-1]) is End
 
     def ended(self, side: Sender, reason: str) -> None:
@@ -418,41 +523,11 @@ class ExchangeRecorder:
         """
         if not self._is_over:
             self._is_over = True
-            self._recorder.put(self._channel.ended, (side, reason), 0, self._channel.skip)
+            self._put(self._channel.ended, (side, reason), 0)
 
     def websocket(self) -> WebSocketRecorder:
         """Begin the recording of the WebSocket that the exchange has opened."""
         return WebSocketRecorder(self._recorder, self._channel, self._our_side)
-
-
-@asynccontextmanager
-async def open_recorder(
-    record: str | os.PathLike[str] | Recording | None,
-    observer: Observer,
-    transport: str,
-    target: Sequence[str | os.PathLike[str]] = (),
-) -> AsyncIterator[Recorder | None]:
-    """Open the recorder of a conversation, or give None if `record` is None.
-
-    Args:
-        record: the file.
-        observer: the side that records.
-        transport: the transport, for the header.
-        target: the words of the command, or the URL as the only word.
-
-    Raises:
-        CannotRecord: the file cannot be opened.
-    """
-    if record is None:
-        yield None
-        return
-    if not isinstance(record, Recording):
-        record = Recording(path=record)
-    recorder = Recorder(record, observer, transport, [os.fspath(word) for word in target])
-    try:
-        yield recorder
-    finally:
-        await recorder.aclose()
 
 
 def _lost_lines(t: float, what: tuple[int, list[Callable[[], object]]]) -> list[TraceLine]:
@@ -466,26 +541,62 @@ def _note_line(t: float, text: str) -> list[TraceLine]:
     return [TraceLine(t=t, kind="note", text=text)]
 
 
+def _utc_text(seconds: float) -> str:
+    found = datetime.fromtimestamp(seconds, UTC)
+    return found.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def _open(path: str | os.PathLike[str]) -> int:
     """Open a file for writing that only its owner can read.
 
     Raises:
         CannotRecord: it cannot be opened.
     """
-    # O_NONBLOCK: a pipe without a reader is an error, and nothing to wait for.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    # O_NONBLOCK: a pipe without a reader is an error, and nothing to wait for. O_APPEND: if another
+    # program truncates the file, no hole is left.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         fd = os.open(path, flags, 0o600)
     except OSError as exc:
-        reason = (exc.strerror or str(exc)).lower()
-        raise CannotRecord(exc.errno, f"cannot record in {os.fspath(path)}: {reason}") from exc
+        raise _cannot_record(path, exc) from exc
     try:
-        if stat.S_ISREG(os.fstat(fd).st_mode) and hasattr(os, "fchmod"):
-            os.fchmod(fd, 0o600)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            _lock(fd)
+            if hasattr(os, "fchmod"):
+                os.fchmod(fd, 0o600)
+            os.ftruncate(fd, 0)
         if hasattr(os, "O_NONBLOCK"):
             os.set_blocking(fd, True)
-    except BaseException:
+    except OSError as exc:
         os.close(fd)
-        raise
+        raise _cannot_record(path, exc) from exc
     return fd
+
+
+def _lock(fd: int) -> None:
+    """Lock a file until it is closed, if the system can.
+
+    Raises:
+        BlockingIOError: another recorder has locked it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        pass  # some network file systems have no locks
+
+
+def _cannot_record(path: str | os.PathLike[str], exc: OSError) -> CannotRecord:
+    if isinstance(exc, BlockingIOError):
+        reason = "another recorder writes it: give each recorder a file of its own"
+    elif exc.errno == errno.ENXIO:
+        reason = "it is a pipe that no program reads"
+    else:
+        reason = (exc.strerror or str(exc)).lower()
+    return CannotRecord(exc.errno, f"cannot record in {os.fspath(path)}: {reason}")

@@ -1,0 +1,294 @@
+"""The recorder and its file: what goes wrong there is never felt by the conversation."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_core.adapters import CannotRecord, Recorder, Recording, _recorder
+from mcp_core.http import Body, End, Head, RequestHead
+from mcp_core.trace import DamagedLine, TraceLine, read_trace
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="needs files as on POSIX")
+POST = RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")])
+HEAD = Head(200, [(b"content-type", b"application/json")])
+
+
+class Log:
+    """The method `log` of a logger. `texts` are its messages."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, level: int, template: str, *args: object, exc_info: object = None) -> None:
+        self.texts.append(template % args)
+
+
+def open_file(record: Any, log: Log | None = None, **options: Any) -> Recorder:
+    options = {"observer": "client", "transport": "stream", "entropy": bytes, **options}
+    return Recorder(record, log=log or Log(), **options)
+
+
+def read_lines(path: Path) -> list[TraceLine]:
+    """Return the lines of a trace without damage."""
+    _, lines = read_trace([path.read_bytes()])
+    found = [line for _, line in lines]
+    assert not [line for line in found if isinstance(line, DamagedLine)]
+    return [line for line in found if isinstance(line, TraceLine)]
+
+
+def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.mcp.jsonl"
+
+
+# -- The file --------------------------------------------------------------------------------------
+
+
+@POSIX
+def test_second_recorder_of_a_file_is_refused_and_harms_no_trace(path: Path) -> None:
+    first = open_file(path)
+    first.note("a note")
+    with pytest.raises(CannotRecord, match="another recorder writes it"):
+        open_file(path)
+    first.close()
+    assert [line.text for line in read_lines(path)] == ["a note"]
+    open_file(path).close()  # now it may be replaced
+    assert read_lines(path) == []
+
+
+@POSIX
+def test_file_of_another_process_is_refused(path: Path) -> None:
+    recorder = open_file(path)
+    code = f"from tests.core.adapters.test_recorder import open_file; open_file({str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "another recorder writes it" in done.stderr
+    recorder.close()
+
+
+def test_error_of_a_file_names_it_and_its_reason(tmp_path: Path) -> None:
+    with pytest.raises(CannotRecord) as caught:
+        open_file(tmp_path)
+    assert str(caught.value) == f"cannot record in {tmp_path}: is a directory"
+    with pytest.raises(CannotRecord, match=r"cannot record in .*no.x: no such file or directory"):
+        open_file(tmp_path / "no" / "x")
+
+
+@POSIX
+def test_file_that_another_program_truncates_begins_anew(path: Path) -> None:
+    recorder = open_file(path)
+    record = recorder.stream()
+    record.sent(b"first\n")
+    wait_until(lambda: b"first" in path.read_bytes())
+    with path.open("r+b") as file:
+        file.truncate()
+    record.sent(b"second\n")
+    wait_until(lambda: b"second" in path.read_bytes())
+    record.sent(b"third\n")
+    recorder.close()
+    note, *rest = read_lines(path)
+    assert (note.kind, note.text) == ("note", "the file was truncated")
+    assert [line.raw for line in rest] == ["second", "third"]
+
+
+@POSIX
+def test_pipe_without_a_reader_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(CannotRecord, match="it is a pipe that no program reads"):
+        open_file(pipe)
+
+
+@POSIX
+def test_pipe_whose_reader_leaves_ends_the_recording_only(tmp_path: Path) -> None:
+    pipe, log = tmp_path / "pipe", Log()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    recorder = open_file(pipe, log)
+    os.close(reader)
+    record = recorder.stream()
+    record.sent(b"a\n")
+    wait_until(lambda: log.texts)
+    for _ in range(1000):
+        record.sent(b"b" * 1000 + b"\n")
+    assert not recorder._queue
+    recorder.close()
+    assert log.texts == [f"the trace {pipe} is not written any more: Broken pipe"]
+
+
+@POSIX
+def test_pipe_that_is_not_read_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_recorder, "_CLOSE_TIMEOUT", 0.05)
+    monkeypatch.setattr(_recorder, "_MAX_QUEUED", 100_000)
+    pipe, log = tmp_path / "pipe", Log()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    recorder = open_file(pipe, log)
+    record = recorder.stream()
+    began = time.monotonic()
+    for _ in range(2_000):
+        record.sent(b"x" * 1000 + b"\n")
+    recorder.close()
+    assert time.monotonic() - began < 2
+    assert log.texts == [f"the end of the trace {pipe} may be missing: it is written slowly"]
+    assert recorder._queued_bytes - recorder._taken_bytes <= 100_000
+    while not recorder._closed.is_set():
+        try:
+            os.read(reader, 65_536)
+        except BlockingIOError:
+            time.sleep(0.001)
+    os.close(reader)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_is_logged_once_and_keeps_no_memory() -> None:
+    log = Log()
+    recorder = open_file("/dev/full", log)
+    wait_until(lambda: log.texts)
+    record = recorder.stream()
+    for _ in range(1000):
+        record.sent(b"x\n")
+    assert not recorder._queue
+    recorder.close()
+    assert log.texts == ["the trace /dev/full is not written any more: No space left on device"]
+
+
+# -- Limits ----------------------------------------------------------------------------------------
+
+
+def test_gigabyte_of_messages_stays_within_the_limit_of_the_file(path: Path) -> None:
+    """Memory stays bounded, and what is not written costs next to nothing."""
+    log = Log()
+    recorder = open_file(Recording(path=path, file_limit=2 * 1024 * 1024), log)
+    record = recorder.stream()
+    message = b"x" * (1024 * 1024 - 1) + b"\n"
+    tracemalloc.start()
+    try:
+        for _ in range(1024):
+            record.sent(message)
+        recorder.close()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024 * 1024
+    assert path.stat().st_size <= 2 * 1024 * 1024
+    *sent, lost = read_lines(path)
+    assert lost.kind == "lost"
+    assert len(sent) == 1
+    # A message after a gap may be the rest of one. It is dropped, and not counted.
+    assert sum(line.count or 1 for line in [*sent, lost]) >= 1023
+    assert len(log.texts) == 1
+
+
+class HeldUp:
+    """A recorder whose thread cannot write before `go` is set."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, queued: int) -> None:
+        self.go = threading.Event()
+        write = os.write
+
+        def slow_write(fd: int, data: Any) -> int:
+            self.go.wait(20)
+            return write(fd, data)
+
+        monkeypatch.setattr(_recorder, "_MAX_QUEUED", queued)
+        monkeypatch.setattr("os.write", slow_write)
+        self.recorder = open_file(path)
+
+    def catch_up(self) -> None:
+        self.go.set()
+        wait_until(lambda: not self.recorder._queue)
+
+
+def record_exchange(recorder: Recorder) -> None:
+    exchange = recorder.begin(POST, b"{}", "1.1")
+    exchange.response([HEAD, Body(b"{}"), End()])
+
+
+def test_exchanges_that_are_lost_keep_no_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up = HeldUp(path, monkeypatch, queued=2_000)
+    for _ in range(1_000):
+        record_exchange(held_up.recorder)
+    assert len(held_up.recorder._gaps) <= 1  # one whose request was queued may be incomplete
+    held_up.catch_up()
+    record_exchange(held_up.recorder)
+    held_up.recorder.close()
+    lines = read_lines(path)
+    requests = {line.exchange for line in lines if line.http and line.http.method}
+    responses = {line.exchange for line in lines if line.http and line.http.status}
+    assert responses <= requests
+    assert 1001 in responses
+    assert sum(line.count or 0 for line in lines) >= 1_980
+
+
+def test_websocket_of_a_lost_exchange_has_a_conversation_of_its_own(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up = HeldUp(path, monkeypatch, queued=1)
+    held_up.recorder.note("fills the queue")
+    exchange = held_up.recorder.begin(POST, None, "1.1")
+    exchange.response([Head(101, [])])
+    socket = exchange.websocket()
+    held_up.catch_up()
+    socket.received(b"a")
+    held_up.recorder.close()
+    note, lost, message = read_lines(path)
+    assert (note.kind, lost.kind, lost.count) == ("note", "lost", 2)
+    assert (message.raw, message.conversation, message.exchange) == ("a", 1, 1)
+
+
+# -- The end ---------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import sys, trio
+from mcp_trio.recording._open import open_recorder
+async def main():
+    async with open_recorder(sys.argv[1], "client", "stream") as recorder:
+        record = recorder.stream()
+        number = 0
+        while True:
+            record.sent(b"%d\\n" % number)
+            number += 1
+            if number == 1000:
+                print("ready", flush=True)
+            await trio.sleep(0)
+trio.run(main)
+"""
+
+
+@POSIX
+def test_trace_is_complete_after_an_interrupt_while_it_is_written(path: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"ready\n"
+    program.send_signal(signal.SIGINT)
+    _, error = program.communicate(timeout=20)
+    assert b"KeyboardInterrupt" in error
+    numbers = [int(line.raw or "") for line in read_lines(path) if line.raw]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 1000
