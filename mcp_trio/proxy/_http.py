@@ -1,0 +1,91 @@
+"""A proxy of one HTTP server: listen, and pass each connection on to the server.
+
+1. The gate is here: a request with a foreign `Host` is refused, because the server's own check
+   sees the host that this proxy writes (DNS rebinding). `Origin` is passed on, and the server
+   judges it. Only that of the proxy itself becomes the server's, as `Host` does.
+2. Nothing that a client or the server sends ends the proxy.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core.http import HostOriginPolicy
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.http_client._connector import Connector
+from mcp_trio.http_server._serve import address_of, open_listeners, warn_of_missing_hosts
+
+from ._http_connection import ProxyConnection, Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.adapters import Recorder
+    from mcp_core.http import Url
+    from mcp_trio.http_server._connection import AccessLogEntry
+    from mcp_trio.http_server._serve import HttpAddress
+
+__all__ = ["serve_http_proxy"]
+
+# Each costs two descriptors; systems allow 1,024 or more.
+_MAX_CONNECTIONS: Final = 400
+
+_log = logging.getLogger("mcp_trio")
+
+
+async def serve_http_proxy(
+    url: Url,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    recorder: Recorder | None = None,
+    on_exchange: Callable[[AccessLogEntry], object] | None = None,
+    max_connections: int = _MAX_CONNECTIONS,
+    task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Pass the HTTP/1.1 requests that arrive at an address on to a server, until cancelled.
+
+    All paths of the server can be reached. `address = await nursery.start(serve_http_proxy, url)`
+    returns an `HttpAddress`, whose `url` has the path and query of `url`.
+
+    Args:
+        url: the server.
+        host: the address to listen on. By default other machines cannot connect.
+        port: the port, or 0, the default, for a free one.
+        recorder: gets what crosses.
+        on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
+        max_connections: the maximum of open connections; more are closed at once.
+        task_status: of `nursery.start`, which passes it.
+
+    *Resource handling*: the listener and all connections are closed at the end.
+
+    Raises:
+        CannotListen: that is not possible on the address; the text names the cure.
+        ConnectFailed: the environment names a proxy that cannot be used.
+    """
+    upstream = Upstream(url, Connector(*url.origin))
+    policy = HostOriginPolicy(host, scheme="http")
+    listeners = await open_listeners(host, port)
+    warn_of_missing_hosts(listeners, host)
+    address = address_of(listeners[0], host, url.target.decode(), "http")
+    count = 0
+
+    async def serve(stream: trio.SocketStream) -> None:
+        nonlocal count
+        if count >= max_connections:
+            _log.warning("%d connections are open, the maximum: closing a new one", count)
+            await trio.aclose_forcefully(stream)
+            return
+        count += 1
+        try:
+            await ProxyConnection(stream, upstream, policy, recorder, on_exchange).run()
+        finally:
+            count -= 1
+
+    async with open_quiet_nursery(wait=True) as nursery:
+        nursery.start_soon(partial(trio.serve_listeners, serve, listeners, handler_nursery=nursery))
+        task_status.started(address)

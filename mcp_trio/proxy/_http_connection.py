@@ -1,0 +1,305 @@
+"""One client connection of an HTTP proxy, and the connection to the server that it uses.
+
+1. A request head has one reading only, or it is refused: otherwise the proxy and the server could
+   see different requests (RFC 9112, 11.2).
+2. The proxy answers by itself only if the server cannot: 502 and 504, with the cause. These
+   responses are not recorded as the server's.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core import ConnectFailed, escape_text
+from mcp_core.http import (
+    MAX_EMPTY_LINES,
+    RequestHead,
+    empty_lines,
+    end_to_end,
+    find_partial_head_error,
+    head_end,
+)
+from mcp_core.runtime import READ_SIZE
+from mcp_trio.http_client._h11_connection import has_input
+from mcp_trio.http_server._connection import (
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    LINGER_SECONDS,
+    MAX_UNWANTED,
+    AccessLogEntry,
+)
+from mcp_trio.http_server._h11_heads import (
+    CHUNKED,
+    BadRequest,
+    HeadReader,
+    date_value,
+)
+
+from ._http_exchange import BROKEN, NoResponse, PassedBody, ProxyExchange, head_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_core.adapters import Recorder
+    from mcp_core.http import Headers, HostOriginPolicy, Url
+    from mcp_trio.http_client._connector import Connector
+    from mcp_trio.http_server._h11_heads import ReceivedHead
+
+__all__ = ["ProxyConnection", "Upstream"]
+
+_CONNECT_TIMEOUT: Final = 10.0  # seconds
+_FOREIGN_HOST: Final = (
+    "The name in Host is not that of this proxy: use the URL that it has printed."
+)
+_WEBSOCKET: Final = "This proxy passes no WebSockets: connect to the server itself."
+
+_log = logging.getLogger("mcp_trio")
+
+
+class Upstream:
+    """The server of a proxy: its URL, and how to connect to it."""
+
+    def __init__(self, url: Url, connector: Connector) -> None:
+        self.url = url
+        self.name = url.authority.decode()
+        self._connector = connector
+
+    async def connect(self) -> trio.abc.Stream:
+        """Open a connection.
+
+        Raises:
+            NoResponse: that failed; it has the response to the client.
+        """
+        with trio.move_on_after(_CONNECT_TIMEOUT):
+            try:
+                return await self._connector.connect_stream()
+            except ConnectFailed as exc:
+                raise NoResponse(502, str(exc)) from None
+        raise NoResponse(
+            504, f"{self.name} did not accept a connection within {_CONNECT_TIMEOUT:g} s"
+        )
+
+    def rewrite(self, head: ReceivedHead, fields: Headers, *, from_own_page: bool) -> bytes:
+        """Return the head of a request as it is sent to the server.
+
+        Args:
+            head: that of the client.
+            fields: its fields, with the names as the client has written them.
+            from_own_page: whether it comes from a page of this server, loaded through the proxy.
+                The server gets its own origin then. A foreign one is passed on.
+        """
+        own = {b"host": self.url.authority}
+        if from_own_page:
+            own[b"origin"] = b"%b://%b" % (self.url.scheme.encode(), self.url.authority)
+        passed = [(name, own.get(name.lower(), value)) for name, value in end_to_end(fields)]
+        if head.length == CHUNKED:
+            passed.append((b"Transfer-Encoding", b"chunked"))
+        sent = self._connector.absolute_head(
+            RequestHead(head.request.method, head.request.target, passed)
+        )
+        return head_bytes(b"%b %b HTTP/1.1\r\n" % (sent.method, sent.target), sent.headers)
+
+
+class ProxyConnection:
+    """One client connection on `stream`. Await `run`, which closes the stream.
+
+    Args:
+        stream: the connection.
+        upstream: the server.
+        policy: decides which hosts are those of the proxy.
+        recorder: gets what crosses; None for no recording.
+        on_exchange: called with an `AccessLogEntry` when an exchange has ended.
+    """
+
+    def __init__(
+        self,
+        stream: trio.abc.HalfCloseableStream,
+        upstream: Upstream,
+        policy: HostOriginPolicy,
+        recorder: Recorder | None = None,
+        on_exchange: Callable[[AccessLogEntry], object] | None = None,
+    ) -> None:
+        self._client = stream
+        self._upstream = upstream
+        self._policy = policy
+        self._recorder = recorder
+        self._on_exchange = on_exchange
+        self._heads = HeadReader()
+        self._incoming = b""  # received of the client, and not used yet
+        self._server: trio.abc.Stream | None = None  # kept for the next request
+
+    async def run(self) -> None:
+        """Pass on requests and responses until either side ends the connection."""
+        try:
+            while (block := await self._read_head()) is not None:
+                if not await self._pass_exchange(block):
+                    break
+        except BadRequest as exc:
+            await self._refuse(exc.status, str(exc))
+        except BROKEN:
+            pass
+        except Exception:  # noqa: BLE001 - it ends this connection and no other
+            _log.exception("internal error of the proxy")
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._client)
+                await self._drop_server()
+
+    # -- The request -------------------------------------------------------------------------------
+
+    async def _read_head(self) -> bytes | None:
+        """Return the bytes of the next request head, or None if the client has none.
+
+        Raises:
+            BadRequest: they are no head with a single reading.
+        """
+        searched = 0
+        deadline = trio.current_time() + IDLE_SECONDS
+        while True:
+            lines = empty_lines(self._incoming, MAX_EMPTY_LINES)
+            self._incoming = self._incoming[2 * lines :]
+            if self._incoming:
+                if not searched:
+                    deadline = min(deadline, trio.current_time() + HEAD_SECONDS)
+                end = head_end(self._incoming, searched)
+                if end is not None:
+                    block = self._incoming[:end]
+                    self._incoming = self._incoming[end:]
+                    return block
+                partial = find_partial_head_error(self._incoming)
+                if partial is not None:
+                    raise BadRequest(partial.status, partial.reason)
+                searched = len(self._incoming)
+            data = b""
+            with trio.CancelScope(deadline=deadline) as scope:
+                data = bytes(await self._client.receive_some(READ_SIZE))
+            if scope.cancelled_caught and self._incoming:
+                raise BadRequest(408, "The head of the request took too long.")
+            if not data:
+                return None
+            self._incoming += data
+
+    async def _pass_exchange(self, block: bytes) -> bool:
+        """Pass one exchange on. Return True if the client may send another request.
+
+        Raises:
+            BadRequest: the request cannot be passed on.
+        """
+        head = self._heads.read(block)
+        request = head.request
+        host = _value(request.headers, b"host")
+        if host is None or not self._policy.allows_host(host):
+            self._note(f"a request with a foreign Host was refused: {_shown(host or b'')}")
+            raise BadRequest(421, _FOREIGN_HOST)
+        if b"websocket" in (_value(request.headers, b"upgrade") or b"").lower():
+            raise BadRequest(501, _WEBSOCKET)
+        record = None
+        if self._recorder is not None:
+            version = "1.1" if head.is_http_1_1 else "1.0"
+            record = self._recorder.begin(request, None, version)
+        origin = _value(request.headers, b"origin")
+        sent = self._upstream.rewrite(
+            head,
+            _fields(block),
+            from_own_page=origin is not None and self._policy.allows_origin(origin, host),
+        )
+        body = PassedBody(block, head.length, self._incoming)
+        self._incoming = b""
+        exchange = ProxyExchange(self._client, head, sent, body, record)
+        started_at = trio.current_time()
+        try:
+            return await self._run_exchange(exchange)
+        finally:
+            if self._on_exchange is not None:
+                self._on_exchange(
+                    AccessLogEntry(
+                        _shown(request.method),
+                        _shown(request.target),
+                        exchange.status,
+                        trio.current_time() - started_at,
+                        exchange.size,
+                    )
+                )
+
+    async def _run_exchange(self, exchange: ProxyExchange) -> bool:
+        try:
+            server = self._server
+            if server is None or has_input(server):  # that can only be its end
+                await self._drop_server()
+                server = self._server = await self._upstream.connect()
+            is_complete = await exchange.run(server)
+        except NoResponse as exc:
+            self._note(f"the proxy answered {exc.status}: {exc}")
+            exchange.ended("server", "timeout" if exc.status == 504 else "reset")
+            await self._drop_server()
+            if not exchange.status:
+                exchange.status = exc.status
+                _log.warning("answered %d: %s", exc.status, escape_text(str(exc)))
+                await self._refuse(exc.status, str(exc))
+            return False
+        except BaseException:
+            await self._drop_server()
+            raise
+        if not (is_complete and exchange.keeps_server):
+            await self._drop_server()
+        if is_complete and not exchange.keeps_client:
+            await self._linger()
+        self._incoming = exchange.unused
+        return is_complete and exchange.keeps_client
+
+    # -- The end -----------------------------------------------------------------------------------
+
+    async def _refuse(self, status: int, reason: str) -> None:
+        """Send an error response of our own, and end the connection."""
+        text = f"mcp-trio proxy: {escape_text(reason)}\n".encode()
+        head = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+            f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(text)}\r\n"
+            f"date: {date_value().decode()}\r\nconnection: close\r\n\r\n"
+        )
+        try:
+            await self._client.send_all(head.encode() + text)
+            await self._linger()
+        except BROKEN:
+            pass
+
+    async def _linger(self) -> None:
+        """Let the client read the response, although it may still be sending."""
+        with trio.move_on_after(LINGER_SECONDS):
+            await self._client.send_eof()
+            unwanted = 0
+            while unwanted < MAX_UNWANTED:
+                data = await self._client.receive_some(READ_SIZE)
+                if not data:
+                    return
+                unwanted += len(data)
+
+    async def _drop_server(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await trio.aclose_forcefully(server)
+
+    def _note(self, text: str) -> None:
+        if self._recorder is not None:
+            self._recorder.note(text)
+
+
+def _fields(block: bytes) -> Headers:
+    """Return the fields of a request head, which was checked, as the client has written them."""
+    found = []
+    for line in block.split(b"\r\n")[1:-2]:
+        name, _, value = line.partition(b":")
+        found.append((name, value.strip(b" \t")))
+    return found
+
+
+def _value(headers: Headers, name: bytes) -> bytes | None:
+    return next((value for each, value in headers if each == name), None)
+
+
+def _shown(text: bytes) -> str:
+    return escape_text(text.decode("latin-1"))

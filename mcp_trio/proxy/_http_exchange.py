@@ -1,0 +1,351 @@
+"""One exchange of an HTTP proxy: pass the request on, and its response back.
+
+1. A body passes in the pieces in which it arrives, unchanged. Only its framing is written anew,
+   which belongs to a connection (RFC 9112, 6 and 7). A head keeps its fields, their order and their
+   spelling, but for `Host` and the fields of one connection.
+2. If one side disconnects, the other one sees it at once: servers cancel what the client no longer
+   waits for.
+3. h11 reads chunks and responses. The bytes that leave are made of what it has accepted.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Final, Literal
+
+import h11
+import trio
+
+from mcp_core import ConnectionLost
+from mcp_core.http import MAX_RESPONSE_HEAD, Body, End, Head, end_to_end
+from mcp_core.runtime import READ_SIZE
+from mcp_trio.http_client._h11_connection import require_http, without_quoted_bytes
+from mcp_trio.http_server._connection import WITHOUT_BODY
+from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
+
+if TYPE_CHECKING:
+    from mcp_core.http import Action, ExchangeRecorderLike, Headers
+    from mcp_trio.http_server._h11_heads import ReceivedHead
+
+__all__ = ["BROKEN", "NoResponse", "PassedBody", "ProxyExchange", "head_bytes"]
+
+BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+_MAX_UNUSED: Final = 64 * 1024  # bytes of later requests that are read during an exchange
+_NO_ANSWER: Final = "closed the connection without an answer"
+_RESET: Final = "reset the connection"
+_NO_MACHINE: Final = "does not react any more: its machine or the network is down"
+_ANY_HOST: Final = [(b"host", b"server")]
+
+
+class NoResponse(Exception):
+    """The server has given no response. The client gets one with `status` and this text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class PassedBody:
+    """The body of a request: what has arrived of it, as it is passed on.
+
+    Args:
+        block: the head.
+        length: its length in bytes, or `CHUNKED`.
+        incoming: what was received after the head.
+
+    Attributes:
+        is_complete: True once all of it was taken.
+        unused: what was received after it.
+    """
+
+    def __init__(self, block: bytes, length: int, incoming: bytes) -> None:
+        self.is_complete = False
+        self.unused = b""
+        self._left = length
+        self._incoming = incoming
+        self._chunks: h11.Connection | None = None
+        if length == CHUNKED:
+            self._chunks = chunk_parser(block)
+            self._chunks.next_event()
+
+    def feed(self, data: bytes) -> None:
+        """Add received bytes."""
+        self._incoming += data
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Return what has arrived since the last call: the data, and the bytes for the server.
+
+        Raises:
+            h11.RemoteProtocolError: the chunks are malformed.
+        """
+        data, self._incoming = self._incoming, b""
+        if self._chunks is not None:
+            return self._take_chunks(self._chunks, data)
+        if len(data) > self._left:
+            self.unused = data[self._left :]
+            data = data[: self._left]
+        self._left -= len(data)
+        self.is_complete = not self._left
+        return data, data
+
+    def _take_chunks(self, chunks: h11.Connection, data: bytes) -> tuple[bytes, bytes]:
+        if data:
+            chunks.receive_data(data)
+        found: list[bytes] = []
+        sent: list[bytes] = []
+        while True:
+            event = chunks.next_event()
+            if isinstance(event, h11.Data):
+                found.append(bytes(event.data))
+                sent.append(_chunk(found[-1]))
+                continue
+            if isinstance(event, h11.EndOfMessage):
+                self.is_complete = True
+                self.unused = chunks.trailing_data[0]
+                sent.append(head_bytes(b"0\r\n", event.headers.raw_items()))
+            return b"".join(found), b"".join(sent)
+
+
+class ProxyExchange:
+    """One request and its response.
+
+    Args:
+        client: the stream of the client.
+        head: the head of its request.
+        sent: the same as bytes for the server.
+        body: the body of the request.
+        record: gets what crosses.
+
+    Attributes:
+        status: that of the response; 0 before it.
+        size: bytes of the body of the response so far.
+        unused: what the client has sent after the request.
+        keeps_client: True if the client's connection can be used again.
+        keeps_server: True if the server's can.
+    """
+
+    def __init__(
+        self,
+        client: trio.abc.Stream,
+        head: ReceivedHead,
+        sent: bytes,
+        body: PassedBody,
+        record: ExchangeRecorderLike | None,
+    ) -> None:
+        self.status = 0
+        self.size = 0
+        self.unused = b""
+        self._client = client
+        self._head = head
+        self._unsent = sent
+        self._body = body
+        self._record = record
+        self._http = h11.Connection(h11.CLIENT, MAX_RESPONSE_HEAD)
+        # It has to know the method, on which the length of the response depends.
+        self._http.send(h11.Request(method=head.request.method, target=b"/", headers=_ANY_HOST))
+        self._http.send(h11.EndOfMessage())
+        self._actions: list[Action] = []  # received, and not recorded
+        self._parts: list[bytes] = []  # the same as bytes for the client
+        self._is_chunked = False  # the response to the client
+        self._closes = not (head.keep_alive and head.is_http_1_1)
+        self._client_gone = False
+        self._is_sent = False  # the whole request
+
+    @property
+    def keeps_client(self) -> bool:
+        return self._body.is_complete and not self._closes
+
+    @property
+    def keeps_server(self) -> bool:
+        http = self._http
+        return http.their_state is h11.DONE and self._is_sent and not http.trailing_data[0]
+
+    def ended(self, side: Literal["client", "server"], reason: str) -> None:
+        """Record that `side` has ended the exchange early."""
+        if self._record is not None:
+            self._record.ended(side, reason)
+
+    async def run(self, server: trio.abc.Stream) -> bool:
+        """Pass the request on, and the response back.
+
+        Returns:
+            True if both are complete, False if either side has disconnected in between.
+
+        Raises:
+            NoResponse: the server has disconnected before its response, or sent none.
+        """
+        is_complete = False
+        failure: NoResponse | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._pass_request, server, nursery.cancel_scope)
+            try:
+                is_complete = await self._pass_response(server)
+            except NoResponse as exc:
+                failure = exc
+            except BROKEN:
+                self._client_gone = True  # an end of the server is no error
+            nursery.cancel_scope.cancel()
+        if failure is not None and not self._client_gone:
+            raise failure
+        if self._client_gone:
+            self.ended("client", "closed")
+        elif not is_complete:
+            self.ended("server", "closed")
+        return is_complete and not self._client_gone
+
+    # -- The request -------------------------------------------------------------------------------
+
+    async def _pass_request(self, server: trio.abc.Stream, scope: trio.CancelScope) -> None:
+        """Pass the body on, then read ahead to notice a client that disconnects."""
+        try:
+            while not await self._pass_body(server):
+                data = bytes(await self._client.receive_some(READ_SIZE))
+                if not data:
+                    break
+                self._body.feed(data)
+            else:
+                self.unused = self._body.unused
+                while len(self.unused) <= _MAX_UNUSED:
+                    data = bytes(await self._client.receive_some(READ_SIZE))
+                    if not data:
+                        break
+                    self.unused += data
+                else:
+                    return
+        except BROKEN:
+            pass
+        except h11.RemoteProtocolError:
+            pass  # chunks that cannot be read: the client may as well have disconnected
+        self._client_gone = True
+        scope.cancel()
+
+    async def _pass_body(self, server: trio.abc.Stream) -> bool:
+        """Pass on what has arrived of the request. Return True if that was all of it.
+
+        Raises:
+            h11.RemoteProtocolError: the chunks of the body are malformed.
+        """
+        data, sent = self._body.take()
+        if self._record is not None and (data or self._body.is_complete):
+            self._record.request_data(data, end=self._body.is_complete)
+        sent, self._unsent = self._unsent + sent, b""
+        try:
+            await server.send_all(sent)
+            self._is_sent = self._body.is_complete
+        except BROKEN:
+            # The server may have answered before it disconnected. Read that, and the body, so
+            # that a client that sends first gets to read it.
+            pass
+        return self._body.is_complete
+
+    # -- The response ------------------------------------------------------------------------------
+
+    async def _pass_response(self, server: trio.abc.Stream) -> bool:
+        """Pass the response on. Return False if the server ends it early.
+
+        Raises:
+            NoResponse: the server has ended it before its head.
+        """
+        received = False
+        while True:
+            data, cause = await self._receive(server)
+            if data and not received:
+                received = True
+                try:
+                    require_http(data)
+                except ConnectionLost as exc:
+                    raise NoResponse(502, str(exc)) from None
+            self._http.receive_data(data)
+            error = self._decode()
+            actions, self._actions = self._actions, []
+            parts, self._parts = self._parts, []
+            if actions and self._record is not None:
+                self._record.response(actions)
+            if parts:
+                await self._client.send_all(parts[0] if len(parts) == 1 else b"".join(parts))
+            if actions and type(actions[-1]) is End:
+                return True
+            if not data and not self.status:
+                status = 504 if cause == _NO_MACHINE else 502
+                raise NoResponse(status, f"the server {cause or _NO_ANSWER}")
+            if error is not None and not self.status:
+                raise NoResponse(502, f"the server's answer is not HTTP/1.1: {error}")
+            if error is not None or not data:
+                return False
+
+    async def _receive(self, server: trio.abc.Stream) -> tuple[bytes, str]:
+        """Return the next bytes of the server, or `b""` at its end, and why it is broken."""
+        try:
+            return bytes(await server.receive_some(READ_SIZE)), ""
+        except BROKEN as exc:
+            cause = exc.__cause__
+            is_timeout = isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
+            return b"", _NO_MACHINE if is_timeout else _RESET
+
+    def _decode(self) -> str | None:
+        """Collect what has arrived of the response, as actions and as bytes for the client.
+
+        Return what is wrong with what follows, or None.
+        """
+        actions, parts = self._actions, self._parts
+        try:
+            while True:
+                event = self._http.next_event()
+                if isinstance(event, h11.Data):
+                    data = bytes(event.data)
+                    self.size += len(data)
+                    actions.append(Body(data))
+                    parts.append(_chunk(data) if self._is_chunked else data)
+                elif isinstance(event, h11.Response):
+                    self.status = event.status_code
+                    actions.append(Head(event.status_code, list(event.headers)))
+                    parts.append(self._serialize_head(event))
+                elif isinstance(event, h11.InformationalResponse):
+                    if self._head.is_http_1_1:
+                        parts.append(head_bytes(_status_line(event), _without_hops(event)))
+                elif isinstance(event, h11.EndOfMessage):
+                    actions.append(End())
+                    if self._is_chunked:
+                        parts.append(head_bytes(b"0\r\n", event.headers.raw_items()))
+                    return None
+                else:
+                    return None
+        except h11.RemoteProtocolError as exc:
+            return without_quoted_bytes(exc)
+
+    def _serialize_head(self, response: h11.Response) -> bytes:
+        """Return the head of the response for the client, with the framing of its connection."""
+        fields = _without_hops(response)
+        is_head = self._head.request.method == b"HEAD"
+        has_no_body = is_head or response.status_code in WITHOUT_BODY
+        is_chunked = any(name == b"transfer-encoding" for name, _ in response.headers)
+        if is_chunked and not has_no_body:
+            # Chunks count, and a length beside them is wrong (RFC 9112, 6.3).
+            fields = [field for field in fields if field[0].lower() != b"content-length"]
+        has_length = any(name.lower() == b"content-length" for name, _ in fields)
+        if not (has_no_body or has_length):
+            self._is_chunked = self._head.is_http_1_1
+            self._closes |= not self._is_chunked
+        if self._is_chunked or (is_head and is_chunked and self._head.is_http_1_1):
+            fields.append((b"Transfer-Encoding", b"chunked"))
+        if self._closes:
+            fields.append((b"Connection", b"close"))
+        return head_bytes(_status_line(response), fields)
+
+
+def _status_line(response: h11.Response | h11.InformationalResponse) -> bytes:
+    return b"HTTP/1.1 %d %b\r\n" % (response.status_code, response.reason)
+
+
+def _without_hops(response: h11.Response | h11.InformationalResponse) -> Headers:
+    """Return the fields of a response without those of the server's connection."""
+    return end_to_end(response.headers.raw_items())
+
+
+def head_bytes(line: bytes, fields: Headers) -> bytes:
+    """Return a head, or the end of chunks, with an empty line. `line` ends with a line break."""
+    return b"".join([line, *[b"%b: %b\r\n" % field for field in fields], b"\r\n"])
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
