@@ -1,0 +1,206 @@
+"""Replay a client over HTTP: one task for each request, on connections that are used again.
+
+Notifications and responses are sent one after another, so that each has arrived before the next
+message. Requests wait for their responses side by side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core import ConnectFailed, ConnectionLost
+from mcp_core.trace import ReplayHttpClient
+from mcp_trio._nursery import open_quiet_nursery
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.http import Action, ExchangeRecorderLike, HttpRecorderLike, Url
+    from mcp_core.trace import ReplayClient, ReplayRequest
+    from mcp_trio.http_client._connector import Connector
+    from mcp_trio.http_client._h2_connection import H2ClientConnection
+    from mcp_trio.http_client._h11_connection import H11ClientConnection
+
+__all__ = ["play_over_http"]
+
+_MAX_REQUESTS: Final = 32  # at once
+_END_TIMEOUT: Final = 2.0  # seconds for the end of the session
+
+
+async def play_over_http(
+    client: ReplayClient,
+    url: Url,
+    connector: Connector,
+    recorder: HttpRecorderLike,
+    *,
+    headers: Mapping[str, str],
+    opens_stream: bool,
+) -> None:
+    """Play `client` against the server at `url`, until it is over.
+
+    Args:
+        client: the client of one recorded session.
+        url: the endpoint.
+        connector: opens connections to it.
+        recorder: records what crosses.
+        headers: further headers of each request.
+        opens_stream: whether to open the stream of the session, for messages of the server.
+
+    Raises:
+        ConnectFailed: no connection could be opened.
+    """
+    http = ReplayHttpClient(url, headers)
+    await _HttpPlayer(client, http, connector, recorder, opens_stream=opens_stream).run()
+
+
+class _HttpPlayer:
+    """A client of a trace over HTTP."""
+
+    def __init__(
+        self,
+        client: ReplayClient,
+        http: ReplayHttpClient,
+        connector: Connector,
+        recorder: HttpRecorderLike,
+        *,
+        opens_stream: bool,
+    ) -> None:
+        self._client = client
+        self._http = http
+        self._connector = connector
+        self._recorder = recorder
+        self._opens_stream = opens_stream
+        self._changed = trio.Event()
+        self._limit = trio.Semaphore(_MAX_REQUESTS)
+        self._idle: list[H11ClientConnection | H2ClientConnection] = []
+
+    async def run(self) -> None:
+        first = await self._connector.connect()
+        self._idle.append(first)
+        self._client.begin(trio.current_time())
+        try:
+            async with open_quiet_nursery() as nursery:
+                nursery.start_soon(self._keep_time)
+                await self._send_all(nursery)
+                nursery.cancel_scope.cancel()
+            await self._end_session()
+        finally:
+            with trio.CancelScope(shield=True):
+                for connection in self._idle:
+                    await connection.aclose()
+
+    async def _send_all(self, nursery: trio.Nursery) -> None:
+        while True:
+            changed = self._changed
+            messages = self._client.messages_to_send()
+            for data in messages:
+                request = self._http.post(data)
+                if request.is_notice:
+                    await self._run(request)
+                    self._begin_stream(nursery)
+                else:
+                    await self._limit.acquire()
+                    nursery.start_soon(self._run_limited, request)
+            if self._client.is_over and not messages:
+                return
+            if not messages:
+                await changed.wait()
+
+    def _begin_stream(self, nursery: trio.Nursery) -> None:
+        """Open the stream of the session, once there is one."""
+        request = self._http.open_stream() if self._opens_stream else None
+        if request is not None:
+            self._opens_stream = False
+            nursery.start_soon(self._run_stream, request)
+
+    async def _end_session(self) -> None:
+        request = self._http.end_session()
+        if request is not None:
+            with trio.move_on_after(_END_TIMEOUT):
+                await self._exchange(request)
+
+    async def _run_limited(self, request: ReplayRequest) -> None:
+        try:
+            await self._run(request)
+        finally:
+            self._limit.release()
+
+    async def _run(self, request: ReplayRequest) -> None:
+        """Send a request, and resume its stream until it has its response."""
+        following: ReplayRequest | None = request
+        last = request
+        reason = ""
+        while following is not None:
+            last = following
+            reason = await self._exchange(last)
+            following = last.resumed() if last.unanswered else None
+            if following is not None:
+                await trio.sleep(following.retry)
+        reason = reason or last.failure or "its HTTP response has no response to it"
+        if last.unanswered:
+            self._client.request_failed(last.unanswered, reason, trio.current_time())
+        elif request.is_notice and (last.failure or reason.startswith("the")):
+            self._client.note(f"the server did not accept a message: {reason}")
+        self._wake()
+
+    async def _run_stream(self, request: ReplayRequest) -> None:
+        """Read the stream of the session. A server that has none is no problem."""
+        following: ReplayRequest | None = request
+        while following is not None:
+            last = following
+            await self._exchange(last)
+            following = last.resumed()
+            if following is not None:
+                await trio.sleep(following.retry)
+
+    async def _exchange(self, request: ReplayRequest) -> str:
+        """Send one HTTP request, and return why it has no complete response, or ""."""
+        record = self._recorder.begin(request.head, request.body, "1.1")
+        try:
+            connection = self._idle.pop() if self._idle else await self._connector.connect()
+        except ConnectFailed as exc:
+            record.ended("server", "reset")
+            return str(exc)
+        reusable = False
+        try:
+            reusable = await connection.run(
+                self._connector.absolute_head(request.head),
+                request.body,
+                lambda actions: self._receive(request, record, actions),
+            )
+        except ConnectionLost as exc:
+            record.ended("server", "reset")
+            return str(exc)
+        except trio.Cancelled:
+            record.ended("client", "closed")
+            raise
+        finally:
+            if reusable:
+                self._idle.append(connection)
+            else:
+                with trio.CancelScope(shield=True):
+                    await connection.aclose()
+        return ""
+
+    def _receive(
+        self, request: ReplayRequest, record: ExchangeRecorderLike, actions: list[Action]
+    ) -> None:
+        record.response(actions)
+        for message in request.receive(actions):
+            self._client.receive(message, trio.current_time())
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _keep_time(self) -> None:
+        while True:
+            changed = self._changed
+            with trio.move_on_at(self._client.next_deadline) as timer:
+                await changed.wait()
+            if timer.cancelled_caught:
+                self._client.advance(trio.current_time())
+                self._wake()

@@ -1,0 +1,163 @@
+"""Replay over a byte stream with one message a line: stdio, or a stream in memory.
+
+1. As a server, what is to be sent is sent before more is read: a client that does not read slows
+   nothing but itself.
+2. As a client, reading and writing are tasks of their own: a server may answer the first request
+   while the last one is being written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+import trio.lowlevel
+
+from mcp_trio._nursery import open_quiet_nursery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mcp_core.trace import ReplayClient, ReplayServer, ReplaySession
+
+__all__ = ["play_on_stream", "serve_on_stream"]
+
+# Bytes of a line. Recorded messages are shorter, and a live peer may be anything.
+_MAX_LINE: Final = 64 * 1024 * 1024
+_READ_SIZE: Final = 64 * 1024
+_CHUNK: Final = 256 * 1024  # bytes of messages that are joined into one write
+
+
+async def serve_on_stream(server: ReplayServer, stream: trio.abc.Stream) -> None:
+    """Serve one live client on `stream`, until it closes its side."""
+    session = server.open()
+    session.begin(trio.current_time())
+    try:
+        await _send_outputs(session, stream)
+        lines = _LineBuffer()
+        while True:
+            data: bytes | None = None
+            with trio.move_on_at(session.next_deadline):
+                data = bytes(await stream.receive_some(_READ_SIZE))
+            if data is None:
+                session.advance(trio.current_time())
+            elif not data:
+                return
+            else:
+                for line in lines.feed(data):
+                    session.receive(line, trio.current_time())
+            await _send_outputs(session, stream)
+    except trio.BrokenResourceError:
+        return  # the client is gone
+
+
+async def _send_outputs(session: ReplaySession, stream: trio.abc.Stream) -> None:
+    outputs = session.outputs_to_send()
+    if outputs:
+        await stream.send_all(b"".join(each.data + b"\n" for each in outputs))
+
+
+async def play_on_stream(client: ReplayClient, stream: trio.abc.Stream) -> None:
+    """Play `client` against the server on `stream`, until it is over. `stream` stays open."""
+    player = _StreamPlayer(client, stream)
+    await player.run()
+
+
+class _StreamPlayer:
+    """A client of a trace on a stream, with a task that reads and one that writes."""
+
+    def __init__(self, client: ReplayClient, stream: trio.abc.Stream) -> None:
+        self._client = client
+        self._stream = stream
+        self._changed = trio.Event()
+
+    async def run(self) -> None:
+        self._client.begin(trio.current_time())
+        async with open_quiet_nursery() as nursery:
+            nursery.start_soon(self._read)
+            nursery.start_soon(self._keep_time)
+            await self._write()
+            nursery.cancel_scope.cancel()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                changed = self._changed
+                messages = self._client.messages_to_send()
+                for chunk in _chunks(messages):
+                    await self._stream.send_all(chunk)
+                if self._client.is_over and not messages:
+                    return
+                if not messages:
+                    await changed.wait()
+        except trio.BrokenResourceError:
+            await trio.lowlevel.checkpoint()
+            # What it has answered before is still read, up to its end.
+            while not self._client.is_over:
+                await self._changed.wait()
+
+    async def _read(self) -> None:
+        lines = _LineBuffer()
+        try:
+            while data := bytes(await self._stream.receive_some(_READ_SIZE)):
+                for line in lines.feed(data):
+                    self._client.receive(line, trio.current_time())
+                self._wake()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        self._client.disconnected()
+        self._wake()
+
+    async def _keep_time(self) -> None:
+        while True:
+            changed = self._changed
+            with trio.move_on_at(self._client.next_deadline) as timer:
+                await changed.wait()
+            if timer.cancelled_caught:
+                self._client.advance(trio.current_time())
+                self._wake()
+
+
+def _chunks(messages: list[bytes]) -> Iterator[bytes]:
+    """Yield messages as lines, joined into writes."""
+    chunk: list[bytes] = []
+    size = 0
+    for message in messages:
+        chunk.append(message + b"\n")
+        size += len(message)
+        if size > _CHUNK:
+            yield b"".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield b"".join(chunk)
+
+
+class _LineBuffer:
+    """A splitter of bytes into lines. Of a line that is too long, the beginning is a line."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._skips = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that end in `data`, without empty ones."""
+        *lines, rest = data.split(b"\n")
+        found = []
+        for line in lines:
+            if self._skips:
+                self._skips = False
+            else:
+                self._data += line
+                found.append(bytes(self._data).removesuffix(b"\r"))
+            self._data.clear()
+        if not self._skips:
+            self._data += rest
+            if len(self._data) > _MAX_LINE:
+                found.append(bytes(self._data[:_READ_SIZE]))
+                self._data.clear()
+                self._skips = True
+        return [line for line in found if line.strip()]

@@ -1,0 +1,87 @@
+"""Replay over HTTP on loopback: the server and the client of one trace."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_core.http import HostOriginPolicy, Url
+from mcp_core.trace import (
+    ReplayClient,
+    ReplayHttpServer,
+    ReplayServer,
+    diff_traces,
+    load_trace,
+    read_trace,
+)
+from mcp_trio.http_client._connector import Connector
+from mcp_trio.recording._open import open_recorder
+from mcp_trio.replay._http_client import play_over_http
+from mcp_trio.replay._http_server import serve_over_http
+from tests.core.trace.conversations import META, C, S, Said, ask, notify, result
+from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEGACY = [
+    *HANDSHAKE,
+    C(call(1)),
+    S(ask(5, "elicitation/create", message="?")),
+    C(result(5, action="decline")),
+    S(text(1, "A")),
+    *CALL,
+    S(notify("notifications/tools/list_changed")),
+    C(ask(3, "tools/list")),
+    S(result(3, tools=[])),
+]
+MODERN = [
+    C(ask(1, "tools/call", name="echo", _meta={META + "protocolVersion": "2026-07-28"})),
+    S(notify("notifications/message", level="info", data="x")),
+    S(text(1, "A")),
+]
+
+
+async def play(said: list[Said], url: Url, file: Path) -> ReplayClient:
+    client = ReplayClient(recorded(said, gap=0.01).sessions[0])
+    connector = Connector(url.scheme, url.host, url.port)
+    async with open_recorder(file, "client", "http", [str(url)]) as recorder:
+        assert recorder is not None
+        with trio.fail_after(10):
+            await play_over_http(
+                client, url, connector, recorder, headers={}, opens_stream=said is LEGACY
+            )
+    return client
+
+
+@pytest.mark.parametrize("said", [LEGACY, MODERN], ids=["legacy", "modern"])
+async def test_client_and_server_of_a_trace_agree(said: list[Said], tmp_path: Path) -> None:
+    trace = recorded(said)
+    server = ReplayServer(trace)
+    http = ReplayHttpServer(
+        server, policy=HostOriginPolicy("127.0.0.1"), new_id=lambda: secrets.token_hex(8)
+    )
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    stop = trio.Event()
+    file = tmp_path / "new.mcp.jsonl"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_over_http, http, listeners, stop)
+        client = await play(said, Url.parse(f"http://127.0.0.1:{port}/mcp"), file)
+        stop.set()
+    assert (client.problems, client.unanswered, server.missing) == ([], 0, [])
+    with file.open("rb") as opened:
+        new = load_trace(*read_trace(opened))
+    assert diff_traces(trace, new).differences == []
+
+
+async def test_client_of_a_trace_without_server_fails(tmp_path: Path) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    await listeners[0].aclose()
+    with pytest.raises(ConnectFailed):
+        await play(MODERN, Url.parse(f"http://127.0.0.1:{port}/mcp"), tmp_path / "x.mcp.jsonl")
