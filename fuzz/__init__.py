@@ -1,8 +1,8 @@
 """Property-based fuzzing of the core: invariants, generated inputs and an engine for long runs.
 
 `python -m fuzz TARGET --seconds 60` runs one target. `fuzz/README.md` lists the targets and
-explains how to add one. For your own tests, `fuzz.messages` generates messages of every revision
-and `fuzz.mutations` damages them.
+explains how to add one. What it draws messages and damage from is `mcp_trio.testing.strategies`,
+which other projects can use for their tests.
 
 Rules of this package:
 

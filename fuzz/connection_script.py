@@ -33,8 +33,6 @@ from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
 from fuzz.connection_model import ConnectionModel, Id, SentRequest
-from fuzz.messages import CLIENT_CAPABILITIES, SERVER_CAPABILITIES, meta_of, result_of
-from fuzz.values import encoded, example
 from mcp_core import (
     DIALECTS,
     NEED_DATA,
@@ -55,6 +53,13 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.subscriptions._server import LISTS, Change
+from mcp_trio.testing.strategies._messages import (
+    CLIENT_CAPABILITIES,
+    SERVER_CAPABILITIES,
+    meta_of,
+    result_of,
+)
+from mcp_trio.testing.strategies._values import encoded, example
 
 __all__ = ["CUSTOM", "OPTIONS", "Case", "ConnectionScript", "Step", "config_of"]
 

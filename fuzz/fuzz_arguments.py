@@ -26,11 +26,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Struct
 
-from fuzz.messages import CLIENT_CAPABILITIES, meta_of
-from fuzz.mutations import damage, damaged
 from fuzz.reference_parser import classify
 from fuzz.targets import Target
-from fuzz.values import encoded, json_objects, json_values, texts, weighted
 from mcp_core import (
     ALL,
     DIALECTS,
@@ -44,6 +41,9 @@ from mcp_core import (
 )
 from mcp_core.registry import Server
 from mcp_core.runtime import Runtime, Service
+from mcp_trio.testing.strategies._messages import CLIENT_CAPABILITIES, meta_of
+from mcp_trio.testing.strategies._mutations import damage, damaged
+from mcp_trio.testing.strategies._values import encoded, json_objects, json_values, texts, weighted
 
 # revision; method; name or URI; the encoded arguments, None for none
 Case: TypeAlias = tuple[str, str, str, bytes | None]

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from fuzz.targets import Target
-from fuzz.values import weighted
 from mcp_core.auth import OAuthResourceServer
 from mcp_core.auth.client._challenge import (
     MAX_LENGTH,
@@ -26,6 +25,7 @@ from mcp_core.auth.client._challenge import (
     parse_auth_challenge,
     parse_challenges,
 )
+from mcp_trio.testing.strategies._values import weighted
 
 # a scheme; its token68, if it has one; or else its parameters
 Intended: TypeAlias = tuple[str, str | None, list[tuple[str, str]]]

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fuzz.exchange_checker import CLIENTS
-from fuzz.messages import VERSIONS, messages
-from fuzz.mutations import damaged, malformed
 from fuzz.router_script import LIMITS, Case, RouterScript, Step
 from fuzz.targets import Target
-from fuzz.values import encoded, scripts, weighted
+from mcp_trio.testing.strategies._messages import VERSIONS, messages
+from mcp_trio.testing.strategies._mutations import damaged, malformed
+from mcp_trio.testing.strategies._values import encoded, scripts, weighted
 
 
 def check(case: Case) -> Iterable[str]:

@@ -17,12 +17,12 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fuzz.mutations import damage, split
 from fuzz.targets import Target
 from fuzz.timing import run_within
-from fuzz.values import weighted
 from mcp_core.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
 from mcp_core.jsonrpc._framing import LineBuffer
+from mcp_trio.testing.strategies._mutations import damage, split
+from mcp_trio.testing.strategies._values import weighted
 
 # limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for
 # all

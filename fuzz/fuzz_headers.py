@@ -19,9 +19,7 @@ from typing import Any, Final, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fuzz.mutations import damage
 from fuzz.targets import Target
-from fuzz.values import encoded, json_objects, json_values, texts, weighted
 from mcp_core import DIALECTS, Role
 from mcp_core.http.wire._mcp_headers import (
     RequestHeaderValidator,
@@ -30,6 +28,8 @@ from mcp_core.http.wire._mcp_headers import (
     request_headers,
 )
 from mcp_core.schema._param_headers import param_headers
+from mcp_trio.testing.strategies._mutations import damage
+from mcp_trio.testing.strategies._values import encoded, json_objects, json_values, texts, weighted
 
 # the tool's schema; its name; arguments; edits of the headers: operation, index, value
 Case: TypeAlias = tuple[Any, str, Any, list[tuple[str, int, bytes]]]

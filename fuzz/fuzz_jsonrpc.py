@@ -17,11 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import UNSET
 
-from fuzz.messages import VERSIONS, messages
-from fuzz.mutations import damaged, malformed
 from fuzz.reference_parser import Classification, classify, classify_batch
 from fuzz.targets import Target
-from fuzz.values import encoded, json_values, weighted
 from mcp_core import Role
 from mcp_core.jsonrpc._codec import (
     BadMessage,
@@ -35,6 +32,9 @@ from mcp_core.jsonrpc._codec import (
     split_batch,
     strip_white_space,
 )
+from mcp_trio.testing.strategies._messages import VERSIONS, messages
+from mcp_trio.testing.strategies._mutations import damaged, malformed
+from mcp_trio.testing.strategies._values import encoded, json_values, weighted
 
 ID_LIMIT: Final = 256
 METHOD_LIMIT: Final = 256

@@ -17,10 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Raw
 
-from fuzz.messages import CLIENT_CAPABILITIES, objects, result_of
-from fuzz.mutations import damaged
 from fuzz.targets import Target
-from fuzz.values import encoded, json_values, weighted
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
 from mcp_core.connection._negotiation import (
@@ -29,6 +26,9 @@ from mcp_core.connection._negotiation import (
     negotiate_version,
     opening_params,
 )
+from mcp_trio.testing.strategies._messages import CLIENT_CAPABILITIES, objects, result_of
+from mcp_trio.testing.strategies._mutations import damaged
+from mcp_trio.testing.strategies._values import encoded, json_values, weighted
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fuzz.connection_script import Step
-from fuzz.messages import VERSIONS, methods, objects
 from fuzz.pair import Case, PairScript, negotiated_version
 from fuzz.targets import Target
-from fuzz.values import scripts, weighted
 from mcp_core import ALL, Method, Role
 from mcp_core import types as t
+from mcp_trio.testing.strategies._messages import VERSIONS, methods, objects
+from mcp_trio.testing.strategies._values import scripts, weighted
 
 # Messages that a connection sends and handles itself.
 _INTERNAL_METHODS: Final = frozenset(

@@ -24,12 +24,12 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from jsonschema import Draft202012Validator
 from msgspec import Meta, Raw, Struct
 
-from fuzz.mutations import damage
 from fuzz.targets import Target
-from fuzz.values import encoded, json_values, weighted
 from mcp_core.registry import DeclarationError
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments
+from mcp_trio.testing.strategies._mutations import damage
+from mcp_trio.testing.strategies._values import encoded, json_values, weighted
 
 # A type: its name in `NAMED`, or a constructor and what it is made of.
 Spec: TypeAlias = Any

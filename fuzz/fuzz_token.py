@@ -23,11 +23,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
-from fuzz.mutations import damage
 from fuzz.targets import Target
-from fuzz.values import encoded, json_values, weighted
 from mcp_core.auth import AuthDenial, Grant, JwtVerifier, OAuthResourceServer
 from mcp_core.auth.client._challenge import parse_auth_challenge
+from mcp_trio.testing.strategies._mutations import damage
+from mcp_trio.testing.strategies._values import encoded, json_values, weighted
 
 # Header and claims, as JSON or not.
 Parts: TypeAlias = tuple[bytes, bytes]

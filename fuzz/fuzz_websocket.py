@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from wsproto import frame_protocol
 
-from fuzz.mutations import damage, split
 from fuzz.targets import Target
-from fuzz.values import weighted
 from mcp_core.http import Close, Ping, Pong, Text, WebSocket, WebSocketAction, WebSocketFrames
+from mcp_trio.testing.strategies._mutations import damage, split
+from mcp_trio.testing.strategies._values import weighted
 
 Case: TypeAlias = list[bytes]  # chunks
 

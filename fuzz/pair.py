@@ -27,7 +27,6 @@ from msgspec.structs import replace
 
 from fuzz.connection_model import CLOSED_REASON
 from fuzz.connection_script import Step, config_of
-from fuzz.values import encoded, example
 from mcp_core import (
     ALL,
     DIALECTS,
@@ -53,6 +52,7 @@ from mcp_core import (
     TaskCreated,
 )
 from mcp_core import types as t
+from mcp_trio.testing.strategies._values import encoded, example
 
 __all__ = ["Case", "PairScript", "negotiated_version"]
 

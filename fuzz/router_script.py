@@ -52,8 +52,6 @@ from fuzz.exchange_checker import (
     ObservedExchange,
     ToolCall,
 )
-from fuzz.messages import VERSIONS, meta_of
-from fuzz.values import encoded
 from mcp_core import (
     NEED_DATA,
     ConnectionClosed,
@@ -76,6 +74,8 @@ from mcp_core.http import (
 from mcp_core.http.server._session import Session
 from mcp_core.subscriptions._server import LISTS
 from mcp_core.types import RequestId
+from mcp_trio.testing.strategies._messages import VERSIONS, meta_of
+from mcp_trio.testing.strategies._values import encoded
 
 __all__ = ["CLIENTS", "LIMITS", "Case", "RouterScript", "Step"]
 

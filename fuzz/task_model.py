@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import UNSET, Raw
 
-from fuzz.values import encoded, json_objects, texts, weighted
 from mcp_core import LocalProtocolError
 from mcp_core import types as t
 from mcp_core.tasks import (
@@ -30,6 +29,7 @@ from mcp_core.tasks import (
     TaskRecord,
     transition,
 )
+from mcp_trio.testing.strategies._values import encoded, json_objects, texts, weighted
 
 __all__ = [
     "CREATED",

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.messages import VERSIONS, messages, responses
-from fuzz.mutations import damaged, malformed, reordered, split
 from fuzz.reference_parser import classify
-from fuzz.values import encoded
 from mcp_core import DIALECTS, LATEST, Role
+from mcp_trio.testing.strategies._messages import VERSIONS, messages, responses
+from mcp_trio.testing.strategies._mutations import damaged, malformed, reordered, split
+from mcp_trio.testing.strategies._values import encoded
 
 
 @pytest.mark.parametrize("role", list(Role))

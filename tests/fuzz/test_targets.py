@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from fuzz import engines
 from fuzz.engines import check_case, run_hypothesis
 from fuzz.fuzz_signature import _reader_of
-from fuzz.messages import VERSIONS
 from fuzz.pair import negotiated_version
 from fuzz.targets import (
     as_row,
@@ -48,6 +47,7 @@ from mcp_core.registry.functions import _schema, _signature
 from mcp_core.schema import _param_headers
 from mcp_core.tasks import Complete, TaskRecord, _record, _states, _views
 from mcp_core.urls import _uri_matcher
+from mcp_trio.testing.strategies._messages import VERSIONS
 
 NAMES = target_names()
 # Enough for every kind of case, few enough for every test run.
