@@ -1,0 +1,56 @@
+"""The results that a client gives to the requests of a server, and to those in a result of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["result_for", "result_of_input"]
+
+
+def result_for(method: str, params: Any) -> dict[str, Any] | None:
+    """Return the result that a client gives for a request of the server, None for an error."""
+    match method:
+        case "ping":
+            return {}
+        case "roots/list":
+            return {"roots": [{"uri": "file:///project", "name": "project"}]}
+        case "sampling/createMessage":
+            return {
+                "role": "assistant",
+                "content": {"type": "text", "text": "yes"},
+                "model": "none",
+                "stopReason": "endTurn",
+            }
+        case "elicitation/create":
+            schema = params.get("requestedSchema") if isinstance(params, dict) else None
+            if not isinstance(schema, dict):
+                return {"action": "decline"}
+            return {"action": "accept", "content": _filled(schema)}
+        case _:
+            return None
+
+
+def result_of_input(request: Any) -> dict[str, Any]:
+    """Return the response to one of the `inputRequests` of a result."""
+    if not isinstance(request, dict):
+        return {}
+    return result_for(str(request.get("method")), request.get("params")) or {}
+
+
+def _filled(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for each required member of a form."""
+    properties, required = schema.get("properties"), schema.get("required")
+    found: dict[str, Any] = {}
+    for name in required if isinstance(required, list) else ():
+        each = properties.get(name) if isinstance(properties, dict) else None
+        each = each if isinstance(each, dict) else {}
+        options = each.get("enum")
+        if isinstance(options, list) and options:
+            found[str(name)] = options[0]
+        else:
+            values = {"boolean": True, "integer": 1, "number": 1.5, "array": []}
+            found[str(name)] = values.get(str(each.get("type")), "text")
+    return found

@@ -1,0 +1,489 @@
+"""One run of the fuzzer: draw cases, play them, confirm and shrink what was found.
+
+1. Cases are drawn in batches in a worker thread, one batch ahead. What is avoided in a batch
+   follows from the batches before, so that a seed gives the same cases on every machine.
+2. Cases share a process, because a start takes longer than a case. What they find is played again
+   on fresh processes: three times alone, and if that shows nothing, after the cases before it.
+3. Cancel `run` at any time: `findings` has what was found and confirmed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, OrderedDict, deque
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+from msgspec import Struct, field
+
+from mcp_core import ConnectFailed
+
+from ._play import CALL_TIMEOUT, Outcome, Player, play_case
+from ._session import is_modern
+from ._shrink import ShrinkBudget, shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mcp_core.trace import TraceHeader, TraceLine
+
+    from ._case import Case
+    from ._echo import Echo
+    from ._play import TargetLike
+    from ._session import TargetFault, TargetSession
+    from ._steps import CaseChoices
+
+__all__ = ["Campaign", "CampaignOptions", "FuzzFinding"]
+
+BATCH: Final = 32  # cases
+CONFIRMATIONS: Final = 3
+AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
+AWAY_INTERVAL: Final = 1.0
+MAX_TRIES: Final = 2  # plays of a smaller case, if the fault does not show each time
+MAX_SESSIONS: Final = 6  # that wait for another case
+# How many cases of a session are played again with the last one.
+HISTORIES: Final = (8, 64)
+MAX_HISTORY: Final = HISTORIES[-1]
+MAX_FAILED_STARTS: Final = 5
+MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
+MAX_FINDINGS: Final = 50
+MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it is not called any more
+SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
+_GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which the memory of a process is compared
+_GROWTH: Final = 2.0
+
+
+class CampaignOptions(Struct, kw_only=True, frozen=True):
+    """How long and how a run goes on.
+
+    Attributes:
+        seconds: of drawing; None for no limit.
+        cases: at most so many; None for no limit.
+        response_timeout: seconds for a response.
+        shrinks: whether findings are shrunk.
+        keep_going: whether the run goes on after the first finding.
+        known: row and method of findings that are left out.
+    """
+
+    seconds: float | None = 60.0
+    cases: int | None = None
+    response_timeout: float = 2.0
+    shrinks: bool = True
+    keep_going: bool = True
+    known: frozenset[tuple[str, str]] = frozenset()
+
+
+class SourceLike(Protocol):
+    """A source of cases."""
+
+    def draw(self, count: int) -> list[Case]:
+        """Return so many cases. It is called in a thread."""
+
+
+class FuzzFinding(Struct, kw_only=True):
+    """A fault that was played again on a fresh target.
+
+    Attributes:
+        fault: what is wrong.
+        case: shows it, as small as it was made.
+        hits, plays: how often the fault was seen when the case was played again.
+        steps_before: the steps of the case that found it.
+        shrink_plays: how many plays made it smaller.
+        methods: others that show a fault of the same row.
+        seen: how many cases have shown it.
+        header, lines: the trace of one play.
+    """
+
+    fault: TargetFault
+    case: Case
+    hits: int = 0
+    plays: int = 0
+    steps_before: int = 0
+    shrink_plays: int = 0
+    methods: list[str] = field(default_factory=list)
+    seen: int = 1
+    header: TraceHeader | None = None
+    lines: list[TraceLine] = field(default_factory=list)
+
+    @property
+    def is_solid(self) -> bool:
+        """True if every play has shown it."""
+        return self.hits == self.plays > 0
+
+    @property
+    def is_failure(self) -> bool:
+        """True if it is no advice, and every play has shown it."""
+        return self.is_solid and not self.fault.is_advice
+
+    @property
+    def messages(self) -> int:
+        """The messages of the trace."""
+        return sum(
+            line.sender is not None and (line.raw is not None or line.data is not None)
+            for line in self.lines
+        )
+
+
+class Campaign:
+    """A run against one target.
+
+    Attributes:
+        side: of the target; `find_faults` is the function of `mcp_trio.testing` for its tests.
+        findings: those that were confirmed.
+        unplayed: stored cases that `run` has not played to their end.
+        unconfirmed: how often something was seen that no further play has shown.
+        opportunities: how often each row was judged.
+        cases: that were played. `messages` of the server were judged.
+        notes: what is strange, and no fault.
+        slow: how often each tool did not answer in time.
+        activity: what the run does at the moment.
+        is_away: it has ended because the server at the URL does not answer any more.
+        is_lost: it has ended because the target could not be started any more.
+    """
+
+    side = "server"
+    find_faults = "find_faults"
+
+    def __init__(
+        self,
+        target: TargetLike,
+        source: SourceLike | None,
+        choices: CaseChoices,
+        options: CampaignOptions,
+        *,
+        echo: Echo | None = None,
+        on_finding: Callable[[FuzzFinding], object] = lambda finding: None,
+    ) -> None:
+        self.target = target
+        self.findings: list[FuzzFinding] = []
+        self.unplayed: list[Case] = []
+        self.unconfirmed = 0
+        self.opportunities: Counter[str] = Counter()
+        self.cases = 0
+        self.messages = 0
+        self.notes: list[str] = []
+        self.slow: Counter[str] = Counter()
+        self.activity = ""
+        self.is_lost = False
+        self.is_away = False
+        self.seconds = 0.0
+        self._source = source
+        self._choices = choices
+        self._options = options
+        self._on_finding = on_finding
+        self._allowed = set(choices.names)
+        self._echo = echo
+        self._player = self._new_player(options.response_timeout)
+        self._sessions: OrderedDict[tuple[str, str], TargetSession] = OrderedDict()
+        self._histories: dict[int, deque[Case]] = {}
+        self._memory: dict[int, int] = {}
+        self._budget = ShrinkBudget()
+        self._avoid: set[tuple[str, str]] = set()
+        self._failed_starts = 0
+        self._began = time.monotonic()
+
+    def _new_player(
+        self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
+    ) -> Any:
+        """Return a player; see `Player`. The fuzzer of clients has another one."""
+        return Player(
+            timeout, echo=self._echo, may_call=self._may_call, probes=probes, wanted=wanted
+        )
+
+    def _may_call(self, name: str) -> bool:
+        return name in self._allowed or name not in self._known_tools()
+
+    def _known_tools(self) -> set[str]:
+        return {str(each.get("name")) for each in self._choices.offers.tools}
+
+    # -- The run -----------------------------------------------------------------------------------
+
+    async def run(self, stored: Iterable[Case] = ()) -> None:
+        """Play `stored` cases, and then drawn ones until the limits are reached."""
+        self._began = time.monotonic()
+        self.unplayed = [case for case in stored if self._is_spoken(case)]
+        try:
+            while self.unplayed:
+                await self._play_one(self.unplayed[0])
+                del self.unplayed[0]
+            if self._source is not None:
+                await self._run_drawn(self._source)
+        except ConnectFailed as exc:
+            self.is_lost = True
+            self.notes.append(str(exc))
+        finally:
+            self.seconds = time.monotonic() - self._began
+            with trio.CancelScope(shield=True):
+                while self._sessions:
+                    await self._end_session(self._sessions.popitem()[1])
+
+    async def _run_drawn(self, source: SourceLike) -> None:
+        drawn: list[Case] = []
+
+        async def draw() -> None:
+            drawn[:] = await trio.to_thread.run_sync(source.draw, BATCH, abandon_on_cancel=True)
+
+        await draw()
+        while drawn:
+            batch = list(drawn)
+            self._choices.avoided |= self._avoid
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(draw)
+                for case in batch:
+                    if self._is_over():
+                        nursery.cancel_scope.cancel()
+                        return
+                    await self._play_one(case)
+
+    def _is_over(self) -> bool:
+        options = self._options
+        if self.is_lost or self.is_away or len(self.findings) >= MAX_FINDINGS:
+            return True
+        if self.findings and not options.keep_going:
+            return True
+        if options.cases is not None and self.cases >= options.cases:
+            return True
+        return options.seconds is not None and time.monotonic() - self._began > options.seconds
+
+    async def _play_one(self, case: Case) -> None:
+        self.activity = ""
+        session, key = await self._session_for(case)
+        history = self._histories[id(session)]
+        try:
+            outcome = await self._player.play(case, session)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await session.aclose()
+            raise
+        history.append(case)
+        self.cases += 1
+        self.messages += outcome.messages
+        for name in outcome.slow:
+            self._add_slow(name)
+        self._watch_memory(session)
+        self._watch_starts(session, case, outcome)
+        if session.spent or key is None:
+            await self._end_session(session)
+        else:
+            self._sessions[key] = session
+            if len(self._sessions) > MAX_SESSIONS:
+                await self._end_session(self._sessions.popitem(last=False)[1])
+        for fault in outcome.faults:
+            await self._examine(fault, case, list(history)[:-1])
+
+    async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
+        first = case[0] if case else ()
+        key = None
+        if len(first) == 4 and first[0] == "open" and first[2] == "whole":
+            key = (str(first[1]), str(first[3]))
+        session = self._sessions.pop(key, None) if key is not None else None
+        if session is not None and session.ended:  # it has ended between two cases
+            await self._end_session(session)
+            session = None
+        if session is None:
+            session = await self.target.open()
+            self._histories[id(session)] = deque(maxlen=MAX_HISTORY + 1)
+        return session, key
+
+    async def _end_session(self, session: TargetSession) -> None:
+        self._histories.pop(id(session), None)
+        self._memory.pop(id(session), None)
+        self.opportunities.update(session.judge.opportunities)
+        trouble = session.trouble()
+        if trouble:
+            self._add_note(f"stderr of the server has: {trouble[:200]}")
+        await session.aclose()
+
+    def _watch_starts(self, session: TargetSession, case: Case, outcome: Outcome) -> None:
+        if session.played > 1:
+            return
+        if session.is_open:
+            self._failed_starts = 0
+            return
+        is_dead = bool(session.ended) and not outcome.messages
+        is_refused = bool(session.revision) and (not case or case[0][2:3] == ("whole",))
+        if not is_dead and not is_refused:
+            return
+        self._failed_starts += 1
+        if self._failed_starts >= MAX_FAILED_STARTS:
+            self.is_lost = True
+            self._add_note(
+                f"the target failed {MAX_FAILED_STARTS} times in a row to begin a conversation"
+            )
+
+    def _watch_memory(self, session: TargetSession) -> None:
+        if session.played not in (_GROWTH_FROM, _GROWTH_TO):
+            return
+        size = session.memory()
+        earlier = self._memory.setdefault(id(session), size)
+        if session.played == _GROWTH_TO and earlier and size > _GROWTH * earlier:
+            self._add_note(
+                f"memory of the server has grown from {earlier >> 20} to {size >> 20} MiB in"
+                f" {_GROWTH_TO - _GROWTH_FROM} cases"
+            )
+
+    def _add_note(self, note: str) -> None:
+        if note not in self.notes and len(self.notes) < MAX_FINDINGS:
+            self.notes.append(note)
+
+    def _add_slow(self, name: str) -> None:
+        self.slow[name] += 1
+        method, _, tool = name.partition(" ")
+        if method == "tools/call" and self.slow[name] == MAX_SLOW and tool in self._allowed:
+            self._allowed.discard(tool)
+            self._add_note(
+                f"the tool {tool} takes longer than {CALL_TIMEOUT:g} s, and is not called any more"
+            )
+
+    # -- Findings ----------------------------------------------------------------------------------
+
+    async def _examine(self, fault: TargetFault, case: Case, before: list[Case]) -> None:
+        """Confirm a fault on fresh targets, and shrink its case."""
+        if (fault.row, fault.method) in self._options.known:
+            return
+        same = [each for each in self.findings if each.fault.row == fault.row]
+        for each in same:
+            if each.fault.key == fault.key or fault.method in each.methods:
+                each.seen += 1
+                return
+        if len(same) >= MAX_PER_ROW and fault.kind == "row":
+            same[0].methods.append(fault.method)
+            return
+        if self.target.kind == "http" and fault.kind != "row" and not await self._recovers():
+            self.is_away = True
+            joined = [step for each in before for step in each] + list(case)
+            self._add_finding(
+                FuzzFinding(fault=fault, case=joined, hits=1, plays=1, steps_before=len(joined)),
+                None,
+            )
+            self._add_note("the server does not answer any more: its finding could not be repeated")
+            return
+        self.activity = f"confirming {fault.row} {fault.method}"
+        hits, last = await self._confirm(case, fault)
+        for count in HISTORIES if not hits else ():
+            joined = [step for each in before[-count:] for step in each] + list(case)
+            hits, last = await self._confirm(joined, fault)
+            if hits or count >= len(before):
+                case = joined
+                break
+        if not hits or last is None:
+            self.unconfirmed += 1
+            return
+        finding = FuzzFinding(
+            fault=fault,
+            case=list(case[: last.steps]),
+            hits=hits,
+            plays=CONFIRMATIONS,
+            steps_before=len(case),
+        )
+        try:
+            last = await self._make_small(finding, last)
+        finally:  # it is confirmed, also if the run is cancelled meanwhile
+            self._add_finding(finding, last)
+
+    async def _make_small(self, finding: FuzzFinding, last: Outcome) -> Outcome:
+        """Shrink the case of a finding. Return the last play of its case that has shown it."""
+        fault, case = finding.fault, finding.case
+        if self._may_shrink(finding):
+            opening = await self._play_fresh(case[:1], fault, self._options.response_timeout)
+            if any(each.cause == fault.cause for each in opening.faults):
+                finding.case, last = list(case[:1]), opening
+        if self._may_shrink(finding):
+            self.activity = f"shrinking {fault.row} {fault.method}"
+            tries = 1 if finding.is_solid else MAX_TRIES
+            smaller, finding.shrink_plays = await shrink(
+                case,
+                lambda smaller: self._shows(smaller, fault, tries),
+                self._budget,
+                newest=self._newest(),
+            )
+            if smaller != case:
+                hits, outcome = await self._confirm(smaller, fault)
+                if outcome is not None:  # otherwise only the shorter timeout has shown it
+                    finding.case, finding.hits, last = smaller, hits, outcome
+        return last
+
+    def _add_finding(self, finding: FuzzFinding, last: Outcome | None) -> None:
+        if last is not None:
+            found = [each for each in last.faults if each.cause == finding.fault.cause]
+            finding.fault = found[0] if found else finding.fault
+            finding.header, finding.lines = last.header, last.lines
+        for each in self.findings:
+            if each.fault.key == finding.fault.key:  # it became the same when it was shrunk
+                each.seen += 1
+                return
+        self.findings.append(finding)
+        if len(finding.case) <= MAX_PER_ROW:
+            for step in finding.case[1:]:
+                if len(step) > 1 and isinstance(step[1], str) and len(step[1]) < 100:
+                    self._avoid.add((step[0], step[1]))
+        self._on_finding(finding)
+
+    async def _recovers(self) -> bool:
+        """Wait until the server answers again. Return False if it does not."""
+        self.activity = "waiting for the server"
+        revision = self._choices.revisions[0]
+        end = time.monotonic() + AWAY_TIMEOUT
+        while time.monotonic() < end:
+            try:
+                outcome = await play_case(
+                    self.target, [("open", revision, "whole", "all")], Player(AWAY_INTERVAL)
+                )
+            except ConnectFailed:
+                outcome = None
+            if outcome is not None and outcome.messages and not outcome.faults:
+                return True
+            await trio.sleep(AWAY_INTERVAL)
+        return False
+
+    async def _confirm(
+        self, case: Case, fault: TargetFault, plays: int = CONFIRMATIONS
+    ) -> tuple[int, Outcome | None]:
+        """Play a case on fresh targets. Return how often it showed the fault, and the last such."""
+        hits, last = 0, None
+        for _ in range(plays):
+            outcome = await self._play_fresh(case, fault, self._options.response_timeout)
+            if any(each.cause == fault.cause for each in outcome.faults):
+                hits, last = hits + 1, outcome
+        return hits, last
+
+    def _newest(self) -> str:
+        """Return the newest revision of the target, or "" if cases do not choose it."""
+        return max(self._choices.revisions)
+
+    def _may_shrink(self, finding: FuzzFinding) -> bool:
+        return 2 * finding.hits > finding.plays and self._options.shrinks and len(finding.case) > 1
+
+    async def _shows(self, case: Case, fault: TargetFault, tries: int) -> Case | None:
+        """Return the part of a case after which it has shown the fault, or None."""
+        timeout = min(SHRINK_TIMEOUT, self._options.response_timeout)
+        for _ in range(tries):
+            outcome = await self._play_fresh(case, fault, timeout)
+            if any(each.cause == fault.cause for each in outcome.faults):
+                return case[: outcome.steps]
+        return None
+
+    def _is_spoken(self, case: Case) -> bool:
+        """Return False for a case that takes another revision without a handshake for granted."""
+        return all(
+            step[0] != "open" or not is_modern(step[1]) or step[1] in self._choices.revisions
+            for step in case
+        )
+
+    async def _play_fresh(self, case: Case, fault: TargetFault, timeout: float) -> Outcome:
+        player = self._new_player(timeout, probes=fault.kind != "row", wanted=fault.cause)
+        return await play_case(self.target, case, player)
+
+    # -- For displays ------------------------------------------------------------------------------
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the begin of the run."""
+        return self.seconds or time.monotonic() - self._began
+
+    def rows_seen(self) -> int:
+        """Return how many rows had an opportunity."""
+        seen: set[str] = {row for row, count in self.opportunities.items() if count}
+        for session in self._sessions.values():
+            seen |= session.judge.opportunities.keys()
+        return len(seen)

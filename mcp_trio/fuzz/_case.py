@@ -1,0 +1,95 @@
+"""Cases as literals: lists of steps, each a tuple that begins with its name.
+
+A place is an index, modulo the number of things of its kind. Steps for every transport:
+
+    open revision how offers            begin the conversation, unless it is open in this way.
+                                        How: whole, half (without `initialized`), late (a request
+                                        before it), twice, unknown (a revision that does not exist),
+                                        none. Offers: the client capabilities, all or none
+    request method params id meta       send a request. Id: int, digits, text. Meta: whether the
+                                        `_meta` of its revision is whole, absent, old (a revision
+                                        that does not exist) or bare (no capabilities)
+    call tool arguments extra           call a tool. Extra: some of progress, task, text
+    notify method params
+    burst count method params           send so many requests at once
+    wait                                wait for the responses to all open requests
+    cancel place                        cancel an open request; -1 for one that does not exist
+    progress place                      report progress of a request of the server
+    respond place how                   respond to a request of the server: right, error, wrong,
+                                        id (another id), twice
+    page method how                     follow the pages of a list: all, first, stale, invented
+    retry place how                     send a request again with the input that it requires:
+                                        right, altered, foreign, empty
+    listen filter                       open a subscription
+    task place act                      get, cancel, result, update, list or unknown of a task, the
+                                        newest first; or follow: poll it to its end, and give the
+                                        input that it requires
+    mutate text                         send a message with wrong members
+    damage data                         send these bytes and a line feed
+    disconnect                          end the conversation; `reconnect` begins another one
+
+Steps over HTTP: see `_http_steps`. Steps of `--stress`: see `_stress`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final, TypeAlias
+
+__all__ = ["Case", "Step", "decode_case", "encode_case", "shown_case"]
+
+Step: TypeAlias = tuple[Any, ...]
+Case: TypeAlias = list[Step]
+
+_SHOWN: Final = 60  # characters of a step in a report
+
+
+def encode_case(case: Case) -> list[list[Any]]:
+    """Return a case as JSON, with bytes as objects."""
+    return [[_encoded(each) for each in step] for step in case]
+
+
+def decode_case(value: Any) -> Case:
+    """Return a case that `encode_case` has made.
+
+    Raises:
+        ValueError: it is not a case.
+    """
+    if not isinstance(value, list):
+        raise ValueError("a case is a list of steps")
+    case: Case = []
+    for each in value:
+        if not isinstance(each, list) or not each or not isinstance(each[0], str):
+            raise ValueError("a step is a list that begins with its name")
+        case.append((each[0], *(_decoded(part) for part in each[1:])))
+    return case
+
+
+def shown_case(case: Case) -> str:
+    """Return a case in a line."""
+    return ", ".join(_shown_step(step) for step in case)
+
+
+def _shown_step(step: Step) -> str:
+    words = " ".join(
+        part if isinstance(part, str) else repr(part) for part in step if part not in ("", (), {})
+    )
+    return words if len(words) <= _SHOWN else words[: _SHOWN - 3] + "..."
+
+
+def _encoded(part: Any) -> Any:
+    if isinstance(part, bytes):
+        return {"base64": base64.b64encode(part).decode()}
+    return part
+
+
+def _decoded(part: Any) -> Any:
+    if isinstance(part, dict) and list(part) == ["base64"] and isinstance(part["base64"], str):
+        return base64.b64decode(part["base64"])
+    return part
+
+
+def step_size(step: Step) -> int:
+    """Return how large a step is: a measure for making it smaller."""
+    return len(json.dumps(encode_case([step]), default=str))

@@ -1,0 +1,54 @@
+"""How slow the machine is at the moment: the time to start a program and to get its answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Final
+
+import trio
+
+__all__ = ["Echo"]
+
+_SLOW: Final = 3.0  # times as long as at the beginning
+_SLACK: Final = 0.05  # seconds more
+_TIMEOUT: Final = 20.0
+
+
+class Echo:
+    """A measured echo. Without a measurement no machine is slow.
+
+    Attributes:
+        slow_times: how often the machine was slow when that mattered.
+    """
+
+    def __init__(self) -> None:
+        self._usual: float | None = None
+        self.slow_times = 0
+
+    async def begin(self) -> None:
+        """Measure the usual time."""
+        self._usual = min([await self._measure() for _ in range(2)])
+
+    async def is_slow(self) -> bool:
+        """Return True if an echo takes much longer now than at the beginning."""
+        if self._usual is None:
+            return False
+        found = await self._measure() > _SLOW * self._usual + _SLACK
+        self.slow_times += found
+        return found
+
+    async def _measure(self) -> float:
+        def measure() -> float:
+            began = time.perf_counter()
+            command = [sys.executable, "-I", "-S", "-c", "print(input())"]
+            try:
+                subprocess.run(  # noqa: S603 - our own interpreter
+                    command, input=b"x\n", capture_output=True, check=False, timeout=_TIMEOUT
+                )
+            except (OSError, subprocess.TimeoutExpired):
+                return _TIMEOUT
+            return time.perf_counter() - began
+
+        return await trio.to_thread.run_sync(measure)

@@ -1,0 +1,136 @@
+"""Steps for HTTP alone: heads that are wrong, streams, sessions, bodies that do not end.
+
+    head what method params     send a request with one wrong header. What: origin, host, accept,
+                                type, version, method, name, session, none (no method); and for the
+                                call of a tool with a repeated argument: argument (another one),
+                                no-argument, bad-argument (no base64)
+    get how                     open the standalone stream, which is read until the case ends:
+                                stream, resume, unknown
+    delete how                  end the session: own, unknown
+    half                        send half a body, on a connection that stays open
+    release                     close the connections and streams that other steps have left open
+
+A step that belongs to another revision, such as the end of a session in 2026-07-28, does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.http import RequestHead
+
+from ._session import TargetFault, is_modern, level_of, link_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["HTTP_STEPS"]
+
+FOREIGN_ORIGIN: Final = b"https://mcp-trio-fuzz.example"
+PARAM_PREFIX: Final = b"mcp-param-"
+UNKNOWN_SESSION: Final = b"00000000-mcp-trio-fuzz"
+_HEADS: Final[Mapping[str, tuple[bytes, bytes | None]]] = {
+    "origin": (b"origin", FOREIGN_ORIGIN),
+    "host": (b"host", b"mcp-trio-fuzz.example"),
+    "accept": (b"accept", b"text/html"),
+    "type": (b"content-type", b"text/plain"),
+    "version": (b"mcp-protocol-version", b"1999-12-31"),
+    "method": (b"mcp-method", b"prompts/list"),
+    "name": (b"mcp-name", b"mcp-trio-fuzz-other"),
+    "session": (b"mcp-session-id", UNKNOWN_SESSION),
+    "none": (b"mcp-method", None),
+    "argument": (PARAM_PREFIX, b"mcp-trio-fuzz-other"),
+    "no-argument": (PARAM_PREFIX, None),
+    "bad-argument": (PARAM_PREFIX, b"=?base64?!?="),
+}
+HALF: Final = 30  # bytes of a body of 63 that are not sent
+
+
+async def _head(player: Any, what: str, method: str, params: Any = "absent") -> None:
+    session = player.session
+    change = _HEADS.get(what)
+    if change is None or not session.is_open:
+        return
+    name, value = change
+    if name in (b"mcp-method", b"mcp-name", PARAM_PREFIX) and not is_modern(session.revision):
+        return
+    if what == "session" and session.session_id is None:
+        return
+    message = player.make_request(method, params)
+    headers = session.headers_for(message)
+    if name == PARAM_PREFIX:
+        name = next((each for each, _ in headers if each.startswith(name)), b"")
+        if not name:
+            return
+    headers = [each for each in headers if each[0] != name]
+    if value is not None:
+        headers.append((name, value))
+    request = session.add_request(message, is_plain=False)
+    session.last_sent = method
+    body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+    await session.post(body, message, headers)
+    await player.wait_until(lambda: request.answer is not None)
+    if what == "origin" and request.answer is not None and "result" in request.answer:
+        session.add_fault(
+            TargetFault(
+                kind="row",
+                row="HTTP-1",
+                method=method,
+                level=level_of("HTTP-1"),
+                is_certain=session.target.is_local,  # another machine can be there for all
+                sentence=f"a request with the foreign Origin {FOREIGN_ORIGIN.decode()} is served",
+                link=link_of("HTTP-1", session.revision),
+            )
+        )
+    session.open.pop(request.id, None)
+
+
+async def _get(player: Any, how: str) -> None:
+    session = player.session
+    if not session.is_open or is_modern(session.revision):
+        return
+    headers = [
+        *((name, value) for name, value in session.headers_for(None) if name != b"accept"),
+        (b"accept", b"text/event-stream"),
+    ]
+    if how == "resume" and session.event_id is not None:
+        headers.append((b"last-event-id", session.event_id))
+    elif how == "unknown":
+        headers.append((b"last-event-id", b"mcp-trio-fuzz-none"))
+    await session.open_stream(RequestHead(b"GET", session.target.path, headers))
+
+
+async def _delete(player: Any, how: str) -> None:
+    session = player.session
+    if not session.is_open or is_modern(session.revision) or session.session_id is None:
+        return
+    if how == "own":
+        session.spent = True
+        await session.delete()
+        session.is_open = False
+        return
+    own, session.session_id = session.session_id, UNKNOWN_SESSION
+    try:
+        await session.delete()
+    finally:
+        session.session_id = own
+
+
+async def _half(player: Any) -> None:
+    session = player.session
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {}}}
+    await session.hold(session.encode_post(body)[:-HALF])
+
+
+async def _release(player: Any) -> None:
+    await player.session.release()
+
+
+HTTP_STEPS: Final[Mapping[str, Any]] = {
+    "head": _head,
+    "get": _get,
+    "delete": _delete,
+    "half": _half,
+    "release": _release,
+}

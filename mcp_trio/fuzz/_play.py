@@ -1,0 +1,771 @@
+"""Play a case on a session: send what its steps say, wait, and collect the faults.
+
+1. A step that makes no sense at its time does nothing, so any part of a case is a case.
+2. A request that is not answered is a fault only if no code of the server's author decides how long
+   it takes, and if the machine is not slow at that moment.
+3. After each case the target must answer a request, and its process must run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from mcp_core import ALL
+
+from ._answers import result_for, result_of_input
+from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of
+from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from mcp_core.trace import TraceHeader, TraceLine
+
+    from ._case import Case
+    from ._echo import Echo
+    from ._session import TargetSession
+
+__all__ = ["Outcome", "Player", "TargetLike", "play_case"]
+
+OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
+START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
+EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server does not owe
+CALL_TIMEOUT: Final = 0.3  # seconds for code of the server's author; then the call is cancelled
+LINGER: Final = 0.1  # seconds at the end of a replay
+FOLLOW_TIMEOUT: Final = 0.8  # seconds that a task is followed
+FOLLOW_INTERVAL: Final = 0.04
+BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running such code
+MAX_PAGES: Final = 50
+MAX_BURST: Final = 500
+UNKNOWN_REVISION: Final = "2199-01-01"
+_SHOWN: Final = 80  # characters of a value in a sentence
+
+
+class TargetLike(Protocol):
+    """A target: what `CommandTarget` and `UrlTarget` have in common."""
+
+    name: str
+    kind: str
+
+    async def open(self, *, keep: bool = False) -> TargetSession:
+        """Return a fresh session. With `keep` its lines are kept."""
+
+    def header(self) -> TraceHeader:
+        """Return the header of a trace of this target."""
+
+    def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
+        """Learn how the listed tools are called."""
+
+
+class Outcome(Struct, kw_only=True):
+    """The faults and notes of one case.
+
+    Attributes:
+        faults: of the server.
+        slow: names of tools and the like that did not answer in time.
+        notes: what is strange, and no fault.
+        messages: that the server has sent.
+        steps: how many steps of the case were played; None for all. A replay ends with the fault
+            that it is for.
+        header, lines: the trace, if the session kept it.
+    """
+
+    faults: list[TargetFault] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    messages: int = 0
+    steps: int | None = None
+    header: TraceHeader | None = None
+    lines: list[TraceLine] = field(default_factory=list)
+
+
+class Player:
+    """A player of cases on one session after the other.
+
+    Args:
+        response_timeout: seconds for a response.
+        echo: measures how slow the machine is; None to trust it.
+        may_call: returns True for a tool that may be called.
+        probes: whether each case ends with a request that every server answers.
+        wanted: the cause of a fault, with which a play ends.
+    """
+
+    def __init__(
+        self,
+        response_timeout: float = 2.0,
+        *,
+        echo: Echo | None = None,
+        may_call: Callable[[str], bool] = lambda name: True,
+        probes: bool = True,
+        wanted: tuple[str, str] | None = None,
+    ) -> None:
+        self._timeout = response_timeout
+        self._echo = echo
+        self._may_call = may_call
+        self._probes = probes
+        self._wanted = wanted
+        self.session: Any = None
+        self.stress = StressBudget()
+        self._outcome = Outcome()
+
+    def attach(self, session: TargetSession) -> None:
+        """Use `session` for what is sent next."""
+        self.session = session
+
+    async def play(self, case: Case, session: TargetSession) -> Outcome:
+        """Play `case` on `session`, and return what became of it."""
+        self.session = self._first = session
+        self._outcome = Outcome()
+        self.stress = StressBudget()
+        self._named: set[str] = set()
+        session.begin_case()
+        try:
+            for place, step in enumerate(case):
+                if self._wanted is not None and session.has_fault(self._wanted):
+                    self._outcome.steps = place
+                    break
+                act = _STEPS.get(step[0]) or session.steps.get(step[0])
+                if act is None or (self.session.ended and step[0] != "reconnect"):
+                    continue
+                await act(self, *step[1:])
+            await self._finish()
+        finally:
+            if self.session is not session:
+                session.spent = True
+                with trio.CancelScope(shield=True):
+                    await self.session.aclose()
+        self._outcome.messages = self.session.take_messages()
+        self._outcome.faults = self.session.take_faults()
+        return self._outcome
+
+    # -- The end of a case -------------------------------------------------------------------------
+
+    async def _finish(self) -> None:
+        session = self.session
+        if not self._is_over():
+            await self._settle()
+        if self._wanted is not None and not self._is_over():
+            await self.wait_until(lambda: False, LINGER)  # for what no request brings
+        if self._probes and not self._is_over() and session.is_open:
+            await self._probe()
+        if session.ended and not session.spent:
+            self._report_end()
+        await session.end_case()
+        for request in session.requests:
+            session.open.pop(request.id, None)
+        if session.ended or session is not self._first:
+            session.spent = True
+
+    def _is_over(self) -> bool:
+        """Return True if nothing more can be learned: a replay ends with the fault it is for."""
+        session = self.session
+        if self._wanted is not None and session.has_fault(self._wanted):
+            return True
+        return bool(session.ended)
+
+    async def _settle(self) -> None:
+        """Wait for the responses to all open requests, and respond to those of the server."""
+        session = self.session
+        early = [each for each in self._open_requests() if not each.was_open]
+        if early:  # a server may ignore what comes before its handshake
+            await self.wait_until(lambda: all(each.answer for each in early), EARLY_TIMEOUT)
+            for request in early:
+                session.open.pop(request.id, None)
+        await self._wait_for_responses()
+        missing = [] if self._is_over() else self._open_requests()
+        running = [each for each in missing if not each.is_bounded]
+        for request in running:
+            await self._cancel_slow(request)
+        missing = [each for each in missing if each.is_bounded]
+        if missing and self._may_be_starting():
+            await self._wait_for_start()
+            missing = [] if self._is_over() else [each for each in missing if each.answer is None]
+        if missing and (running or session.is_busy or await self._is_slow()):
+            # One that handles a request after the other has a reason.
+            await self.wait_until(lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
+            missing = [each for each in missing if each.answer is None and not session.ended]
+            if missing and session.is_busy:
+                session.spent = True
+                return
+        for request in missing:
+            self._report_missing(request)
+
+    def _may_be_starting(self) -> bool:
+        """Return True if the process may not read yet, of a revision without a handshake."""
+        session = self.session
+        return session.transport == "stdio" and not session.has_spoken
+
+    def _start_timeout(self) -> float:
+        """Return the seconds after which a process has started, or hangs."""
+        known = self.session.longest_start
+        if known is None:
+            return OPEN_TIMEOUT
+        return float(min(OPEN_TIMEOUT, self._timeout + START_FACTOR * known))
+
+    async def _wait_for_start(self) -> None:
+        """Wait until the process responds to anything, and then for its other responses.
+
+        One that starts slowly reads all requests late. One that never answers a request of the
+        case answers this one.
+        """
+        session = self.session
+        last_sent = session.last_sent
+        request = await self._send("server/discover", {})
+        session.last_sent = last_sent
+        await self.wait_until(lambda: session.has_spoken, self._start_timeout())
+        await self.wait_until(lambda: not self._is_waiting())
+        session.open.pop(request.id, None)
+
+    async def _cancel_slow(self, request: SentRequest) -> None:
+        """Cancel a request that runs code of the server's author and takes its time."""
+        session = self.session
+        session.is_busy = True
+        self._outcome.slow.append(f"{request.method} {_name_of(request.message)}".strip())
+        await self._cancel_request(request)
+        session.open.pop(request.id, None)
+
+    async def _cancel_request(self, request: SentRequest) -> None:
+        request.cancelled = True
+        if not await self.session.cancel_exchange(request):
+            await self._notify(
+                "notifications/cancelled", {"requestId": request.id, "reason": "not needed"}
+            )
+
+    def _report_missing(self, request: SentRequest) -> None:
+        session = self.session
+        session.spent = True
+        if not request.is_plain and session.unread_errors > request.unread:
+            return
+        params = request.message.get("params", {})
+        shown = "" if isinstance(params, dict) else f" with params {params!r}"[:_SHOWN]
+        self._add_fault(
+            TargetFault(
+                kind="row",
+                row=UNANSWERED,
+                method=request.method,
+                level=level_of(UNANSWERED),
+                sentence=f"the request {request.method[:_SHOWN]}{shown} was not answered within"
+                f" {self._timeout:g} s",
+                link=link_of(UNANSWERED, session.revision),
+            )
+        )
+
+    async def _probe(self) -> None:
+        """Send a request that every server answers at once."""
+        session = self.session
+        method = "server/discover" if is_modern(session.revision) else "ping"
+        faults = session.take_faults()  # the probe is not a part of the case
+        last_sent = session.last_sent
+        request = await self._send(method, {})
+        session.last_sent = last_sent
+        timeout = self._start_timeout() if self._may_be_starting() else self._timeout
+        await self.wait_until(lambda: request.answer is not None, timeout)
+        if request.answer is None and not session.ended:
+            if session.is_busy:
+                await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
+            elif self.stress.is_used or await self._is_slow():
+                rest = (PATIENCE - 1) * self._timeout
+                await self.wait_until(lambda: request.answer is not None, rest)
+        for fault in faults:
+            session.add_fault(fault)
+        if request.answer is not None or session.ended:
+            return
+        session.spent = True
+        if session.is_busy:
+            self._outcome.notes.append("the server answers nothing while a call runs")
+            return
+        session.take_faults()
+        for fault in faults:
+            if fault.row != UNANSWERED:  # the hang is what they have in common
+                session.add_fault(fault)
+        session.add_fault(
+            TargetFault(
+                kind="hang",
+                row=UNANSWERED,
+                detail="hang",
+                method=method,
+                sentence=f"the server does not respond any more, not even to {method}",
+                link=link_of(UNANSWERED, session.revision),
+            )
+        )
+
+    def _report_end(self) -> None:
+        session = self.session
+        status = session.exit_status
+        after = f" after {session.last_sent}" if session.last_sent else ""
+        if status is None:
+            detail, shown = "closed", f"the server has ended the conversation: {session.ended}"
+        else:
+            detail = str(status)
+            shown = "the process has ended with " + (
+                f"signal {-status}" if status < 0 else f"exit status {status}"
+            )
+        lines = session.describe().strip().splitlines()
+        last = f"; {lines[-1].strip()[:200]}" if len(lines) > 1 else ""
+        unread = session.last_sent == "bytes"
+        self._add_fault(
+            TargetFault(
+                kind="crash",
+                row="STDIO-6" if unread and session.transport == "stdio" else "crash",
+                detail=detail,
+                method=session.last_sent,
+                level="reading" if unread else "MUST",
+                sentence=f"{shown}{after}{last}",
+            )
+        )
+
+    def _add_fault(self, fault: TargetFault) -> None:
+        self.session.add_fault(fault)
+
+    # -- Waiting -----------------------------------------------------------------------------------
+
+    def _open_requests(self) -> list[SentRequest]:
+        return [
+            each
+            for each in self.session.open.values()
+            if not each.cancelled and each.method != "subscriptions/listen"
+        ]
+
+    def _is_waiting(self) -> bool:
+        """Return True if a response is still to come."""
+        session = self.session
+        now = trio.current_time()
+        for each in session.open.values():
+            if each.cancelled or each.is_overdue or each.method == "subscriptions/listen":
+                continue
+            if not each.is_bounded:
+                if now < each.sent_at + CALL_TIMEOUT:
+                    return True
+            elif each.is_plain or session.unread_errors == each.unread:
+                return True
+        return False
+
+    async def _wait_for_responses(self) -> None:
+        """Wait for the responses to requests, a shorter time for those that run others' code."""
+        session = self.session
+        while self._is_waiting() and not self._is_over():
+            running = [each for each in self._open_requests() if not each.is_bounded]
+            if not running:
+                await self.wait_until(lambda: not self._is_waiting())
+                for each in self._open_requests():
+                    each.is_overdue = True
+                return
+            remaining = min(each.sent_at for each in running) + CALL_TIMEOUT - trio.current_time()
+            before = len(session.open)
+
+            def is_answered(before: int = before) -> bool:
+                return len(session.open) < before
+
+            await self.wait_until(is_answered, max(remaining, 0.001))
+            if remaining <= 0 and not is_answered():
+                if any(each.is_bounded for each in self._open_requests()):
+                    await self.wait_until(is_answered)
+                if not is_answered():
+                    return
+
+    async def wait_until(self, is_done: Callable[[], bool], timeout: float = 0.0) -> None:
+        """Wait until something is true, the session has ended, or a timeout without any message.
+
+        Requests of the server are answered meanwhile: it may be waiting for that.
+        """
+        session = self.session
+        timeout = timeout or self._timeout
+        last = trio.current_time() + 4 * timeout  # a server can send messages for ever
+        deadline = trio.current_time() + timeout
+        while not is_done() and not self._is_over():
+            if session.asked:
+                await self._respond_to(session.asked.pop(0), "right")
+                continue
+            if not await session.wait_changed(min(deadline, last)):
+                return
+            deadline = trio.current_time() + timeout
+
+    async def _is_slow(self) -> bool:
+        return self._echo is not None and await self._echo.is_slow()
+
+    # -- Sending -----------------------------------------------------------------------------------
+
+    def make_request(
+        self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
+    ) -> dict[str, Any]:
+        """Return a request with a new id and the `_meta` of its revision."""
+        session = self.session
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": session.new_id(id), "method": method}
+        if params == "absent":
+            params = {}
+        if isinstance(params, dict):
+            given = params.get("_meta", {})
+            if isinstance(given, dict):
+                found = {**given, **session.meta(meta), **more.get("extra_meta", {})}
+                params = {**params, "_meta": found} if found else params
+        if params != {}:
+            message["params"] = params
+        return message
+
+    async def _send(
+        self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
+    ) -> SentRequest:
+        await self.session.send(self.make_request(method, params, id, meta, **more))
+        return self.session.requests[-1]  # type: ignore[no-any-return]
+
+    async def exchange(self, method: str, params: Any) -> Mapping[str, Any] | None:
+        """Send a request, wait for its response, and return its result, or None."""
+        request = await self._send(method, params)
+        timeout = OPEN_TIMEOUT if method == "initialize" else self._timeout
+        await self.wait_until(lambda: request.answer is not None, timeout)
+        result = None if request.answer is None else request.answer.get("result")
+        return result if isinstance(result, dict) else None
+
+    # -- Steps -------------------------------------------------------------------------------------
+
+    async def _open(self, revision: str, how: str = "whole", offers: str = "all") -> None:
+        session = self.session
+        if revision not in ALL:
+            return
+        if session.revision:
+            if session.revision == revision and how == "twice" and not is_modern(revision):
+                await self._send("initialize", session.initialize_params(revision))
+            return
+        session.revision, session.offers = revision, offers
+        if is_modern(revision):
+            session.judge.add_server_version(revision)  # the case is for a server that speaks it
+            session.is_open = True
+            return
+        if how == "none":
+            session.spent = True
+            return
+        early = None
+        if how == "late":
+            session.spent = True
+            early = await self._send_early()
+        asked = UNKNOWN_REVISION if how == "unknown" else revision
+        result = await self.exchange("initialize", session.initialize_params(asked))
+        if early is not None and _was_served_early(early, session):
+            self._add_fault(_early_result(early, revision))
+        if result is None:
+            session.spent = True
+            return
+        selected = result.get("protocolVersion")
+        if isinstance(selected, str):
+            if selected != asked and asked in self._named:
+                self._add_fault(_other_version(asked, selected, revision))
+            self._named.add(selected)
+        if how == "half":
+            session.spent = True
+            return
+        if selected != revision:
+            session.spent = True
+            if selected not in ALL:
+                return  # a client disconnects
+            session.revision = str(selected)
+        await session.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        session.is_open = True
+        if how == "twice":
+            session.spent = True
+            await self._send("initialize", session.initialize_params(revision))
+
+    async def _send_early(self) -> SentRequest:
+        request = await self._send("tools/list", {})
+        await self.wait_until(lambda: request.answer is not None, EARLY_TIMEOUT)
+        return request
+
+    async def _request(
+        self, method: str, params: Any = "absent", id: str = "int", meta: str = "whole"
+    ) -> None:
+        if method == "tools/call" and isinstance(params, dict):
+            name = params.get("name")
+            if isinstance(name, str) and not self._may_call(name):
+                return
+        await self._send(method, params, id, meta)
+
+    async def _call(self, tool: str, arguments: Any, extra: tuple[str, ...] = ()) -> None:
+        session = self.session
+        if not self._may_call(tool):
+            return
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        if "task" in extra and not is_modern(session.revision):
+            params["task"] = {"ttl": 60_000}
+        more = {"progressToken": session.new_id("int")} if "progress" in extra else {}
+        await self._send(
+            "tools/call", params, "text" if "text" in extra else "int", extra_meta=more
+        )
+
+    async def _notify(self, method: str, params: Any = "absent") -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params not in ({}, "absent"):
+            message["params"] = params
+        self.session.last_sent = method
+        await self.session.send(message)
+
+    async def _burst(self, count: int, method: str, params: Any = "absent") -> None:
+        # Over HTTP each request has a connection.
+        limit = MAX_BURST if self.session.transport == "stdio" else MAX_CONNECTIONS
+        for index in range(min(count, limit)):
+            await self._send(method, params, "digits" if index % 3 == 0 else "int")
+
+    async def _wait(self) -> None:
+        await self._wait_for_responses()
+
+    async def _cancel(self, place: int) -> None:
+        session = self.session
+        requests = [each for each in session.open.values() if not each.cancelled]
+        if place < 0:
+            await self._notify("notifications/cancelled", {"requestId": session.new_id("int")})
+            return
+        if not requests:
+            return
+        request = requests[place % len(requests)]
+        if request.method == "initialize":
+            return  # the one request that a client must not cancel
+        await self._cancel_request(request)
+
+    async def _progress(self, place: int) -> None:
+        asked = self.session.asked
+        if not asked:
+            return
+        params = asked[place % len(asked)].get("params")
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is not None:
+            await self._notify("notifications/progress", {"progressToken": token, "progress": 1})
+
+    async def _respond(self, place: int, how: str) -> None:
+        session = self.session
+        if not session.asked:
+            await self.wait_until(
+                lambda: bool(session.asked) or not self._is_waiting(), CALL_TIMEOUT
+            )
+        if session.asked:
+            await self._respond_to(session.asked.pop(place % len(session.asked)), how)
+
+    async def _respond_to(self, request: Mapping[str, Any], how: str) -> None:
+        response: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
+        result = result_for(str(request["method"]), request.get("params"))
+        if how == "error" or result is None:
+            code = -32601 if result is None else -32603
+            response["error"] = {"code": code, "message": "not available"}
+        elif how == "wrong":
+            response["result"] = {"content": 7, "roots": "x", "action": None}
+        else:
+            response["result"] = result
+        if how == "id":
+            response["id"] = f"{request['id']}-other"
+        await self.session.send(response)
+        if how == "twice":
+            await self.session.send(response)
+
+    async def _page(self, method: str, how: str) -> None:
+        session = self.session
+        known = session.cursors.get(method, [])
+        if how in ("stale", "invented"):
+            cursor = known[0] if known and how == "stale" else "bm90IGEgY3Vyc29y"
+            await self._send(method, {"cursor": cursor})
+            return
+        result = await self.exchange(method, {})
+        seen: set[str] = set()
+        for _ in range(MAX_PAGES if how == "all" else 1):
+            cursor = None if result is None else result.get("nextCursor")
+            if not isinstance(cursor, str) or cursor in seen:
+                return
+            seen.add(cursor)
+            result = await self.exchange(method, {"cursor": cursor})
+
+    async def _retry(self, place: int, how: str) -> None:
+        session = self.session
+        if not session.rounds:
+            await self._wait()
+        if not session.rounds:
+            return
+        request = session.rounds.pop(place % len(session.rounds))
+        result = request.answer.get("result") if request.answer is not None else None
+        params = request.message.get("params")
+        if not isinstance(result, dict) or not isinstance(params, dict):
+            return
+        params = {key: value for key, value in params.items() if key != "inputResponses"}
+        asked = result.get("inputRequests")
+        responses = {}
+        if isinstance(asked, dict):
+            responses = {key: result_of_input(each) for key, each in asked.items()}
+        if how != "empty" and responses:
+            params["inputResponses"] = responses
+        state = result.get("requestState")
+        if isinstance(state, str):
+            if how == "altered":
+                state = _altered(state)
+            elif how == "foreign":
+                state = "Zm9yZWlnbg"
+            params["requestState"] = state
+        sent = await self._send(request.method, params)
+        if how not in ("altered", "foreign") or not isinstance(state, str):
+            return
+        await self.wait_until(lambda: sent.answer is not None, CALL_TIMEOUT)
+        if sent.answer is not None and "result" in sent.answer:
+            self._add_fault(
+                TargetFault(
+                    kind="row",
+                    row="MRTR-13",
+                    method=request.method,
+                    level=level_of("MRTR-13"),
+                    is_certain=False,  # one that influences nothing needs no protection
+                    sentence="a requestState that the server did not give is accepted",
+                    link=link_of("MRTR-13", session.revision),
+                )
+            )
+
+    async def _listen(self, wanted: Any) -> None:
+        if is_modern(self.session.revision):
+            await self._send("subscriptions/listen", {"notifications": wanted})
+            await trio.lowlevel.checkpoint()
+        elif isinstance(wanted, dict):
+            for uri in wanted.get("resourceSubscriptions", ()):
+                await self._send("resources/subscribe", {"uri": uri})
+
+    async def _task(self, place: int, act: str) -> None:
+        session = self.session
+        if not session.tasks and act != "unknown":
+            await self._wait()
+        id = "00000000-no-such-task"
+        if act != "unknown":
+            if not session.tasks:
+                return
+            id = session.tasks[-1 - place % len(session.tasks)]
+        method = {"unknown": "get"}.get(act, act)
+        if act == "follow":
+            await self._follow(id)
+            return
+        params: dict[str, Any] = {"taskId": id}
+        if act == "update":
+            params["inputResponses"] = {}
+        await self._send(f"tasks/{method}", params if act != "list" else {})
+
+    async def _follow(self, id: str) -> None:
+        """Poll a task until it has ended, and give the input that it requires."""
+        end = trio.current_time() + FOLLOW_TIMEOUT
+        while trio.current_time() < end and not self._is_over():
+            task = await self.exchange("tasks/get", {"taskId": id})
+            status = None if task is None else task.get("status")
+            if task is None or status in ("completed", "failed", "cancelled"):
+                if task is not None and not is_modern(self.session.revision):
+                    await self.exchange("tasks/result", {"taskId": id})
+                return
+            asked = task.get("inputRequests")
+            if isinstance(asked, dict) and asked:
+                responses = {key: result_of_input(each) for key, each in asked.items()}
+                await self.exchange("tasks/update", {"taskId": id, "inputResponses": responses})
+            await trio.sleep(FOLLOW_INTERVAL)
+
+    async def _mutate(self, text: str) -> None:
+        await self.session.send_bytes(text.encode("utf-8", "surrogatepass"))
+
+    async def _damage(self, data: bytes) -> None:
+        await self.session.send_bytes(data)
+
+    async def _reconnect(self) -> None:
+        """End the conversation in order, and begin another one with the same target."""
+        former = self.session
+        if not former.ended:
+            await self._settle()
+            await former.disconnect()
+        self.session = await former.successor()
+        if former is not self._first:
+            await former.aclose()
+
+    async def _disconnect(self) -> None:
+        await self._wait()
+        await self.session.disconnect()
+
+
+_STEPS: Final[dict[str, Any]] = {
+    "open": Player._open,
+    "request": Player._request,
+    "call": Player._call,
+    "notify": Player._notify,
+    "burst": Player._burst,
+    "wait": Player._wait,
+    "cancel": Player._cancel,
+    "progress": Player._progress,
+    "respond": Player._respond,
+    "page": Player._page,
+    "retry": Player._retry,
+    "listen": Player._listen,
+    "task": Player._task,
+    "mutate": Player._mutate,
+    "damage": Player._damage,
+    "disconnect": Player._disconnect,
+    "reconnect": Player._reconnect,
+    **STRESS_STEPS,
+}
+
+
+async def play_case(
+    target: TargetLike, case: Case, player: Player | None = None, *, keep: bool = True
+) -> Outcome:
+    """Play a case on a fresh session of a target, and return what became of it.
+
+    Raises:
+        ConnectFailed: the target does not start.
+    """
+    session = await target.open(keep=keep)
+    try:
+        outcome = await (player or Player()).play(case, session)
+    finally:
+        with trio.CancelScope(shield=True):
+            await session.aclose()
+    outcome.header = session.header
+    if is_modern(session.revision):  # no handshake shows it
+        outcome.header = replace(session.header, server_versions=(session.revision,))
+    outcome.lines = list(session.lines or ())
+    return outcome
+
+
+def _was_served_early(early: SentRequest, session: TargetSession) -> bool:
+    """Return True if a request before `initialize` has a result, and that came first.
+
+    A process that is still starting answers both at once, in order. A server without sessions
+    cannot know which of two requests over HTTP is the first.
+    """
+    initialize = session.requests[-1]
+    if early.answer is None or "result" not in early.answer or not session.is_stateful:
+        return False
+    return initialize.answer is None or early.answered_at < initialize.answered_at
+
+
+def _early_result(request: SentRequest, revision: str) -> TargetFault:
+    return TargetFault(
+        kind="row",
+        row="LIFE-10",
+        method=request.method,
+        level=level_of("LIFE-10"),
+        sentence=f"the request {request.method} has a result before initialize",
+        link=link_of("LIFE-10", revision),
+    )
+
+
+def _other_version(asked: str, version: str, revision: str) -> TargetFault:
+    return TargetFault(
+        kind="row",
+        row="LIFE-4",
+        method="initialize",
+        level=level_of("LIFE-4"),
+        sentence=f"{asked} was requested, which the server speaks, and it answers {version}",
+        link=link_of("LIFE-4", revision),
+    )
+
+
+def _altered(state: str) -> str:
+    """Return a `requestState` with one character in the middle exchanged."""
+    if not state:
+        return "x"
+    place = len(state) // 2
+    return state[:place] + ("A" if state[place] != "A" else "B") + state[place + 1 :]
+
+
+def _name_of(message: Mapping[str, Any]) -> str:
+    params = message.get("params")
+    if not isinstance(params, dict):
+        return ""
+    return str(params.get("name", params.get("uri", "")))[:_SHOWN]

@@ -1,0 +1,164 @@
+"""Find out what a target speaks and offers, before anything strange is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from msgspec import Struct, field
+
+from mcp_core import ALL, ConnectFailed
+
+from ._play import Player
+from ._session import is_modern
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._play import TargetLike
+    from ._session import TargetSession
+
+__all__ = ["Offers", "may_call_by_hint", "probe"]
+
+SECOND_TIMEOUT: Final = 5.0  # seconds for further revisions, once one got no response
+MAX_PAGES: Final = 20
+MAX_OFFERS: Final = 500  # of one kind
+
+
+class Offers(Struct, kw_only=True):
+    """The revisions of a target, and its lists.
+
+    Attributes:
+        name: of the server, with its version.
+        revisions: that it speaks, newest first.
+        answers: the revisions that the server has named, by the one that was requested.
+        rejected: revisions that it does not speak.
+        capabilities: of the server, by revision.
+        tools, prompts, resources, templates: as listed.
+    """
+
+    name: str = ""
+    revisions: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    capabilities: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    prompts: list[dict[str, Any]] = field(default_factory=list)
+    resources: list[dict[str, Any]] = field(default_factory=list)
+    templates: list[dict[str, Any]] = field(default_factory=list)
+
+
+_LISTS: Final = (
+    ("tools", "tools/list", "tools", "tools"),
+    ("prompts", "prompts/list", "prompts", "prompts"),
+    ("resources", "resources/list", "resources", "resources"),
+    ("resources", "resources/templates/list", "resourceTemplates", "templates"),
+)
+
+
+def may_call_by_hint(tool: Mapping[str, Any]) -> bool:
+    """Return True if the hints of a tool say that a call changes nothing, here or elsewhere."""
+    hints = tool.get("annotations")
+    return (
+        isinstance(hints, dict)
+        and hints.get("readOnlyHint") is True
+        and hints.get("openWorldHint") is False
+    )
+
+
+async def probe(
+    target: TargetLike, revisions: tuple[str, ...] = ALL, timeout: float = 60
+) -> Offers:
+    """Return what a target speaks and offers.
+
+    Args:
+        target: the target.
+        revisions: those to try, newest first.
+        timeout: seconds for each of them.
+
+    Raises:
+        ConnectFailed: it speaks none of the revisions; the message names the cause and the cure.
+    """
+    offers = Offers()
+    reason = ""
+    # A server of a revision with a handshake may ignore what comes before it, so that comes first.
+    order = sorted(revisions, key=is_modern)
+    modern = [each for each in order if is_modern(each)]
+    left = timeout
+    for revision in [*order[:1], *modern, *order[1:]] if modern != order else modern:
+        if revision in offers.capabilities or revision in offers.rejected:
+            continue
+        session = await target.open()
+        try:
+            with trio.move_on_after(left) as waiting:
+                found = await _try_revision(session, revision, offers)
+                reason = reason or found
+            if waiting.cancelled_caught:
+                reason = reason or f"it did not respond to {revision} within {left:g} s"
+                left = min(left, SECOND_TIMEOUT)
+            if revision not in offers.capabilities:
+                offers.rejected.append(revision)
+            elif session.ended and not offers.revisions:
+                reason = reason or f"{session.ended}{session.describe()}"
+        finally:
+            with trio.CancelScope(shield=True):
+                await session.aclose()
+    target.learn_tools(offers.tools)
+    offers.revisions.sort(reverse=True)
+    if not offers.revisions:
+        raise ConnectFailed(
+            f"no conversation with {target.name}: {reason}. Is that an MCP server?"
+            " `mcp-trio inspect --trace` shows the messages"
+        )
+    return offers
+
+
+async def _try_revision(session: TargetSession, revision: str, offers: Offers) -> str:
+    """Add what a session says of a revision. Return why it does not speak it, or ""."""
+    player = Player(response_timeout=3600)
+    player.attach(session)
+    if is_modern(revision):
+        session.revision, session.is_open = revision, True
+        result = await player.exchange("server/discover", {})
+        versions = result.get("supportedVersions") if result is not None else None
+        if result is None or not isinstance(versions, list) or revision not in versions:
+            return f"it does not speak {revision}{session.describe()}"
+        info = result.get("_meta", {}).get("io.modelcontextprotocol/serverInfo")
+    else:
+        session.revision = revision
+        result = await player.exchange("initialize", session.initialize_params(revision))
+        if result is not None and isinstance(result.get("protocolVersion"), str):
+            offers.answers[revision] = result["protocolVersion"]
+        if result is None or result.get("protocolVersion") != revision:
+            return f"it does not speak {revision}{session.describe()}"
+        await session.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        session.is_open = True
+        info = result.get("serverInfo")
+    capabilities = result.get("capabilities")
+    offers.revisions.append(revision)
+    offers.capabilities[revision] = capabilities if isinstance(capabilities, dict) else {}
+    if isinstance(info, dict) and not offers.name:
+        offers.name = f"{info.get('name', '?')} {info.get('version', '')}".strip()
+    for capability, method, member, name in _LISTS:
+        known: list[dict[str, Any]] = getattr(offers, name)
+        # Schemas of the newest revision say which arguments headers repeat.
+        is_needed = not known or (name == "tools" and is_modern(revision))
+        if capability in offers.capabilities[revision] and is_needed:
+            found = await _list(player, method, member)
+            names = {each.get("name") for each in found}
+            known[:] = [*found, *(each for each in known if each.get("name") not in names)]
+    return ""
+
+
+async def _list(player: Player, method: str, member: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        result = await player.exchange(method, {} if cursor is None else {"cursor": cursor})
+        items = None if result is None else result.get(member)
+        found += [each for each in items or () if isinstance(each, dict)]
+        following = None if result is None else result.get("nextCursor")
+        if not isinstance(following, str) or len(found) >= MAX_OFFERS or following == cursor:
+            break
+        cursor = following
+    return found[:MAX_OFFERS]

@@ -1,0 +1,217 @@
+"""The files of a run: a trace for each finding, tests for pytest, and the reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from xml.sax.saxutils import quoteattr
+
+from mcp_core import escape_text
+from mcp_core.trace import ROWS, Redactor, TraceEncoder
+
+from ._case import Case, decode_case, encode_case, shown_case
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._campaign import Campaign, FuzzFinding
+    from ._probe import Offers
+
+__all__ = [
+    "REPORT",
+    "TESTS",
+    "junit_report",
+    "read_cases",
+    "read_known",
+    "report_document",
+    "write_findings",
+]
+
+REPORT: Final = "report.json"
+TESTS: Final = "test_findings.py"
+TRACE_LIMIT: Final = 16 * 1024 * 1024  # bytes
+_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, Any]:
+    """Return what a run has found as one JSON document."""
+    return {
+        "target": campaign.target.name,
+        campaign.side: offers.name,
+        "revisions": offers.revisions,
+        "seed": seed,
+        "cases": campaign.cases,
+        "seconds": round(campaign.seconds, 1),
+        "messages": campaign.messages,
+        "unconfirmed": campaign.unconfirmed,
+        "notes": campaign.notes,
+        "slow": dict(campaign.slow),
+        "findings": [_finding_document(each, campaign.side) for each in campaign.findings],
+        "unplayed": [encode_case(each) for each in campaign.unplayed],
+        "opportunities": {
+            row: campaign.opportunities[row] for row in sorted(campaign.opportunities)
+        },
+    }
+
+
+def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
+    fault = finding.fault
+    return {
+        "row": fault.row,
+        "kind": fault.kind,
+        "verdict": "inconclusive" if fault.is_advice else "fail",
+        "level": fault.level,
+        "side": side,
+        "method": fault.method,
+        "also": finding.methods,
+        "detail": fault.detail,
+        "sentence": fault.sentence,
+        "link": fault.link,
+        "hits": finding.hits,
+        "plays": finding.plays,
+        "seen": finding.seen,
+        "messages": finding.messages,
+        "steps": encode_case(finding.case),
+    }
+
+
+def write_findings(
+    folder: Path, campaign: Campaign, document: dict[str, Any], **options: Any
+) -> list[str]:
+    """Write the files of a run into `folder`, and return their names. Only their owner reads them.
+
+    Args:
+        folder: it is made if needed. Files of an earlier run are replaced.
+        campaign: the run.
+        document: its report.
+        options: further arguments of `find_faults` for the tests.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.mcp.jsonl"):
+        if re.match(r"\d+-", path.name):
+            path.unlink()
+    names = []
+    for number, finding in enumerate(campaign.findings, 1):
+        if finding.header is not None:
+            name = f"{number}-{finding.fault.row}.mcp.jsonl"
+            _write(folder / name, _trace(finding))
+            names.append(name)
+    tests = folder / TESTS
+    if campaign.findings:
+        _write(tests, _tests(campaign, options).encode())
+        names.append(TESTS)
+    elif tests.exists():
+        tests.unlink()
+    _write(folder / REPORT, json.dumps(document, indent=2).encode() + b"\n")
+    return [*names, REPORT]
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+
+
+def _trace(finding: FuzzFinding) -> bytes:
+    assert finding.header is not None
+    redactor = Redactor(secrets.token_bytes(32))
+    header = finding.header
+    encoder = TraceEncoder(header, redactor, TRACE_LIMIT)
+    end = finding.lines[-1].t if finding.lines else 0.0
+    return encoder.begin() + encoder.encode(finding.lines) + encoder.end(end)
+
+
+def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
+    command = getattr(campaign.target, "command", None)
+    target: Any = list(command) if command is not None else campaign.target.name
+    more = "".join(f", {key}={value!r}" for key, value in options.items() if value)
+    head = (
+        '"""What `mcp-trio fuzz` has found: each test fails until its fault is repaired."""\n\n'
+        f"from mcp_trio.testing import {campaign.find_faults}\n\n"
+        f"TARGET = {target!r}\n"
+    )
+    parts = [head]
+    for number, finding in enumerate(campaign.findings, 1):
+        fault = finding.fault
+        name = _NAME.sub("_", f"{fault.row} {fault.method[:40]}").strip("_").lower()
+        steps = "".join(f"        {step!r},\n" for step in finding.case)
+        # The sentence has words of the server.
+        sentence = escape_text(fault.sentence).replace("\\", "\\\\").replace('"', "'")
+        rate = "" if finding.is_solid else f" Seen in {finding.hits} of {finding.plays} plays."
+        parts.append(
+            f"\n\ndef test_{number}_{name}():\n"
+            f'    """{fault.level} {fault.row}: {sentence[:300]}.{rate}"""\n'
+            f"    steps = [\n{steps}    ]\n"
+            f"    faults = {campaign.find_faults}(TARGET, steps{more})\n"
+            f"    assert {fault.row!r} not in faults, faults[{fault.row!r}]\n"
+        )
+    return "".join(parts)
+
+
+def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
+    """Return a report in the format of JUnit: a test case for each row that was judged.
+
+    Advice and flaky findings are tests that were skipped; with `strict` they fail, too.
+    """
+    cases = []
+    found: dict[str, list[FuzzFinding]] = {}
+    for each in campaign.findings:
+        found.setdefault(each.fault.row, []).append(each)
+    passed = [row for row in ROWS if campaign.opportunities.get(row) and row not in found]
+    for row in [*found, *passed]:
+        requirement = ROWS.get(row)
+        name = f"{row} {requirement.sentence}" if requirement is not None else row
+        faults = "".join(
+            f"<{'failure' if strict or each.is_failure else 'skipped'} message="
+            f"{_attribute(each.fault.sentence + ': ' + shown_case(each.case))}/>"
+            for each in found.get(row, ())
+        )
+        cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
+    failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f"<testsuites><testsuite name={_attribute('mcp-trio fuzz ' + campaign.target.name)} "
+        f'tests="{len(cases)}" failures="{failed}">\n{"".join(cases)}</testsuite></testsuites>\n'
+    )
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(escape_text(text))
+
+
+def read_known(text: str) -> frozenset[tuple[str, str]]:
+    """Return row and method of each finding of an earlier report.
+
+    Raises:
+        ValueError: it is not a report.
+    """
+    try:
+        document = json.loads(text)
+        return frozenset(
+            (str(each["row"]), str(method))
+            for each in document["findings"]
+            for method in (each.get("method", ""), *each.get("also", ()))
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ValueError("it is not a report of `mcp-trio fuzz`") from exc
+
+
+def read_cases(folder: Path) -> list[Case]:
+    """Return the cases of the last report in a folder, none without a report that can be read.
+
+    They are played first: what is repaired is no longer found. Cases that a cancelled run has not
+    played come last.
+    """
+    try:
+        document = json.loads((folder / REPORT).read_text("utf-8"))
+        steps: Sequence[Any] = [each["steps"] for each in document["findings"]]
+        return [decode_case(each) for each in (*steps, *document.get("unplayed", ()))]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []

@@ -1,0 +1,569 @@
+"""One conversation with a target, as the player sees it: the requests that are open, what the
+server has given out, and the judge, which gets each line that crosses.
+
+The model here is for drawing a next message only. Verdicts come from the judge, and from the player
+for what a wire does not show: a response that does not come, a process that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import trio
+from msgspec import Struct
+
+from mcp_core import ALL, DIALECTS, __version__
+from mcp_core.trace import FORMAT_VERSION, ROWS, Judge, TraceHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.trace import Finding, TraceLine
+
+__all__ = [
+    "META",
+    "UNANSWERED",
+    "SentRequest",
+    "TargetFault",
+    "TargetSession",
+    "is_modern",
+    "new_header",
+]
+
+UNANSWERED: Final = "RPC-35"
+META: Final = "io.modelcontextprotocol/"
+TASKS: Final = META + "tasks"
+# Levels of rows that are obligations. The others are readings and choices of this project.
+LEVELS: Final = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "schema"})
+# An error without an id answers the notification before it, or a request right after that.
+SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
+MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
+MAX_ID: Final = 200  # characters of an id that every server should read
+
+# Requests that run code of the server's author, which may take its time.
+_USER_CODE: Final = frozenset(
+    {
+        "tools/call",
+        "prompts/get",
+        "resources/read",
+        "completion/complete",
+        "tasks/result",
+        "subscriptions/listen",
+    }
+)
+
+CAPABILITIES: Final[dict[str, dict[str, Any]]] = {
+    "all": {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}},
+    "none": {},
+}
+_INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
+
+
+def is_modern(revision: str) -> bool:
+    """Return True if a revision has no handshake."""
+    return revision in DIALECTS and not DIALECTS[revision].stateful
+
+
+def new_header(observer: Literal["client", "server"], transport: str, target: str) -> TraceHeader:
+    """Return the header of a trace that begins now.
+
+    Args:
+        observer: the side of the fuzzer.
+        transport: stdio or http.
+        target: a text that names it, without secrets.
+    """
+    return TraceHeader(
+        format_version=FORMAT_VERSION,
+        at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        by=f"mcp-trio {__version__}",
+        observer=observer,
+        transport=transport,
+        target=target,
+    )
+
+
+class TargetFault(Struct, frozen=True, kw_only=True):
+    """Something that the target did wrong.
+
+    Attributes:
+        kind: "row" for a requirement, "crash" for an end of the process, "hang" for a target that
+            does not respond any more.
+        row: the id of the requirement, or "crash".
+        method: of the message that shows it; empty without a message.
+        detail: what makes crashes differ, such as the exit status.
+        sentence: what is wrong.
+        level: of the requirement.
+        link: the address of its page, or "".
+        is_certain: False if there can be a reason that a client does not see.
+    """
+
+    kind: Literal["row", "crash", "hang"]
+    row: str
+    method: str = ""
+    detail: str = ""
+    sentence: str = ""
+    level: str = "MUST"
+    link: str = ""
+    is_certain: bool = True
+
+    @classmethod
+    def from_finding(cls, finding: Finding, method: str) -> TargetFault:
+        """Return the fault for a finding of the judge at a message of `method`."""
+        return cls(
+            kind="row",
+            row=finding.row,
+            method=method,
+            sentence=finding.sentence,
+            level=finding.level,
+            link=finding.link,
+        )
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same for two reports of one fault."""
+        return self.row, self.detail, self.method
+
+    @property
+    def cause(self) -> tuple[str, str]:
+        """The same for all plays while a case is shrunk."""
+        return SAME_CAUSE.get(self.row, self.row), self.detail
+
+    @property
+    def is_advice(self) -> bool:
+        """True if it is no reason for a failure: a reading of the text, or not certain."""
+        return not self.is_certain or self.level == "reading"
+
+
+class SentRequest:
+    """A request of the client.
+
+    Attributes:
+        is_plain: every server can read it and has to respond to it.
+        is_bounded: no code of the server's author decides how long it takes.
+        was_open: the handshake was done before.
+        is_overdue: a step has waited for the response in vain, and no other one does.
+        answer: the response, None before it.
+        answered_at: how many messages the server had sent in this case with the response.
+    """
+
+    __slots__ = (
+        "answer",
+        "answered_at",
+        "cancelled",
+        "id",
+        "is_bounded",
+        "is_overdue",
+        "is_plain",
+        "message",
+        "method",
+        "sent_at",
+        "token",
+        "unread",
+        "was_open",
+    )
+
+    def __init__(self, message: Mapping[str, Any], *, is_plain: bool, is_bounded: bool) -> None:
+        self.message = message
+        self.id = message["id"]
+        self.method = str(message.get("method", ""))
+        self.is_plain = is_plain
+        self.is_bounded = is_bounded
+        self.sent_at = 0.0
+        self.answer: Mapping[str, Any] | None = None
+        self.answered_at = 0
+        self.cancelled = False
+        self.is_overdue = False
+        self.was_open = True
+        self.unread = 0  # errors without an id that the server had sent before
+        params = message.get("params")
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        self.token = meta.get("progressToken") if isinstance(meta, dict) else None
+
+
+class TargetSession(ABC):
+    """A conversation with a target. Subclasses carry it.
+
+    Args:
+        header: of its trace.
+        judge: gets the lines; by default a new one.
+        number: of the conversation in the trace.
+        keep: whether the lines are kept, for a trace.
+
+    Attributes:
+        revision, offers: as `open` has set them; empty before.
+        is_open: requests of all kinds may be sent.
+        is_busy: a request may be running that was cancelled because it takes long.
+        has_spoken: the server has sent something; before that its process may be starting.
+        spent: it must not be used for another case.
+        steps: further steps that this transport has.
+        ended: why nothing more can come, empty before that.
+        exit_status: of the process, None while it runs and for a URL.
+    """
+
+    transport = ""
+
+    def __init__(
+        self, header: TraceHeader, judge: Judge | None = None, number: int = 1, *, keep: bool
+    ) -> None:
+        self.header = header
+        self.judge = Judge(header, from_start=True) if judge is None else judge
+        self.number = number
+        self.lines: list[TraceLine] | None = [] if keep else None
+        self.revision = ""
+        self.offers = ""
+        self.is_open = False
+        self.spent = False
+        self.is_busy = False
+        self.has_spoken = False
+        self.steps: Mapping[str, Any] = {}
+        self.ended = ""
+        self.exit_status: int | None = None
+        self.began_at = trio.current_time()
+        self.open: dict[int | str, SentRequest] = {}
+        self.requests: list[SentRequest] = []  # of this case
+        self.asked: list[Mapping[str, Any]] = []  # open requests of the server
+        self.rounds: list[SentRequest] = []  # with an `input_required` result
+        self.tasks: list[str] = []
+        self.cursors: dict[str, list[str]] = {}
+        self.unread_errors = 0
+        self.messages = 0
+        self.played = 0
+        self.last_sent = ""
+        self.stderr = bytearray()
+        self._faults: list[TargetFault] = []
+        self._next_id = 1_000
+        self._changed = trio.Event()
+
+    # -- For the player ----------------------------------------------------------------------------
+
+    def begin_case(self) -> None:
+        """Forget what belongs to an earlier case."""
+        self.requests.clear()
+        self._faults.clear()
+        self.asked.clear()
+        self.played += 1
+
+    def take_messages(self) -> int:
+        """Return how many messages the server has sent since the last call."""
+        found, self.messages = self.messages, 0
+        return found
+
+    def has_fault(self, cause: tuple[str, str]) -> bool:
+        """Return True if a fault of this cause was found in this case."""
+        return any(each.cause == cause for each in self._faults)
+
+    def take_faults(self) -> list[TargetFault]:
+        """Return the faults of the server since the last call."""
+        found, self._faults = self._faults, []
+        return found
+
+    def new_id(self, kind: str) -> int | str:
+        """Return an id that was not used before. Kinds: int, digits, text."""
+        self._next_id += 1
+        if kind == "digits":
+            return str(self._next_id)
+        return f"id-{self._next_id}" if kind == "text" else self._next_id
+
+    def meta(self, how: str = "whole") -> dict[str, Any]:
+        """Return the `_meta` that a request carries in this revision."""
+        if not is_modern(self.revision) or how == "absent":
+            return {}
+        meta: dict[str, Any] = {
+            META + "protocolVersion": "1999-12-31" if how == "old" else self.revision,
+            META + "clientInfo": _INFO,
+        }
+        if how != "bare":
+            meta[META + "clientCapabilities"] = self.capabilities()
+        return meta
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return the client capabilities that this conversation declares."""
+        found = dict(CAPABILITIES.get(self.offers or "all", {}))
+        if self.offers == "all" and is_modern(self.revision):
+            found["extensions"] = {TASKS: {}}
+        elif self.offers == "all" and self.revision == _WITH_TASKS:
+            found["tasks"] = {"list": {}, "cancel": {}}
+        return found
+
+    def initialize_params(self, revision: str) -> dict[str, Any]:
+        """Return the params of `initialize`."""
+        return {
+            "protocolVersion": revision,
+            "capabilities": self.capabilities(),
+            "clientInfo": _INFO,
+        }
+
+    async def send(self, message: Mapping[str, Any], *, is_plain: bool = True) -> None:
+        """Send a message that was built here."""
+        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+        if "id" in message and "method" in message:
+            self.add_request(message, is_plain=is_plain)
+            self.last_sent = str(message["method"])
+        await self.send_text(text, message)
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send bytes, which may be no message."""
+        self.last_sent = "bytes"
+        for line in data.split(b"\n"):
+            message = read_plain_request(line)
+            if message is not None and message["id"] not in self.open:
+                self.last_sent = str(message["method"])
+                self.add_request(message, is_plain=False)
+        await self.send_data(data)
+
+    @abstractmethod
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        """Send one message. Subclasses write and record it."""
+
+    @abstractmethod
+    async def send_data(self, data: bytes) -> None:
+        """Send bytes. Subclasses write and record them."""
+
+    def describe(self) -> str:
+        """Return what is known of an unexpected end, or ""."""
+        return ""
+
+    def trouble(self) -> str:
+        """Return what stderr has of an error that was not handled, or ""."""
+        return ""
+
+    @property
+    def longest_start(self) -> float | None:
+        """The seconds that a start of the target has taken at most, None before the first."""
+        return None
+
+    def memory(self) -> int:
+        """Return the bytes of memory of the process, 0 if that is not known."""
+        return 0
+
+    @property
+    def is_stateful(self) -> bool:
+        """True if the server can know what came before a message."""
+        return True
+
+    async def cancel_exchange(self, request: SentRequest) -> bool:
+        """Cancel a request as the transport does. Return False if a notification does it."""
+        return False
+
+    async def end_case(self) -> None:  # noqa: B027 - stdio leaves nothing open
+        """Close what a case has left open."""
+
+    @abstractmethod
+    async def disconnect(self) -> None:
+        """End the conversation in order."""
+
+    @abstractmethod
+    async def successor(self) -> TargetSession:
+        """Return another session with the same target, in the same trace. This one is over.
+
+        Raises:
+            ConnectFailed: the target does not start.
+        """
+
+    def follow(self, former: TargetSession) -> None:
+        """Continue the trace of `former`."""
+        self.judge, self.lines, self.began_at = former.judge, former.lines, former.began_at
+        self.number = former.number + 1
+        self._faults = former._faults
+        self.messages = former.messages
+        self.requests = former.requests
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """End the conversation at once."""
+
+    def waits(self) -> bool:
+        """Return True if a response is still to come, or a request of the server is open."""
+        return any(each.answer is None and not each.cancelled for each in self.open.values())
+
+    async def wait_changed(self, deadline: float) -> bool:
+        """Wait for a message of the server, or its end. Return False if none came in time."""
+        if self.ended:
+            return True
+        self._changed = trio.Event()
+        with trio.move_on_at(min(deadline, trio.current_time() + 3600)):
+            await self._changed.wait()
+            return True
+        return False
+
+    # -- For the transport -------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Return the seconds since the session began, for a line of the trace."""
+        return round(max(0.0, trio.current_time() - self.began_at), 6)
+
+    def record(self, line: TraceLine) -> list[Finding]:
+        """Hand a line to the judge. Its certain findings about the server become faults."""
+        if self.lines is not None:
+            self.lines.append(line)
+        return [
+            each
+            for each in self.judge.receive(line)
+            if each.is_certain and each.side == "server" and each.level in LEVELS
+        ]
+
+    def add_findings(self, found: list[Finding], method: str) -> None:
+        """Add what the judge has found at a message of `method`."""
+        for each in found:
+            self.add_fault(TargetFault.from_finding(each, method))
+
+    def add_fault(self, fault: TargetFault) -> None:
+        """Add a fault, once for each key and case."""
+        if len(self._faults) < MAX_KEPT and all(each.key != fault.key for each in self._faults):
+            self._faults.append(fault)
+
+    def wake(self) -> None:
+        """Wake a task that waits for a change."""
+        self._changed.set()
+
+    def receive(self, line: TraceLine, method: str = "") -> None:
+        """Take a line of the server. `method` is that of its exchange."""
+        self.has_spoken = True
+        found = self.record(line)
+        if line.raw is not None:
+            try:
+                decoded = json.loads(line.raw)
+            except (ValueError, RecursionError):
+                decoded = None
+            for each in decoded if isinstance(decoded, list) else [decoded]:
+                if isinstance(each, dict):
+                    self.messages += 1
+                    method = self._receive_message(each) or method
+        if found:
+            self.add_findings(found, method)
+        self._changed.set()
+
+    def end(self, reason: str) -> None:
+        """Note that nothing more can come."""
+        self.ended = self.ended or reason
+        self._changed.set()
+
+    # -- The model ---------------------------------------------------------------------------------
+
+    def add_request(self, message: Mapping[str, Any], *, is_plain: bool) -> SentRequest:
+        """Note a request that is going to be sent."""
+        method = str(message.get("method", ""))
+        params = message.get("params", {})
+        request = SentRequest(
+            message,
+            is_plain=is_plain and isinstance(params, dict),
+            is_bounded=method not in _USER_CODE or not isinstance(params, dict),
+        )
+        request.sent_at = trio.current_time()
+        request.unread = self.unread_errors
+        request.was_open = self.is_open or method == "initialize"
+        self.open[request.id] = request
+        self.requests.append(request)
+        return request
+
+    def _receive_message(self, message: Mapping[str, Any]) -> str:
+        """Change the model by a message. Return the method that it belongs to."""
+        id = message.get("id")
+        if isinstance(message.get("method"), str):
+            method = str(message["method"])
+            if "id" in message and _is_id(id):
+                self.asked.append(message)
+                del self.asked[:-MAX_KEPT]
+            return method
+        if not _is_id(id):
+            self.unread_errors += 1
+            return self.last_sent
+        request = self.open.get(id)  # type: ignore[arg-type]
+        if request is None:
+            earlier = next((each for each in self.requests if each.id == id), None)
+            return earlier.method if earlier is not None else ""
+        request.answer = message
+        request.answered_at = self.messages
+        del self.open[request.id]
+        result = message.get("result")
+        if isinstance(result, dict):
+            self._receive_result(request, result)
+        return request.method
+
+    def _receive_result(self, request: SentRequest, result: Mapping[str, Any]) -> None:
+        if result.get("resultType") == "input_required":
+            self.rounds.append(request)
+            del self.rounds[:-MAX_KEPT]
+        cursor = result.get("nextCursor")
+        if isinstance(cursor, str):
+            known = self.cursors.setdefault(request.method, [])
+            known.append(cursor)
+            del known[:-MAX_KEPT]
+        task = result.get("task", result)
+        id = task.get("taskId") if isinstance(task, dict) else None
+        if isinstance(id, str) and id not in self.tasks:
+            self.tasks.append(id)
+            del self.tasks[:-MAX_KEPT]
+
+
+_WITH_TASKS: Final = next(each for each in ALL if DIALECTS[each].stateful)  # the newest of them
+
+
+def _is_id(id: Any) -> bool:
+    return isinstance(id, str) or (isinstance(id, int) and not isinstance(id, bool))
+
+
+def read_plain_request(line: bytes) -> dict[str, Any] | None:
+    """Return the request of a line if each server reads it as a request, else None."""
+    is_doubled = False
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal is_doubled
+        members = dict(pairs)
+        is_doubled |= len(members) < len(pairs)
+        return members
+
+    try:
+        message = json.loads(line.decode(), object_pairs_hook=collect)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or is_doubled or message.get("jsonrpc") != "2.0":
+        return None
+    if b"\r" in line:
+        return None  # to some readers it ends a line
+    id, method = message.get("id"), message.get("method")
+    if not isinstance(method, str) or not method or not _is_id(id):
+        return None
+    if isinstance(id, str) and (len(id) > MAX_ID or not id.isascii()):
+        return None
+    if isinstance(id, int) and abs(id) >= 2**53:
+        return None
+    if {"result", "error"} & message.keys() or "\\u" in line.decode():
+        return None
+    if not math.isfinite(_largest(message)):
+        return None
+    return message
+
+
+def _largest(value: Any, depth: int = 0) -> float:
+    """Return the largest number in a value; infinite if it is deep, too."""
+    if depth > 30:
+        return math.inf
+    if isinstance(value, float | int):
+        try:
+            return abs(float(value))
+        except OverflowError:
+            return math.inf
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return max((_largest(each, depth + 1) for each in value), default=0.0)
+    return 0.0
+
+
+def link_of(row: str, revision: str) -> str:
+    """Return the address of the page of a row; empty for a row without a page."""
+    found = ROWS.get(row)
+    if found is None or revision not in DIALECTS:
+        return ""
+    return found.link("ABCDE"[list(reversed(ALL)).index(revision)])
+
+
+def level_of(row: str) -> str:
+    """Return the level of a row, MUST if it is not known."""
+    found = ROWS.get(row)
+    return found.level if found is not None else "MUST"

@@ -1,0 +1,239 @@
+"""Make a case smaller while it shows the same fault. Each attempt is a play on a fresh target.
+
+1. The steps are cut first, in halves and then one by one (ddmin), and then the values in them.
+   This works on literals, so that a stored case and one joined of several can be shrunk, too.
+2. An attempt takes a tenth of a second and more. So a long text has few candidates, and a message
+   is made simpler as JSON as long as it is JSON.
+3. The newest revision of the target is tried, which may have no handshake to look at.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ._case import Case, Step
+
+__all__ = ["ShrinkBudget", "shrink"]
+
+MAX_PLAYS: Final = 500
+MAX_SECONDS: Final = 60.0
+_COUNTED: Final = 100  # numbers above are not counted down one by one
+
+
+class ShrinkBudget:
+    """How long a run may shrink, all findings together."""
+
+    def __init__(self, seconds: float = MAX_SECONDS) -> None:
+        self.left = seconds
+
+
+async def shrink(
+    case: Case,
+    shows_fault: Callable[[Case], Awaitable[Case | None]],
+    budget: ShrinkBudget,
+    *,
+    newest: str = "",
+    max_plays: int = MAX_PLAYS,
+) -> tuple[Case, int]:
+    """Return the smallest case that was found, and the number of plays.
+
+    Args:
+        case: a case that shows the fault.
+        shows_fault: plays a case, and returns the part of it that has shown the same fault, or
+            None.
+        budget: seconds that are left; what is used is subtracted.
+        newest: a revision to try in place of that of the case; empty for none.
+        max_plays: at most so many plays.
+    """
+    shrinking = _Shrinking(case, shows_fault, budget, newest, max_plays)
+    try:
+        while True:
+            before = shrinking.case
+            await shrinking.cut_steps()
+            await shrinking.simplify_steps()
+            if shrinking.case == before:
+                break
+    except _Spent:
+        pass
+    return shrinking.case, shrinking.plays
+
+
+class _Spent(Exception):
+    """The budget is spent."""
+
+
+class _Shrinking:
+    def __init__(
+        self,
+        case: Case,
+        shows_fault: Callable[[Case], Awaitable[Case | None]],
+        budget: ShrinkBudget,
+        newest: str,
+        max_plays: int,
+    ) -> None:
+        self.case = list(case)
+        self.plays = 0
+        self._newest = newest
+        self._shows_fault = shows_fault
+        self._budget = budget
+        self._max_plays = max_plays
+        self._tried: set[str] = set()
+
+    async def attempt(self, case: Case) -> bool:
+        key = repr(case)
+        if key in self._tried or not case:
+            return False
+        self._tried.add(key)
+        if self.plays >= self._max_plays or self._budget.left <= 0:
+            raise _Spent
+        began = time.monotonic()
+        self.plays += 1
+        found = await self._shows_fault(case)
+        self._budget.left -= time.monotonic() - began
+        if found is None:
+            return False
+        self.case = list(found)
+        return True
+
+    async def cut_steps(self) -> None:
+        """Remove chunks of steps, each half as long as the one before."""
+        size = len(self.case) // 2
+        while size:
+            start = len(self.case) - size
+            while start > 0:  # the first step opens the conversation
+                await self.attempt(self.case[:start] + self.case[start + size :])
+                start -= size
+            if size > 1 and await self.attempt(self.case[:1] + self.case[1 + size :]):
+                continue
+            size //= 2
+
+    async def simplify_steps(self) -> None:
+        """Make the values of each step simpler."""
+        for index in range(len(self.case)):
+            changed = True
+            while changed and index < len(self.case):
+                changed = False
+                for step in _simpler_steps(self.case[index], self._newest):
+                    if await self.attempt([*self.case[:index], step, *self.case[index + 1 :]]):
+                        changed = True
+                        break
+
+
+def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
+    # The first words of a step say what it is.
+    fixed = {"request": 2, "call": 2, "notify": 2, "page": 3, "head": 3}
+    fixed |= {"large": 2, "deep": 2, "streams": 2}
+    # Those of cases for clients.
+    fixed |= {"serve": 3, "answer": 2, "push": 2, "http": 2}
+    first = fixed.get(
+        step[0], 2 if step[0] in ("open", "cancel", "respond", "retry", "task") else 1
+    )
+    if step[0] == "open":
+        yield from _simpler_openings(step, newest)
+        return
+    if step[0] == "mutate":
+        message = _decoded(step[1])
+        if isinstance(message, dict):
+            yield from _simpler_messages(message)
+            return
+    for index in range(first, len(step)):
+        if step[0] == "request" and index == 3:
+            candidates: Iterator[Any] = iter(("int",) if step[index] != "int" else ())
+        elif step[0] == "request" and index == 4:
+            candidates = iter(("whole",) if step[index] != "whole" else ())
+        else:
+            candidates = simpler_values(step[index])
+        for value in candidates:
+            yield (*step[:index], value, *step[index + 1 :])
+
+
+def _simpler_openings(step: Step, newest: str) -> Iterator[Step]:
+    _, revision, how, offers = step
+    if newest and revision != newest:
+        yield ("open", newest, "whole", offers)
+    for simple_how, simple_offers in (("whole", "all"), (how, "all"), ("whole", offers)):
+        if (simple_how, simple_offers) != (how, offers):
+            yield ("open", revision, simple_how, simple_offers)
+
+
+def _simpler_messages(message: dict[str, Any]) -> Iterator[Step]:
+    """Return simpler steps for a message that was sent as a text."""
+    method, params = message.get("method"), message.get("params", {})
+    if isinstance(method, str):
+        if "id" in message:
+            yield ("request", method, params, "int")
+        else:
+            yield ("notify", method, params)
+    for simple in simpler_values(message):
+        yield ("mutate", json.dumps(simple, separators=(",", ":"), ensure_ascii=False))
+
+
+def _decoded(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def simpler_values(value: Any, depth: int = 0) -> Iterator[Any]:
+    """Return simpler values of the same type, the simplest first."""
+    if depth > 6:
+        return
+    if isinstance(value, bool):
+        yield from (False,) if value else ()
+    elif isinstance(value, int):
+        yield from (1, 2, value // 2, value * 3 // 4, value * 7 // 8) if value > 2 else ()
+        yield from (value - 1,) if 2 < value < _COUNTED else ()
+    elif isinstance(value, float):
+        yield from (0.0,) if value else ()
+    elif isinstance(value, str | bytes):
+        yield from _shorter(value)
+    elif isinstance(value, dict):
+        yield from _simpler_objects(value, depth)
+    elif isinstance(value, list | tuple):
+        yield from _simpler_lists(value, depth)
+
+
+def _simpler_objects(value: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
+    if value:
+        yield {}
+    for key in value:
+        yield {each: item for each, item in value.items() if each != key}
+    for key, item in value.items():
+        for simple in simpler_values(item, depth + 1):
+            yield {**value, key: simple}
+
+
+def _simpler_lists(value: Any, depth: int) -> Iterator[Any]:
+    make = type(value)
+    if value:
+        yield make()
+    for index in range(len(value)):
+        yield make([*value[:index], *value[index + 1 :]])
+    for index, item in enumerate(value):
+        for simple in simpler_values(item, depth + 1):
+            yield make([*value[:index], simple, *value[index + 1 :]])
+
+
+def _shorter(value: Any) -> Iterator[Any]:
+    """Return a text or bytes without a half, a quarter, and so on, down to a single element.
+
+    Small pieces of a long value are not tried one by one: they have their turn when it is short.
+    """
+    if not value:
+        return
+    yield value[:0]
+    size = len(value)
+    for pieces in (2, 4, 8):
+        step = max(1, size // pieces)
+        if step == size:
+            return
+        for start in range(0, size, step):
+            yield value[:start] + value[start + step :]
+        if step == 1:
+            return

@@ -1,0 +1,316 @@
+"""Steps of `--stress`: what takes much time or memory of a server.
+
+    large what size         send a message of so many bytes (message). Over HTTP also a request with
+                            one header of that size (header), so many headers (headers), or a target
+                            of that size (target), or announce such a body and send none (announced)
+    deep how depth          send a message that is nested so deeply. How: array, object
+    slow                    send a request byte by byte, over HTTP with its head
+    heads count             over HTTP, send half a head and nothing more on so many connections
+    unread count            send so many requests, and read no response for a while
+    streams what count      open so many at once: subscriptions (listen), and over HTTP standalone
+                            streams (get) or sessions (session)
+
+A server may refuse all of it: with an error, with a status such as 408, 413, 429 or 431, or by the
+end of the connection. It is a fault if its process ends, or if it does not answer the next request.
+
+What a case sends is bounded, because it shares the machine with the server and with other work.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from mcp_core.trace import TraceLine
+
+from ._session import is_modern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["MAX_CONNECTIONS", "PATIENCE", "STRESS_STEPS", "StressBudget", "draw_stress"]
+
+# Connections of one case. Many systems allow a process 256 open files, and the server has as many.
+MAX_CONNECTIONS: Final = 200
+# Bytes of one case: four messages that are twice as large as the default limit of our own servers.
+MAX_BYTES: Final = 32 * 1024 * 1024
+MAX_REQUESTS: Final = 500  # of one step: their responses are judged, which takes most of the time
+MAX_DEPTH: Final = 200_000
+MAX_HEADERS: Final = 20_000
+SLOW_INTERVAL: Final = 0.0005  # seconds between two bytes of a request of about 600
+UNREAD_TIMEOUT: Final = 0.5  # seconds for which nothing is read
+UNREAD_CONNECTIONS: Final = 8
+UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that does not read
+HOLD_TIMEOUT: Final = 5.0  # seconds for a step that opens connections
+# A response to the probe may take so many times as long: the server has what was sent to work off.
+PATIENCE: Final = 3
+
+_FILLER: Final = "mcp-trio-fuzz/filler"
+_MIB: Final = 1024 * 1024
+_SIZES: Final = (64 * 1024, _MIB, 4 * _MIB - 4_096, 4 * _MIB + 1, 8 * _MIB)
+_HEADER_SIZES: Final = (8_192, 16_384, 65_536, _MIB)
+_FEW: Final = (1, 2, 3, 4)
+_MANY: Final = (16, 64, MAX_CONNECTIONS)
+
+
+class StressBudget:
+    """The connections and bytes that a case may still use.
+
+    Attributes:
+        is_used: a stress step was played.
+    """
+
+    def __init__(self) -> None:
+        self.is_used = False
+        self._connections = MAX_CONNECTIONS
+        self._bytes = MAX_BYTES
+
+    def take_connections(self, count: int) -> int:
+        """Return how many of `count` connections may be opened, and subtract them."""
+        found = max(0, min(count, self._connections))
+        self._connections -= found
+        return found
+
+    def take_bytes(self, count: int) -> bool:
+        """Return True if `count` bytes may be sent, and subtract them."""
+        if not 0 <= count <= self._bytes:
+            return False
+        self._bytes -= count
+        return True
+
+
+# -- Steps -----------------------------------------------------------------------------------------
+
+
+async def _large(player: Any, what: str, size: int) -> None:
+    session = player.session
+    if not _begin(player, "large", f"{what} {size}"):
+        return
+    if what == "message":
+        if player.stress.take_bytes(size):
+            message = _plain_message(player)
+            message["params"].setdefault("_meta", {})[_FILLER] = ""
+            missing = max(0, size - len(_encoded(message)))
+            message["params"]["_meta"][_FILLER] = "a" * missing
+            await session.send_data(_encoded(message))
+        return
+    if session.transport != "http" or not player.stress.take_connections(1):
+        return
+    message = _plain_message(player)
+    if what == "announced":
+        data = session.encode_post(message, (b"content-length", b"%d" % max(0, size)))
+        await session.hold(data[: data.index(b"\r\n\r\n") + 4])
+    elif what == "headers":
+        headers = [(b"x-mcp-trio-fuzz-%d" % each, b"a") for each in range(min(size, MAX_HEADERS))]
+        await session.hold(session.encode_post(message, *headers))
+    elif player.stress.take_bytes(size):
+        data = session.encode_post(message, (b"x-mcp-trio-fuzz", b"a" * size))
+        if what == "target":
+            data = session.encode_post(message)
+            first, rest = data.split(b" HTTP/1.1", 1)
+            data = first + b"?a=" + b"a" * size + b" HTTP/1.1" + rest
+        await session.hold(data)
+
+
+async def _deep(player: Any, how: str, depth: int) -> None:
+    if not 0 < depth <= MAX_DEPTH or not _begin(player, "deep", f"{how} {depth}"):
+        return
+    message = _plain_message(player)
+    message["params"]["a"] = ""
+    before, after = _encoded(message).rsplit(b'""', 1)
+    first, last = (b"[", b"]") if how == "array" else (b'{"a":', b"}")
+    data = before + first * depth + b"1" + last * depth + after
+    if player.stress.take_bytes(len(data)):
+        await player.session.send_data(data)
+
+
+async def _slow(player: Any) -> None:
+    session = player.session
+    if not session.is_open or not _begin(player, "slow"):
+        return
+    message = _plain_message(player)
+    data = _encoded(message)
+    request = session.add_request(message, is_plain=True)
+    if session.transport == "stdio":
+        await session.send_slowly(data, SLOW_INTERVAL)
+    else:
+        await session.post(data, message, session.headers_for(message), SLOW_INTERVAL)
+    await player.wait_until(lambda: request.answer is not None)
+
+
+async def _heads(player: Any, count: int) -> None:
+    session = player.session
+    if session.transport == "http" and _begin(player, "heads", str(count)):
+        data = session.encode_post(_plain_message(player))
+        await _hold(player, count, lambda: data[: data.index(b"\r\n\r\n") // 2])
+
+
+async def _unread(player: Any, count: int) -> None:
+    session = player.session
+    count = min(count, MAX_REQUESTS)
+    if not _begin(player, "unread", str(count)):
+        return
+    if session.transport == "http":
+        lines = player.stress.take_connections(UNREAD_CONNECTIONS)
+        with trio.move_on_after(HOLD_TIMEOUT):
+            for _ in range(lines):
+                each = max(1, count // UNREAD_CONNECTIONS)
+                data = b"".join(session.encode_post(_list_message(player)) for _ in range(each))
+                if not await session.hold(data, max_read=UNREAD_BUFFER):
+                    return
+        return
+    session.pause_reading()
+    try:
+        async with trio.open_nursery() as nursery:
+
+            async def read_later() -> None:
+                await trio.sleep(UNREAD_TIMEOUT)
+                session.resume_reading()
+
+            nursery.start_soon(read_later)
+            for _ in range(count):
+                if session.ended:
+                    break
+                await session.send(_list_message(player))
+    finally:
+        session.resume_reading()
+
+
+async def _streams(player: Any, what: str, count: int) -> None:
+    session = player.session
+    modern = is_modern(session.revision)
+    if not session.is_open or not _begin(player, "streams", f"{what} {count}"):
+        return
+    if what == "listen" and modern and session.transport == "http":
+        await _hold(player, count, lambda: session.encode_post(_listen_message(player)))
+    elif what == "listen" and modern:
+        await _listen_at_once(player, min(count, MAX_CONNECTIONS))
+    elif what == "get" and not modern and session.transport == "http":
+        await _hold(player, count, session.encode_get)
+    elif what == "session" and not modern and session.transport == "http":
+        with trio.move_on_after(HOLD_TIMEOUT):
+            async with trio.open_nursery() as nursery:
+                for _ in range(player.stress.take_connections(count)):
+                    nursery.start_soon(session.begin_beside)
+
+
+async def _listen_at_once(player: Any, count: int) -> None:
+    session = player.session
+    requests = []
+    for _ in range(count):
+        message = _listen_message(player)
+        await session.send(message)
+        requests.append(message["id"])
+    for id in requests:
+        if id in session.open:
+            await session.send(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+            )
+
+
+STRESS_STEPS: Final[Mapping[str, Any]] = {
+    "large": _large,
+    "deep": _deep,
+    "slow": _slow,
+    "heads": _heads,
+    "unread": _unread,
+    "streams": _streams,
+}
+
+
+def _begin(player: Any, name: str, words: str = "") -> bool:
+    """Note a step in the trace. Return False if the conversation has not begun."""
+    session = player.session
+    if not session.revision:
+        return False
+    player.stress.is_used = True
+    session.last_sent = name
+    session.record(
+        TraceLine(
+            t=session.time(),
+            conversation=session.number,
+            kind="note",
+            text=f"stress: {name} {words}".rstrip(),
+        )
+    )
+    return True
+
+
+async def _hold(player: Any, count: int, new_data: Callable[[], bytes]) -> None:
+    """Send bytes on connections that stay open."""
+    session = player.session
+    with trio.move_on_after(HOLD_TIMEOUT):
+        async with trio.open_nursery() as nursery:
+            for _ in range(player.stress.take_connections(count)):
+                nursery.start_soon(session.hold, new_data())
+
+
+def _plain_message(player: Any) -> dict[str, Any]:
+    """Return a request that every server answers at once."""
+    method = "server/discover" if is_modern(player.session.revision) else "ping"
+    message: dict[str, Any] = player.make_request(method, {})
+    message.setdefault("params", {})
+    return message
+
+
+def _list_message(player: Any) -> dict[str, Any]:
+    """Return a request whose response can be long."""
+    message: dict[str, Any] = player.make_request("tools/list", {})
+    return message
+
+
+def _listen_message(player: Any) -> dict[str, Any]:
+    wanted = {"notifications": {"toolsListChanged": True}}
+    message: dict[str, Any] = player.make_request("subscriptions/listen", wanted)
+    return message
+
+
+def _encoded(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+# -- Drawing ---------------------------------------------------------------------------------------
+
+
+def draw_stress(below: Callable[[int], int], *, http: bool, modern: bool) -> list[tuple[Any, ...]]:
+    """Return a phrase of stress steps.
+
+    Args:
+        below: draws a number from 0 up to its argument.
+        http: whether steps for HTTP are drawn.
+        modern: whether the revision has no handshake.
+    """
+
+    def pick(items: tuple[Any, ...]) -> Any:
+        return items[below(len(items))]
+
+    kind = below(8 if http else 6)
+    if kind == 0:
+        return [("large", "message", pick(_SIZES))]
+    if kind == 1:
+        return [("deep", pick(("array", "object")), pick((1_000, 20_000, MAX_DEPTH // 2)))]
+    if kind == 2:
+        return [("slow",)]
+    if kind == 3:
+        return [("unread", pick((50, 200, MAX_REQUESTS))), ("release",)]
+    if kind == 4:
+        method = "server/discover" if modern else "ping"
+        return [("burst", MAX_CONNECTIONS if http else MAX_REQUESTS, method, {})]
+    if kind == 5:
+        what = "listen" if modern else pick(("get", "session"))
+        return [("streams", what, pick(_MANY)), ("release",)]
+    if kind == 6:
+        what = pick(("header", "headers", "target", "announced"))
+        sizes = {"headers": (200, 2_000, MAX_HEADERS), "announced": (8 * _MIB, 2**40)}
+        return [("large", what, pick(sizes.get(what, _HEADER_SIZES))), *_end(below)]
+    if below(2):
+        return [("heads", pick(_MANY)), ("release",)]
+    halves = (("heads", 1), ("half",))
+    return [*(pick(halves) for _ in range(pick(_FEW))), *_end(below)]
+
+
+def _end(below: Callable[[int], int]) -> list[tuple[Any, ...]]:
+    """Return the end of a phrase: a few connections may stay open until the end of the case."""
+    return [("release",)] if below(2) else []

@@ -1,0 +1,46 @@
+"""Cases for clients. A place is the number of a request of the client in the case, from 0; the
+handshake counts. A step whose place does not come does nothing.
+
+    serve revisions tools          the first step: the revisions of the server, and its tools
+    answer how place number        answer the request so. How, see `_odd`: never, late, twice, ...
+    push what place number         send this before the answer: ping, sampling, progress, junk, ...
+    http how place number          over HTTP, answer so: status, type, cut, resume, session, ...
+
+`number` chooses among the variants, modulo their number.
+
+What the server does wrong can be a reason for what the client does then. So each step disturbs
+something, and `EXCUSED` names the rows that are not judged after that. An excuse is wide: a missed
+finding is found by another case, and a false one costs trust.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["EXCUSED", "is_excused"]
+
+_HANDSHAKE: Final = frozenset(
+    {
+        *("LIFE-1", "LIFE-5", "LIFE-7", "LIFE-8", "LIFE-13", "LIFE-14", "LIFE-15", "CAP-3"),
+        *("RPC-25", "RPC-29", "SHL-22", "SHL-28", "SHM-2", "HDR-1", "HDR-2", "HDR-5", "PROG-8"),
+        *("META-6", "CAP-2"),
+    }
+)
+# By what is disturbed. "shape" stands for all rows whose level is "schema".
+EXCUSED: Final[dict[str, frozenset[str]]] = {
+    "pairing": frozenset({"RPC-7", "RPC-8", "RPC-14"}),
+    "handshake": _HANDSHAKE,
+    "pages": frozenset({"PAGE-3", "TSK-2", "TSK-3", "TSK-4", "TSK-5"}),
+    "rounds": frozenset({"MRTR-6", "MRTR-7", "MRTR-8", "MRTR-10"}),
+    "session": frozenset({"RPC-4", "RPC-5"}) | _HANDSHAKE,
+    "era": frozenset({"RPC-29"}),
+}
+
+
+def is_excused(row: str, level: str, disturbed: set[str]) -> bool:
+    """Return True if what the server has done can be a reason for a fault of the client."""
+    if "tasks" in disturbed and row.startswith(("TSK-", "TX-", "CXL-5")):
+        return True
+    if level == "schema" and disturbed & {"handshake", "session"}:
+        return True
+    return any(row in EXCUSED.get(each, ()) for each in disturbed)

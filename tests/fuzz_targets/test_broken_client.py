@@ -1,0 +1,142 @@
+"""The fuzzer of clients finds each fault of a broken client, and none in the correct one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import ALL, ConnectFailed
+from mcp_trio.cli import main
+from mcp_trio.fuzz._campaign import CampaignOptions
+from mcp_trio.fuzz.client._client_campaign import ClientCampaign
+from mcp_trio.fuzz.client._client_target import ClientTarget
+from mcp_trio.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
+from mcp_trio.testing import find_client_faults
+from tests.fuzz_targets.broken_client import FAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CLIENT = Path(__file__).with_name("broken_client.py")
+WAYS = {"pipes": [], "relay": ["--server", "{server}"], "http": ["--url", "{url}"]}
+# A step that shows a fault which a correct server does not show.
+SHOWN_BY: dict[str, tuple[Any, ...]] = {
+    "answers-undeclared": ("push", "sampling", 1, 0),
+    "ignores-ping": ("push", "ping", 1, 0),
+    "hangs-on-error": ("answer", "error", 1, 0),
+    "answers-twice": ("push", "ping", 1, 0),
+    "id-as-text": ("push", "ping", 1, 0),
+    "aborts-on-junk": ("push", "junk", 1, 0),
+    "wrong-roots": ("push", "roots", 1, 0),
+    "invents-cursor": ("answer", "page", 1, 0),
+    "answers-notifications": ("push", "notification", 1, 0),
+    "changes-retry": ("answer", "input", 2, 0),
+}
+
+
+def command(fault: str, way: str, revision: str = ALL[1]) -> list[str]:
+    faults = ["--fault", fault] if fault else []
+    words = [sys.executable, "-I", "-S", str(CLIENT), "--revision", revision]
+    return [*words, *faults, *WAYS[way]]
+
+
+def case(revision: str, *steps: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    return [("serve", [revision], ["sum"]), *steps]
+
+
+EVERY = [(name, way) for name, fault in FAULTS.items() for way in fault.ways if way != "http"]
+OVER_HTTP = [(name, "http") for name, fault in FAULTS.items() if fault.ways[-1] == "http"]
+
+
+@pytest.mark.parametrize(("name", "way"), [*EVERY, *OVER_HTTP])
+def test_fault_is_shown_by_its_case(name: str, way: str) -> None:
+    fault = FAULTS[name]
+    steps = [SHOWN_BY[name]] if name in SHOWN_BY else []
+    found = find_client_faults(
+        command(name, way, fault.revision), case(fault.revision, *steps), response_timeout=1.0
+    )
+    assert set(fault.rows) & found.keys(), found
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("revision", [ALL[0], ALL[1]])
+def test_correct_client_has_no_fault(way: str, revision: str) -> None:
+    assert find_client_faults(command("", way, revision), case(revision)) == {}
+
+
+async def run(words: Sequence[str], seed: int, cases: int, **options: Any) -> ClientCampaign:
+    target = ClientTarget(words)
+    choices = ScriptChoices(await probe_client(target, timeout=1.0), http=target.way == "http")
+    campaign = ClientCampaign(
+        target,
+        ScriptSource(choices, seed),
+        choices,
+        CampaignOptions(seconds=None, cases=cases, response_timeout=1.0, **options),
+    )
+    await campaign.run()
+    return campaign
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_found_within_its_cases(name: str) -> None:
+    fault = FAULTS[name]
+    words = command(name, fault.ways[-1 if fault.ways == ("http",) else 0], fault.revision)
+    campaign = trio.run(lambda: run(words, 1, fault.within, keep_going=False))
+    assert campaign.findings[0].fault.row in fault.rows
+    assert campaign.findings[0].is_solid
+    assert len(campaign.findings[0].case) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("revision", [ALL[0], ALL[1]])
+def test_correct_client_is_not_accused(way: str, revision: str) -> None:
+    campaign = trio.run(run, command("", way, revision), 2, 350)
+    assert [(each.fault.row, each.fault.sentence, each.case) for each in campaign.findings] == []
+
+
+def test_command_writes_findings_and_a_test(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "found"
+    words = command("reuses-id", "pipes")
+    options = ["--cases", "2", "--seed", "1", "--response-timeout", "1", "--output", str(output)]
+    status = main(["fuzz", "--client", *options, "--json", "--", *words])
+    document = json.loads(capsys.readouterr().out)
+    assert status == 1
+    assert document["client"] == "broken-client 1"
+    assert {each["row"] for each in document["findings"]} == {"RPC-4"}
+    assert document["findings"][0]["side"] == "client"
+    assert (output / "1-RPC-4.mcp.jsonl").read_bytes().startswith(b'{"mcp-trace":1')
+    text = (output / "test_findings.py").read_text("utf-8")
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "test_findings.py", "exec"), namespace)
+    test = next(value for key, value in namespace.items() if key.startswith("test_1"))
+    with pytest.raises(AssertionError, match="was used before"):
+        test()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["acme-none"], "cannot start"),
+        ([sys.executable, "-c", "print('hello')"], "sent no message"),
+        ([sys.executable, "-c", "import sys; sys.exit('no server given')"], "no server given"),
+    ],
+)
+def test_program_that_is_no_client_is_no_conversation(words: list[str], sentence: str) -> None:
+    with pytest.raises(ConnectFailed, match=sentence):
+        trio.run(probe_client, ClientTarget(words))
+
+
+def test_command_without_a_client_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", "--client"]) == 2
+    assert "put it after --" in capsys.readouterr().err

@@ -1,0 +1,314 @@
+"""The server broken on purpose is correct without a fault, and has the fault that it is given.
+
+What shows in messages is found by the judge, with a row of the fault's entry. What takes a probe is
+probed here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import trio
+
+from mcp_core import ALL, PeerError
+from mcp_core.trace import ROWS, Judge, read_trace
+from mcp_trio import connect
+from tests.fuzz_targets.catalog import LETTERS
+from tests.fuzz_targets.faults import FAULTS
+from tests.fuzz_targets.scripts import SCRIPTS, create_task, tour
+from tests.fuzz_targets.wire import SERVER, HttpWire, StdioWire, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+TRANSPORTS: Final = ("stdio", "http")
+# Our client speaks HTTP+SSE in 2024-11-05, and the server does not.
+SPOKEN: Final = [
+    (kind, each) for kind in TRANSPORTS for each in ALL if kind == "stdio" or each != ALL[-1]
+]
+
+
+def offers_of(letter: str) -> dict[str, Any]:
+    offers: dict[str, Any] = {"sampling": {}, "roots": {}}
+    return offers | {"elicitation": {}} if letter in "CDE" else offers
+
+
+# -- Without a fault -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("letter", "ABCDE")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("has_offers", [False, True], ids=["bare", "offers"])
+def test_server_without_fault_is_clean(transport: str, letter: str, has_offers: bool) -> None:
+    with wire(transport, letter=letter, offers=offers_of(letter) if has_offers else {}) as clean:
+        tour(clean)
+    assert [each for each in clean.findings if each.side == "server"] == []
+
+
+INVALID: Final = {
+    "not JSON": b"{",
+    "not UTF-8": b'{"\xff',
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "deep": b"[" * 20_000,
+    "NaN": b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
+    "a number": b"1",
+    "an empty batch": b"[]",
+    "a batch": b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
+    "another version": b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
+    "id null": b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    "id with a fraction": b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+    "no string as method": b'{"jsonrpc":"2.0","id":1,"method":1}',
+}
+
+
+@pytest.mark.parametrize("letter", "ABCDE")
+def test_server_invalid_message_rejects_and_lives(letter: str) -> None:
+    with StdioWire(letter=letter) as clean:
+        if letter == "E":
+            clean.result("server/discover")
+        for name, line in INVALID.items():
+            clean.send(line)
+            response = clean.receive()
+            assert response is not None, name
+            if name != "a batch" or letter != "B":
+                assert response["error"]["code"] in (-32700, -32600), name
+        for params in ([1], "text", 1):
+            message = {"jsonrpc": "2.0", "id": "p", "method": "tools/list", "params": params}
+            clean.send(message)
+            response = clean.receive()
+            assert response is not None
+            assert response["id"] == "p"
+            assert response["error"]["code"] == -32602
+        clean.call("tools/list")
+    assert [each for each in clean.findings if each.side == "server"] == []
+
+
+@pytest.mark.parametrize("letter", "DE")
+def test_server_invalid_http_rejects_and_lives(letter: str) -> None:
+    with HttpWire(letter=letter) as clean:
+        for name, body in INVALID.items():
+            assert clean.post(body)[0] == 400, name
+        message = clean.message("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+        for changed, status in (
+            ({"origin": "http://elsewhere.example"}, 403),
+            ({"host": "elsewhere.example"}, 403),
+            ({"accept": "text/html"}, 406),
+            ({"content_type": "text/plain"}, 415),
+            ({"mcp_protocol_version": "2001-01-01"}, 400),
+            ({"mcp_session_id": "unknown"} if letter == "D" else {"mcp_name": "add"}, None),
+        ):
+            found, _ = clean.post(message, **changed)
+            assert found == (status or {"D": 404, "E": 400}[letter]), changed
+        clean.session = clean.session if letter == "E" else None
+        if letter == "D":
+            clean.open()
+        clean.call("tools/list")
+    assert [each for each in clean.findings if each.side == "server"] == []
+
+
+async def use_client(client: Any) -> None:
+    """Use everything with our own client."""
+    tools = await client.list_tools()
+    assert len(tools) == 8
+    await client.list_resources()
+    await client.list_prompts()
+    await client.read_resource("note:///one")
+    await client.get_prompt("greet", {"name": "Ada"})
+    result = await client.call_tool("add", {"a": 1, "b": 2})
+    assert json.loads(result.content[0].text) == {"sum": 3}
+    await client.call_tool("count", {"steps": 3}, progress=lambda *_: None)
+    await client.call_tool("locate", {"region": "eu"})
+    await client.call_tool("ask", {"kind": "roots"})
+    await client.call_tool("change")
+    for name in ("unknown", "fail"):
+        with suppress(PeerError):
+            await client.call_tool(name)
+
+
+@pytest.mark.parametrize(("transport", "version"), SPOKEN)
+async def test_server_with_our_client_is_clean(
+    transport: str, version: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace.mcp.jsonl"
+    with trio.fail_after(20):
+        if transport == "stdio":
+            target: Any = [sys.executable, str(SERVER)]
+            async with connect(target, versions=[version], record=file, on_roots=list) as client:
+                await use_client(client)
+        else:
+            with HttpWire(letter="E") as server:
+                async with connect(
+                    server.url, versions=[version], record=file, on_roots=list
+                ) as client:
+                    await use_client(client)
+    with file.open("rb") as lines:
+        header, entries = read_trace(lines)
+        judge = Judge(header)
+        findings = [found for number, entry in entries for found in judge.receive(entry, number)]
+        findings += judge.close()
+    assert judge.messages > 20
+    assert findings == []
+
+
+# -- The table -------------------------------------------------------------------------------------
+
+
+def test_faults_name_rows_of_their_revisions() -> None:
+    assert len(FAULTS) == 29
+    for name, fault in FAULTS.items():
+        assert set(fault.transports) <= set(TRANSPORTS), name
+        assert set(fault.revisions) <= set(LETTERS.values()), name
+        assert all(row in ROWS for row in fault.rows), name
+        assert (name in SCRIPTS) == (fault.sight == "judge"), name
+
+
+def test_server_lists_faults() -> None:
+    done = subprocess.run([sys.executable, SERVER, "--list"], capture_output=True, check=True)
+    assert [line.split(b":")[0].decode() for line in done.stdout.splitlines()] == list(FAULTS)
+
+
+# -- What the judge sees ---------------------------------------------------------------------------
+
+
+def cases() -> list[Any]:
+    found = []
+    for name in SCRIPTS:
+        fault = FAULTS[name]
+        for transport in fault.transports:
+            # Over HTTP the first two revisions only differ from the third by a header.
+            letters = [
+                each
+                for each in fault.revisions
+                if transport == "stdio" or each in fault.revisions[-2:]
+            ]
+            found += [
+                pytest.param(name, transport, letter, id=f"{name}-{transport}-{letter}")
+                for letter in letters
+            ]
+    return found
+
+
+@pytest.mark.parametrize(("name", "transport", "letter"), cases())
+def test_fault_is_found_by_judge(name: str, transport: str, letter: str) -> None:
+    offers = offers_of(letter) if name == "task-key-reused" else {}
+    with wire(transport, name, letter, offers) as broken:
+        SCRIPTS[name](broken)
+    found = {each.row for each in broken.findings if each.side == "server" and each.is_certain}
+    assert found & set(FAULTS[name].rows), broken.findings
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_fault_is_not_found_without_it(name: str) -> None:
+    fault = FAULTS[name]
+    letter, transport = fault.revisions[-1], fault.transports[0]
+    with wire(transport, "", letter, offers_of(letter)) as clean, suppress(TimeoutError):
+        SCRIPTS[name](clean)
+    assert [each for each in clean.findings if each.side == "server"] == []
+
+
+# -- What a probe sees -----------------------------------------------------------------------------
+
+
+def is_silent_on_array_params(fault: str) -> bool:
+    with StdioWire(fault) as server:
+        server.call("tools/list")  # it is running
+        message = server.message("tools/list") | {"params": [1]}
+        server.send(message)
+        is_silent = server.receive(1.0) is None
+        server.call("tools/list")
+    return is_silent
+
+
+def is_dead_after_bad_utf8(fault: str) -> bool:
+    with StdioWire(fault) as server:
+        server.send(b"\xff")
+        if server.receive() is not None:
+            server.call("tools/list")
+            return False
+        return server.process.wait(5) != 0
+
+
+def serves_before_initialize(fault: str) -> bool:
+    server = StdioWire(fault, "D")
+    response = server.call("tools/list")
+    with server:
+        return "result" in response
+
+
+def accepts_altered_state(fault: str) -> bool:
+    with StdioWire(fault, offers={"roots": {}}) as server:
+        first = server.tool("ask", {"kind": "roots"})["result"]
+        state = first["requestState"]
+        altered = ("A" if state[0] != "A" else "B") + state[1:]
+        given: dict[str, Any] = {"answer": {"roots": []}}
+        second = server.tool("ask", {"kind": "roots"}, requestState=altered, inputResponses=given)
+        return "result" in second
+
+
+def serves_foreign_origin(fault: str) -> bool:
+    with HttpWire(fault) as server:
+        status, _ = server.post(server.message("tools/list"), origin="http://elsewhere.example")
+        return status == 200
+
+
+def hangs_on_half_bodies(fault: str) -> bool:
+    with HttpWire(fault) as server:
+        message = server.message("tools/list")
+        head = "".join(f"{name}: {value}\r\n" for name, value in server.headers_of(message).items())
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=5) as half:
+                half.sendall(
+                    f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{head}"
+                    'Content-Length: 100\r\n\r\n{"jsonrpc"'.encode()
+                )
+                half.shutdown(socket.SHUT_WR)
+                assert half.recv(100) == b""  # the server has seen the end
+        probe = http.client.HTTPConnection("127.0.0.1", server.port, timeout=2)
+        try:
+            probe.request("GET", "/mcp")
+            return probe.getresponse().status != 405
+        except TimeoutError:
+            return True
+        finally:
+            probe.close()
+
+
+def serves_other_owner(fault: str) -> bool:
+    with HttpWire(fault) as server:
+        server.owner = "ada"
+        id = create_task(server, milliseconds=1_000)
+        server.owner = "grace"
+        return "result" in server.call("tasks/get", {"taskId": id})
+
+
+PROBES: Final[dict[str, Callable[[str], bool]]] = {
+    "silent-on-array-params": is_silent_on_array_params,
+    "dies-on-bad-utf8": is_dead_after_bad_utf8,
+    "serves-before-initialize": serves_before_initialize,
+    "accepts-altered-state": accepts_altered_state,
+    "serves-foreign-origin": serves_foreign_origin,
+    "hangs-on-half-bodies": hangs_on_half_bodies,
+    "serves-other-owner": serves_other_owner,
+}
+
+
+def test_probes_cover_what_judge_cannot_see() -> None:
+    assert set(PROBES) == {name for name, fault in FAULTS.items() if fault.sight == "probe"}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_fault_is_seen_by_probe(name: str) -> None:
+    assert PROBES[name](name)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probe_without_fault_sees_nothing(name: str) -> None:
+    assert not PROBES[name]("")

@@ -1,0 +1,214 @@
+"""A run of the fuzzer: what is confirmed, called flaky, made small, left out, and cancelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_trio.fuzz import _campaign
+
+from .memory_target import (
+    NEW,
+    OLD,
+    MemorySession,
+    MemoryTarget,
+    answers,
+    answers_ping_twice,
+    broken_in,
+    played,
+    same_each_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mcp_trio.fuzz._case import Case
+
+START_TIME = 10.0  # seconds
+
+PING: Case = [("open", OLD, "whole", "all"), ("request", "ping", {}, "int", "whole"), ("wait",)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [("open", OLD, "whole", "all"), ("request", "ping", {}, "int", "whole"), ("wait",)],
+        [("open", OLD, "half", "all")],
+        [("open", OLD, "twice", "all")],
+        [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole"), ("wait",)],
+        [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole")],
+        [("open", NEW, "whole", "all"), ("request", "tools/list", [1], "int", "whole")],
+        [("open", NEW, "whole", "all"), ("notify", "a", {})],
+    ],
+)
+def test_target_that_starts_in_ten_seconds_has_no_fault(steps: list[tuple[Any, ...]]) -> None:
+    target = MemoryTarget(same_each_time(answers), START_TIME)
+    run = played(target, steps)
+    assert run.findings == []
+    assert run.unconfirmed == 0
+    assert run.messages > 0
+
+
+def test_target_that_starts_slowly_and_is_silent_is_found() -> None:
+    """The time for the start hides no request that the server ignores."""
+
+    def ignores_lists(message: Any, start: int) -> Any:
+        return iter(()) if message.get("method") == "tools/list" else answers(message)
+
+    target = MemoryTarget(ignores_lists, START_TIME)
+    run = played(
+        target, [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole")]
+    )
+    assert [each.fault.row for each in run.findings] == ["RPC-35"]
+
+
+def test_fault_of_each_play_is_solid_and_made_small() -> None:
+    target = MemoryTarget(same_each_time(answers_ping_twice))
+    noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
+    run = played(target, [PING[0], noise, noise, PING[1], noise, ("wait",)])
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.hits, finding.plays) == ("RPC-7", 3, 3)
+    assert finding.case == [("open", NEW, "whole", "all"), PING[1]]
+    assert finding.steps_before == 6
+    assert finding.is_solid
+    assert finding.is_failure
+    assert target.open_sessions == set()
+
+
+@pytest.mark.parametrize(
+    ("broken_starts", "hits"), [({0, 1}, 1), ({0, 2, 3}, 2), ({0, 3}, 1), ({0, 1, 2}, 2)]
+)
+def test_fault_of_some_plays_is_flaky_with_its_rate(broken_starts: set[int], hits: int) -> None:
+    target = MemoryTarget(broken_in(broken_starts))
+    run = played(target, PING, shrinks=False)
+    (finding,) = run.findings
+    assert (finding.hits, finding.plays) == (hits, 3)
+    assert not finding.is_solid
+    assert not finding.is_failure
+    assert finding.lines, "the trace is of a play that has shown it"
+    assert sum('"result":{}' in (each.raw or "").replace(" ", "") for each in finding.lines) == 2
+
+
+def test_fault_of_no_further_play_is_only_counted() -> None:
+    run = played(MemoryTarget(broken_in({0})), PING)
+    assert run.findings == []
+    assert run.unconfirmed == 1
+
+
+def test_fault_that_needs_earlier_cases_is_found_with_them() -> None:
+    """The server answers the third list of a process twice."""
+    lists: dict[int, int] = {}
+
+    def answers_third_twice(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == "tools/list":
+            lists[start] = lists.get(start, 0) + 1
+            if lists[start] == 3:
+                yield from answers(message)
+
+    case: Case = [PING[0], ("request", "tools/list", {}, "int", "whole")]
+    run = played(MemoryTarget(answers_third_twice), case, case, case)
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.is_solid) == ("RPC-7", True)
+    assert finding.case == [("open", NEW, "whole", "all"), *[case[1]] * 3]
+    assert finding.steps_before == 6
+
+
+def test_known_findings_are_left_out() -> None:
+    target = MemoryTarget(same_each_time(answers_ping_twice))
+    assert played(target, PING, known=frozenset({("RPC-7", "ping")})).findings == []
+    other = frozenset({("RPC-7", "tools/list"), ("RPC-35", "ping")})
+    assert len(played(MemoryTarget(target.answers), PING, known=other).findings) == 1
+
+
+def test_fault_that_is_seen_again_is_counted_once() -> None:
+    run = played(MemoryTarget(same_each_time(answers_ping_twice)), PING, PING, PING)
+    (finding,) = run.findings
+    assert finding.seen == 3
+
+
+@pytest.mark.parametrize("start", range(12))
+def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
+    """Start 0 plays the case, 1 to 3 confirm it; the later ones make it small."""
+
+    def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        if number == start and message.get("method") == "ping":
+            target.scope.cancel()
+        yield from answers_ping_twice(message)
+
+    target = MemoryTarget(interrupts)
+    noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
+    run = played(target, [PING[0], noise, noise, PING[1], noise, ("wait",)])
+    assert target.open_sessions == set()
+    assert [each.fault.row for each in run.findings] == (["RPC-7"] if start > 2 else [])
+    for finding in run.findings:
+        assert finding.is_solid
+        assert finding.lines
+
+
+# -- Notes -----------------------------------------------------------------------------------------
+
+
+class NotedSession(MemorySession):
+    """A session of a process that grows with each case, and writes an error to stderr."""
+
+    def memory(self) -> int:
+        return self.played * 1024 * 1024
+
+    def trouble(self) -> str:
+        return "panicked"
+
+
+class NotedTarget(MemoryTarget):
+    session_class = NotedSession
+
+
+@pytest.mark.parametrize(("growth", "noted"), [(2.9, True), (3.1, False)])
+def test_memory_that_grows_is_noted(
+    monkeypatch: pytest.MonkeyPatch, growth: float, noted: bool
+) -> None:
+    monkeypatch.setattr(_campaign, "_GROWTH_FROM", 2)
+    monkeypatch.setattr(_campaign, "_GROWTH_TO", 6)
+    monkeypatch.setattr(_campaign, "_GROWTH", growth)
+    run = played(NotedTarget(same_each_time(answers)), *[PING] * 6)
+    note = "memory of the server has grown from 2 to 6 MiB in 4 cases"
+    assert (note in run.notes) is noted
+    assert run.findings == []
+
+
+def test_error_on_stderr_is_noted() -> None:
+    run = played(NotedTarget(same_each_time(answers)), PING, PING)
+    assert run.notes == ["stderr of the server has: panicked"]
+
+
+def test_tool_that_takes_long_is_noted_and_not_called_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_campaign, "MAX_SLOW", 3)
+    called = 0
+
+    def naps(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        nonlocal called
+        if message.get("method") == "tools/call":
+            called += 1
+            return iter(())
+        return answers(message)
+
+    call: Case = [PING[0], ("call", "nap", {}, ())]
+    run = played(MemoryTarget(naps), *[call] * 5, tools=("nap",))
+    assert called == 3
+    assert run.slow == {"tools/call nap": 3}
+    assert run.notes == ["the tool nap takes longer than 0.3 s, and is not called any more"]
+    assert run.findings == []
+
+
+def test_target_that_begins_no_conversation_is_lost_after_five_cases() -> None:
+    def refuses(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "initialize":
+            error = {"code": -32000, "message": "locked"}
+            yield {"jsonrpc": "2.0", "id": message["id"], "error": error}
+
+    run = played(MemoryTarget(refuses), *[PING] * 9)
+    assert run.is_lost
+    assert "the target failed 5 times in a row to begin a conversation" in run.notes
