@@ -15,7 +15,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, escape_text
-from mcp_trio.recording._errors import CannotRecord
 
 from ._errors import INTERRUPTED, NO_CONNECTION, SERVER_ERROR, CliError
 
@@ -37,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run_subcommand(arguments)
-    except (CliError, McpTrioError, CannotRecord) as exc:
+    except (CliError, McpTrioError) as exc:
         from ._screen import Screen
 
-        if isinstance(exc, CannotRecord):
-            exc = CliError(exc.strerror)
+        if isinstance(exc, OSError):  # a `CannotRecord`: the option is wrong
+            exc = CliError(str(exc))
         Screen(sys.stderr).write_message(f"mcp-trio: {exc}")
         return exc.status if isinstance(exc, CliError) else NO_CONNECTION
     except Exception:  # noqa: BLE001 - an error of the user's file, or ours

@@ -104,7 +104,7 @@ def check_uri(uri: str) -> None:
 
 
 def split_file(target: str) -> tuple[Path, str]:
-    """Return the path and the name in `FILE[:NAME]`; the name is "" if there is none.
+    """Return the path and the name in `FILE[:NAME]`; the name is "" without `:NAME`.
 
     Raises:
         CliError: there is no such file.

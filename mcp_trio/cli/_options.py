@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from mcp_core import ALL
 from mcp_core.types import LOGGING_LEVELS
@@ -23,16 +23,22 @@ __all__ = [
     "VariadicArgument",
     "add_config",
     "add_configured_options",
+    "add_directory",
+    "add_headers",
     "add_log_level",
     "add_output",
+    "add_process_options",
     "add_server_options",
     "add_session_options",
     "add_timeout",
-    "environment_variable",
+    "add_token",
+    "add_variables",
     "existing_path",
-    "header",
     "listen_address",
 ]
+
+
+Parser: TypeAlias = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
 class VariadicArgument(NamedTuple):
@@ -79,20 +85,9 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show each message on stderr when it is sent or received",
     )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        dest="headers",
-        type=_header,
-        action="append",
-        default=[],
-        help="send this header with each request to URL (may be repeated)",
-    )
-    parser.add_argument(
-        "--token-env",
-        metavar="VARIABLE",
-        help="the environment variable that holds an access token for URL; by default the token of"
-        " `mcp-trio login` is sent, if the server requires one",
+    add_headers(parser)
+    add_token(
+        parser, "; by default the token of `mcp-trio login` is sent, if the server requires one"
     )
     add_recording_options(parser)
     add_keychain_option(parser)
@@ -101,28 +96,68 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="send tokens and other credentials to another machine although URL is not encrypted",
     )
+    add_process_options(parser)
+    add_configured_options(parser)
+    add_timeout(
+        parser,
+        "the timeout for the connection, and for each response; progress restarts it (default:"
+        f" that of the configuration, or {DEFAULT_TIMEOUT:g})",
+    )
+
+
+def add_headers(parser: Parser, more: str = "") -> None:
+    """Add `--header`. `more` follows its help text."""
     parser.add_argument(
-        "--env",
-        metavar="NAME[=VALUE]",
-        type=environment_variable,
+        "--header",
+        metavar="'NAME: VALUE'",
+        dest="headers",
+        type=_header,
         action="append",
         default=[],
-        help="give COMMAND this environment variable; without =VALUE with the value that it has"
-        " here (may be repeated). Otherwise COMMAND gets a few only, such as PATH and HOME",
+        help=f"send this header with each request to URL (may be repeated){more}",
+    )
+
+
+def add_token(parser: Parser, more: str = "") -> None:
+    """Add `--token-env`. `more` follows its help text."""
+    parser.add_argument(
+        "--token-env",
+        metavar="VARIABLE",
+        help=f"the environment variable that holds an access token for URL{more}",
+    )
+
+
+def add_process_options(parser: Parser) -> None:
+    """Add the options of a command that is started: `--env`, `--inherit-env`, `--cwd`."""
+    add_variables(
+        parser,
+        "give COMMAND this environment variable; without =VALUE with the value that it has here"
+        " (may be repeated). Otherwise COMMAND gets a few only, such as PATH and HOME",
     )
     parser.add_argument(
         "--inherit-env",
         action="store_true",
         help="give COMMAND the whole environment, with any secrets in it",
     )
+    add_directory(parser)
+
+
+def add_variables(parser: Parser, help: str) -> None:
+    """Add `--env`."""
+    parser.add_argument(
+        "--env",
+        metavar="NAME[=VALUE]",
+        type=_environment_variable,
+        action="append",
+        default=[],
+        help=help,
+    )
+
+
+def add_directory(parser: Parser) -> None:
+    """Add `--cwd`."""
     parser.add_argument(
         "--cwd", metavar="DIRECTORY", type=existing_path, help="start COMMAND in this directory"
-    )
-    add_configured_options(parser)
-    add_timeout(
-        parser,
-        "the timeout for the connection, and for each response; progress restarts it (default:"
-        f" that of the configuration, or {DEFAULT_TIMEOUT:g})",
     )
 
 
@@ -200,11 +235,6 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _header(text: str) -> tuple[str, str]:
-    name, value = header(text)
-    return name.lower(), value
-
-
-def header(text: str) -> tuple[str, str]:
     """Parse `NAME: VALUE`, a header of HTTP requests."""
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
@@ -219,8 +249,8 @@ def header(text: str) -> tuple[str, str]:
     return name, value
 
 
-def environment_variable(text: str) -> tuple[str, str | None]:
-    """Parse `NAME[=VALUE]`. The value is None if there is none."""
+def _environment_variable(text: str) -> tuple[str, str | None]:
+    """Parse `NAME[=VALUE]`. Without `=VALUE` the value is None."""
     name, equals, value = text.partition("=")
     if not name:
         raise argparse.ArgumentTypeError(f"{text} is not a variable; write NAME=VALUE, or NAME")

@@ -90,6 +90,10 @@ _SUMMARIES: Final = {
     "login": "get an access token for a server that requires one",
     "show": "print a conversation that --record has recorded",
     "check": "judge a recorded conversation by the rules of the specification",
+    "fuzz": "draw conversations with a server, and judge what it does",
+    "proxy": "record and judge what passes between a client and a server",
+    "replay": "be the server, or the client, of a recorded conversation",
+    "diff": "compare two recorded conversations",
     "completion": "print a script that completes command lines in a shell",
     "servers": "add, show and change servers in configuration files",
     "install": "register a Python file with a program such as Claude Code or VS Code",
@@ -575,6 +579,52 @@ def _check(words: Sequence[str]) -> Command:
     )
 
 
+def _fuzz(words: Sequence[str]) -> Command:
+    # What follows `--` is a command with options of its own.
+    if "--client" in words[: words.index("--") if "--" in words else len(words)]:
+        return _fuzz_client(words)
+    from mcp_trio.cli.oracle import _fuzz as command
+
+    parser = _parser(
+        "fuzz", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
+    )
+    return command.parse(parser, words)
+
+
+def _fuzz_client(words: Sequence[str]) -> Command:
+    from mcp_trio.cli.oracle import _fuzz_client as command
+
+    parser = _parser(
+        "fuzz", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
+    )
+    return command.parse(parser, words)
+
+
+def _proxy(words: Sequence[str]) -> Command:
+    from .oracle import _proxy as command
+
+    parser = _parser(
+        "proxy", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
+    )
+    return command.parse(parser, words)
+
+
+def _replay(words: Sequence[str]) -> Command:
+    from .oracle import _replay as command
+
+    parser = _parser(
+        "replay", usage=command.USAGE, description=command.DESCRIPTION, epilog=command.EPILOG
+    )
+    return command.parse(parser, words)
+
+
+def _diff(words: Sequence[str]) -> Command:
+    from .oracle import _diff as command
+
+    parser = _parser("diff", description=command.DESCRIPTION, epilog=command.EPILOG)
+    return command.parse(parser, words)
+
+
 def _install(words: Sequence[str]) -> Command:
     from mcp_trio.cli.serve import _install as command
 
@@ -633,6 +683,10 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], Command]]] = {
     "login": _login,
     "show": _show,
     "check": _check,
+    "fuzz": _fuzz,
+    "proxy": _proxy,
+    "replay": _replay,
+    "diff": _diff,
     "completion": lambda words: completion(words, _parser, _SUMMARIES, _COMMANDS),
     "servers": _servers,
     "install": _install,

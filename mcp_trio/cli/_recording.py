@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mcp_trio.recording._recorder import Recording
+    from mcp_core.adapters import Recording
 
     from ._screen import Screen
 
@@ -59,7 +59,7 @@ def read_recording(
         return None
     if found.record_secrets and found.redact:
         parser.error("--record-secrets hides nothing: leave it or --redact out")
-    from mcp_trio.recording._recorder import Recording
+    from mcp_core.adapters import Recording
 
     options = {} if found.record_limit is None else {"file_limit": found.record_limit}
     try:

@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp_core import Peer
+    from mcp_core.adapters import Recording
     from mcp_core.runtime import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
-    from mcp_trio.recording._recorder import Recording
     from mcp_trio.streams._child import Stderr
     from mcp_trio.streams._trace import Trace
 

@@ -39,6 +39,8 @@ __all__ = [
     "is_server",
     "is_url",
     "parse_server_command",
+    "read_environment",
+    "read_headers",
     "require_url",
     "require_utf_8",
     "shown_server",
@@ -85,7 +87,7 @@ def parse_server_command(
     if _is_configured(found, has_server=_ends_in_server(words, found)):
         stray = [*found.words[len(list(takewhile(found.takes.fits, found.words))) :], *unknown]
         return found, _configured_target(parser, found, [*stray, *words[cut:]])
-    if found.yes:
+    if found.yes and "asks_for_url" not in found:
         parser.error("--yes is for a server of the configuration files: --server NAME")
     server: str | tuple[str, ...] = tuple(command)
     file = ""
@@ -284,7 +286,7 @@ def _target(
 ) -> Target:
     stderr = Screen(sys.stderr)
     name = file or (server if isinstance(server, str) else shlex.join(server))
-    headers = _headers(found, server)
+    headers = read_headers(found, server)
     allow_cleartext = getattr(found, "allow_cleartext", False)
     if not allow_cleartext:
         _check_cleartext(server, headers)
@@ -302,7 +304,7 @@ def _target(
         headers=headers,
         allow_cleartext=allow_cleartext,
         keychain=uses_keychain(found, has_login=has_login(server)),
-        env=_environment(found, server, file),
+        env=read_environment(found, server, file),
         inherit_env=found.inherit_env,
         cwd=found.cwd,
     )
@@ -357,14 +359,16 @@ def invalid_url(url: str) -> CliError:
     )
 
 
-def _headers(
+def read_headers(
     found: argparse.Namespace, server: str | tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the headers of each HTTP request.
+    """Return the headers of each HTTP request, with names in lower case.
 
     A token is read from the environment: other users of the machine can see a command line.
     """
-    headers: list[tuple[str, str]] = list(getattr(found, "headers", ()))
+    headers: list[tuple[str, str]] = [
+        (name.lower(), value) for name, value in getattr(found, "headers", ())
+    ]
     variable = getattr(found, "token_env", None)
     if variable is not None:
         token = os.environ.get(variable, "").strip()
@@ -379,7 +383,7 @@ def _headers(
     return tuple(headers)
 
 
-def _environment(
+def read_environment(
     found: argparse.Namespace, server: str | tuple[str, ...], file: str
 ) -> tuple[tuple[str, str], ...]:
     """Return the variables that the command which starts the server gets.

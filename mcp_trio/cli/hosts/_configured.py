@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
+    from mcp_core.adapters import Recording
     from mcp_core.host import Approvals, MergedServers, ScopedServer
     from mcp_core.runtime import CallOptions, ClientTask
     from mcp_core.runtime.host import ApprovalStore, ServerSource
@@ -227,11 +228,23 @@ class ConfiguredSession:
     def _sources(self, target: Target) -> list[ServerSource]:
         choice = self.choice
         auth = target.auth or _stored_logins(target)
-        shared = SourceOptions(auth, _stderr_of(target), _trace_of(target), target.recording)
+        shared = SourceOptions(auth, _stderr_of(target), _trace_of(target), self._record_of(target))
         return [
             ConfiguredServer(choice.files, choice.configuration, name, shared)
             for name in choice.servers
         ]
+
+    def _record_of(self, target: Target) -> Callable[[str], Recording] | None:
+        recording = target.recording
+        if recording is None:
+            return None
+        if len(self.choice.servers) > 1:
+            raise CliError(
+                f"--record is for one server, and {self.choice.merged} may be of"
+                f" {join_names(list(self.choice.servers))}: add --server, and the name of the"
+                f" {self._kind} there"
+            )
+        return lambda _: recording
 
     async def _host_options(self, target: Target) -> HostOptions:
         consent = self._consent

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from mcp_core.trace import Finding
 
-__all__ = ["CheckLevel", "CheckSide", "check"]
+__all__ = [
+    "FOUND",
+    "CheckLevel",
+    "CheckReport",
+    "CheckSide",
+    "check",
+    "judge_trace",
+    "show_finding",
+]
 
 CheckLevel: TypeAlias = Literal["must", "should", "all"]
 CheckSide: TypeAlias = Literal["client", "server", "both"]
@@ -66,7 +74,26 @@ def check(
         CliError: the file cannot be read, or is not a trace.
     """
     known = _read_baseline(baseline) if baseline is not None else frozenset()
-    report = _Report(path, known, side, level)
+    report = CheckReport(path, known, side, level)
+    judge_trace(path, report)
+    if as_json:
+        Screen(sys.stdout).write_json(report.document())
+    else:
+        report.show(Screen(sys.stdout), every_row=rows)
+    if junit is not None:
+        try:
+            Path(junit).write_text(report.junit(), "utf-8")
+        except OSError as exc:
+            raise CliError(f"{junit}: {exc.strerror}", MISUSE) from exc
+    return FOUND if report.failed else 0
+
+
+def judge_trace(path: str, report: CheckReport) -> None:
+    """Judge the trace in the file `path`, and add the findings to `report`.
+
+    Raises:
+        CliError: the file cannot be read, or is not a trace.
+    """
     try:
         with Path(path).open("rb") as file:
             reader = TraceReader()
@@ -86,20 +113,17 @@ def check(
     judge = judge or Judge(reader.header)
     report.add(judge.close())
     report.finish(judge)
-    if as_json:
-        Screen(sys.stdout).write_json(report.document())
-    else:
-        report.show(Screen(sys.stdout), every_row=rows)
-    if junit is not None:
-        try:
-            Path(junit).write_text(report.junit(), "utf-8")
-        except OSError as exc:
-            raise CliError(f"{junit}: {exc.strerror}", MISUSE) from exc
-    return FOUND if report.failed else 0
 
 
-class _Report:
-    """The findings of one trace that the options select."""
+class CheckReport:
+    """The findings of one trace that the options select.
+
+    Args:
+        path: the file of the trace.
+        known: row, side and sentence of findings to leave out.
+        side: judge this side only.
+        level: findings of lower levels are left out.
+    """
 
     def __init__(
         self, path: str, known: frozenset[tuple[str, str, str]], side: CheckSide, level: CheckLevel
@@ -116,8 +140,9 @@ class _Report:
         self._side = side
         self._level = level
 
-    def add(self, findings: list[Finding]) -> None:
-        """Add the findings that are selected and not known."""
+    def add(self, findings: list[Finding]) -> list[Finding]:
+        """Add the findings that are selected and not known, and return those that are kept."""
+        before = len(self.findings)
         for each in findings:
             if self._side not in ("both", each.side):
                 continue
@@ -132,6 +157,7 @@ class _Report:
             self.inconclusive += not each.is_certain
             if len(self.findings) < _MAX_FINDINGS:
                 self.findings.append(each)
+        return self.findings[before:]
 
     def finish(self, judge: Judge) -> None:
         """Take the totals of the judge."""
@@ -169,28 +195,29 @@ class _Report:
 
     def show(self, screen: Screen, *, every_row: bool) -> None:
         """Print the findings and a summary."""
-        for each in self.findings:
-            first, *others = each.lines
-            also = f" (see {_lines(others)})" if others else ""
-            style = "bold red" if each.is_certain else "yellow"
-            screen.write_line(
-                (f"{_verdict(each):<12} ", style),
-                f"{each.level:<10} {each.side:<6} line {first}  {each.row}  {each.sentence}{also}",
-            )
-            if each.link:
-                screen.write_line(("             " + each.link, "dim"))
-        if self.failed + self.inconclusive > len(self.findings):
-            screen.write_line(
-                f"... and {self.failed + self.inconclusive - len(self.findings)} more"
-            )
+        self.show_findings(screen)
         if every_row:
             self._show_rows(screen)
+        screen.write_line(self.summary)
+
+    @property
+    def summary(self) -> str:
+        """The totals, as one line."""
         known = f", {self.known} known" if self.known else ""
-        screen.write_line(
+        return (
             f"{self.messages} messages: {self.failed} failed, {self.inconclusive} inconclusive"
             f"{known}. {len(self.passed)} rows passed; {len(ROWS) - len(JUDGED_ROWS)} of "
             f"{len(ROWS)} rows are not judged from a trace"
         )
+
+    def show_findings(self, screen: Screen) -> None:
+        """Print the findings."""
+        for each in self.findings:
+            show_finding(screen, each)
+        if self.failed + self.inconclusive > len(self.findings):
+            screen.write_line(
+                f"... and {self.failed + self.inconclusive - len(self.findings)} more"
+            )
 
     def _show_rows(self, screen: Screen) -> None:
         found = {each.row: _verdict(each) for each in reversed(self.findings)}
@@ -229,6 +256,20 @@ class _Report:
                 for each in found
             )
             yield f'<testcase classname="mcp" name={name}>{faults}</testcase>\n'
+
+
+def show_finding(screen: Screen, finding: Finding) -> None:
+    """Print a finding, and the link to its page."""
+    first, *others = finding.lines
+    also = f" (see {_lines(others)})" if others else ""
+    style = "bold red" if finding.is_certain else "yellow"
+    screen.write_line(
+        (f"{_verdict(finding):<12} ", style),
+        f"{finding.level:<10} {finding.side:<6} line {first}  {finding.row}  "
+        f"{finding.sentence}{also}",
+    )
+    if finding.link:
+        screen.write_line(("             " + finding.link, "dim"))
 
 
 def _verdict(finding: Finding) -> str:

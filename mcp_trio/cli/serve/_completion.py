@@ -30,6 +30,7 @@ _PATHS: Final = {
     "FILE": "file",
     "FILE[:NAME]": "file",
     "PATH": "file",
+    "REPORT": "file",
 }
 _WORDS: Final = "words"  # the arguments that may be repeated; after `--` the command of a server
 

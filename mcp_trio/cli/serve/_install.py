@@ -38,7 +38,7 @@ from mcp_trio.cli._config_update import (
     show_replaced,
 )
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
-from mcp_trio.cli._options import environment_variable
+from mcp_trio.cli._options import add_variables
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
 from mcp_trio.cli.servers._entry_words import absolute_file, split_variables
@@ -95,14 +95,10 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         help="register it for all your projects, or for the one in the current directory, in a"
         " file that others may get (default: user)",
     )
-    parser.add_argument(
-        "--env",
-        metavar="NAME[=VALUE]",
-        type=environment_variable,
-        action="append",
-        default=[],
-        help="give the server this environment variable (may be repeated). NAME alone stores the"
-        " value that it has here, or with --scope project a reference to the variable",
+    add_variables(
+        parser,
+        "give the server this environment variable (may be repeated). NAME alone stores the value"
+        " that it has here, or with --scope project a reference to the variable",
     )
     parser.add_argument(
         "--no-check", action="store_true", help="do not start the server; needs --name"
@@ -264,7 +260,7 @@ class _Installation(ConfigUpdate):
     def _command(
         self, changes: Sequence[MemberChange], server: ServerEntry | None = None
     ) -> list[str] | None:
-        """Return the client's own command line that makes the change; None if there is none.
+        """Return the client's own command line that makes the change; None to edit the file.
 
         It is used for new entries only: Claude Code refuses to replace one, and others drop the
         members that the user has added.

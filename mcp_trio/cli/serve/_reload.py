@@ -138,7 +138,7 @@ class Watch:
             self._times.setdefault(path, _time_of(path))
 
     def find_change(self) -> Path | None:
-        """Return a file that has changed since the process read it, None if there is none."""
+        """Return a file that has changed since the process read it, None if all are the same."""
         with suppress(OSError, ValueError):  # not written yet
             for name, seen in json.loads(self._report.read_bytes()).items():
                 # A file that changed since the process began may have been read before the change.

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from types import ModuleType
 
+    from mcp_core.adapters import Recording
     from mcp_trio.http_server._connection import AccessLogEntry
     from mcp_trio.http_server._serve import HttpAddress
-    from mcp_trio.recording._recorder import Recording
 
 __all__ = [
     "access_log_printer",

@@ -12,10 +12,10 @@ from mcp_core.host import CLIENT_FORMATS
 from mcp_trio.cli._errors import MISUSE, CliError
 from mcp_trio.cli._options import (
     add_config,
+    add_directory,
+    add_headers,
     add_timeout,
-    environment_variable,
-    existing_path,
-    header,
+    add_variables,
 )
 from mcp_trio.cli._session import DEFAULT_TIMEOUT
 from mcp_trio.cli._target import (
@@ -195,28 +195,13 @@ def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
         "server", metavar="FILE", nargs="?", help="the URL or the Python file of the server"
     )
     _add_scope(parser, default="user")
-    parser.add_argument(
-        "--env",
-        metavar="NAME[=VALUE]",
-        type=environment_variable,
-        action="append",
-        default=[],
-        help="give the server this environment variable (may be repeated). NAME alone stores the"
-        " value that it has here, or in a file that others may get a reference to the variable",
+    add_variables(
+        parser,
+        "give the server this environment variable (may be repeated). NAME alone stores the value"
+        " that it has here, or in a file that others may get a reference to the variable",
     )
-    parser.add_argument(
-        "--cwd", metavar="DIRECTORY", type=existing_path, help="start COMMAND in this directory"
-    )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        dest="headers",
-        type=header,
-        action="append",
-        default=[],
-        help="send this header with each request to URL (may be repeated); ${NAME} in VALUE stands"
-        " for an environment variable",
-    )
+    add_directory(parser)
+    add_headers(parser, "; ${NAME} in VALUE stands for an environment variable")
     parser.add_argument(
         "--transport",
         choices=["http", "sse", "ws"],

@@ -36,6 +36,19 @@ def test_help_lists_exit_statuses(words: tuple[str, ...]) -> None:
     assert "130  Ctrl+C" in text
 
 
+@pytest.mark.parametrize(
+    "command", "inspect call read prompt complete listen tasks login run".split()
+)
+def test_subcommand_that_talks_has_the_options_of_recording(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    for option in ("--record FILE", "--record-secrets", "--record-limit MIB", "--redact POINTER"):
+        assert option in shown
+
+
 MISUSED = [
     ((), "usage: mcp-trio COMMAND"),
     (("destroy",), "invalid choice: 'destroy'"),

@@ -9,12 +9,14 @@ import stat
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
 from mcp_core.host import ToolRule, fit_name, merged_name
+from mcp_core.trace import read_trace
 from tests.trio_.cli.program import ROOT
 
 from .configured import OFFER, READ_ONLY, tool
@@ -233,6 +235,24 @@ def test_merged_name_of_several_servers_leads_to_the_one_that_has_it(
     assert "several servers have mcp__a__b__d: a, a__b. Add --server" in result.stderr
     result = servers.run("call", "mcp__a__b__x", "--yes", status=2)
     assert "the server has no tool mcp__a__b__x; its tools are mcp__a__c" in result.stderr
+
+
+def test_configured_server_is_recorded(servers: ConfiguredServers, tmp_path: Path) -> None:
+    servers.add("a", user=True)
+    path = tmp_path / "x.mcp.jsonl"
+    servers.run("call", "greet", "--server", "a", "--yes", "--record", str(path))
+    header, lines = read_trace([path.read_bytes()])
+    assert header.transport == "stdio"
+    assert any("tools/call" in (getattr(line, "raw", None) or "") for _, line in lines)
+
+
+def test_record_of_several_servers_is_refused(servers: ConfiguredServers, tmp_path: Path) -> None:
+    servers.add("a", user=True)
+    servers.add("a__b", user=True)
+    words = ("call", "mcp__a__b__c", "--yes", "--record", str(tmp_path / "x"))
+    result = servers.run(*words, status=2)
+    assert "--record is for one server, and mcp__a__b__c may be of a, a__b" in result.stderr
+    assert servers.starts("a") == 0
 
 
 @pytest.mark.parametrize("name", ["n" * 200, "Bücher 本 \u202e", "a.b/c"])

@@ -113,6 +113,7 @@ def test_run_http_serves_file_and_logs_exchanges() -> None:
     assert server.process.returncode == 143
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_run_http_signal_lets_running_call_finish(
     server: ServerFile, number: signal.Signals
@@ -134,6 +135,7 @@ async def test_run_http_signal_lets_running_call_finish(
     assert site.process.returncode == 128 + number
 
 
+@pytest.mark.process
 def test_run_http_options_disable_streams_and_sessions(server: ServerFile) -> None:
     server(SLOW)
     with served(server.path) as site:

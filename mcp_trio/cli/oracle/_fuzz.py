@@ -1,0 +1,560 @@
+"""`mcp-trio fuzz TARGET`: play drawn conversations against a server, and judge it.
+
+1. What will be called is printed first. By default only tools are called whose hints say that they
+   change nothing, here and elsewhere.
+2. Ctrl+C ends the run in order: what was found until then is written.
+3. stdout has the findings and the summary, or one JSON document; stderr has progress and notes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import secrets
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import trio
+
+from mcp_core import ALL, ConnectFailed, escape_text
+from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError
+from mcp_trio.cli._options import NO_WORDS, add_headers, add_process_options, add_token
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
+from mcp_trio.cli._target import parse_server_command
+from mcp_trio.fuzz._session import is_modern
+from mcp_trio.streams._stdio import stop_on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mcp_trio.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
+    from mcp_trio.fuzz._probe import Offers
+
+__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "FuzzOptions", "fuzz", "parse"]
+
+FOUND: Final = 1
+LOST: Final = NO_CONNECTION
+DEFAULT_SECONDS: Final = 60.0
+DEFAULT_RESPONSE_TIMEOUT: Final = 2.0  # that of `find_faults`, too
+DEFAULT_RATE: Final = 20.0  # requests a second to another machine
+_LINE_INTERVAL: Final = 10.0  # seconds between two lines of progress without a terminal
+_MAX_NAMES: Final = 20
+
+USAGE: Final = """\
+mcp-trio fuzz [options] URL
+       mcp-trio fuzz [options] FILE[:NAME]
+       mcp-trio fuzz [options] -- COMMAND ARG...
+       mcp-trio fuzz --client [options] -- COMMAND ARG..."""
+DESCRIPTION: Final = """\
+Plays conversations with a server that it draws at random, legal and illegal ones, and judges what
+the server sends by the rules of the specification. What it finds is played again on a fresh
+process, made as small as possible, and written to a folder: a trace for `mcp-trio show` and
+`check`, and a test for pytest. Tools are called only if their hints say that they change nothing.
+It needs hypothesis: pip install 'mcp-trio[fuzz]'. With --client the command is a client, and has
+options of its own: mcp-trio fuzz --client --help."""
+EPILOG: Final = """\
+example:
+  mcp-trio fuzz --seconds 30 server.py
+
+exit status:
+  0    nothing was found, or advice only
+  1    the server breaks at least one rule, crashes or hangs
+  2    the command line is wrong
+  3    no conversation: the server did not start or answer, or does not any more
+  130  Ctrl+C; what was found is written
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzOptions:
+    """The options of a run, as `mcp-trio fuzz --help` explains them."""
+
+    output: Path
+    seconds: float | None
+    cases: int | None
+    seed: int
+    era: Literal["legacy", "modern", "both"]
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    allow_all: bool = False
+    stress: bool = False
+    strict: bool = False
+    keep_going: bool = True
+    shrinks: bool = True
+    response_timeout: float = DEFAULT_RESPONSE_TIMEOUT
+    rate: float | None = None
+    junit: Path | None = None
+    baseline: Path | None = None
+    yes: bool = False
+    as_json: bool = False
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The revisions of the era, the newest first."""
+        return tuple(
+            each for each in ALL if self.era == "both" or is_modern(each) == (self.era == "modern")
+        )
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
+    """Add the options to the parser, and return the function that runs the subcommand.
+
+    Raises:
+        CliError: the command line is wrong, or hypothesis is not installed.
+        SystemExit: argparse has printed help or an error.
+    """
+    # What the parser of servers reads, and this command has no option for.
+    parser.set_defaults(
+        takes=NO_WORDS,
+        positions=[],
+        revision=None,
+        trace=False,
+        record=None,
+        record_secrets=False,
+        record_limit=None,
+        redact=[],
+        keychain=False,
+        server_name=None,
+        config=None,
+        asks_for_url=True,
+    )
+    parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add_run_options(parser)
+    add(
+        "--allow-tool",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="call this tool too (may be repeated)",
+    )
+    add("--allow-all", action="store_true", help="call all tools, whatever they change")
+    add(
+        "--deny",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="do not call this tool (may be repeated)",
+    )
+    add("--stress", action="store_true", help="send what is large, slow or much, too")
+    add(
+        "--rate",
+        metavar="NUMBER",
+        type=_positive,
+        help=f"requests a second to URL (default: {DEFAULT_RATE:g} to another machine)",
+    )
+    add("--yes", action="store_true", help="send to another machine than this one")
+    add_headers(parser)
+    add_token(parser)
+    add(
+        "--allow-cleartext",
+        action="store_true",
+        help="send credentials to another machine although URL is not encrypted",
+    )
+    add(
+        "--timeout",
+        metavar="SECONDS",
+        type=_positive,
+        default=DEFAULT_TIMEOUT,
+        help=f"the timeout for the first response (default: {DEFAULT_TIMEOUT:g})",
+    )
+    found, target = parse_server_command(parser, words)
+    if importlib.util.find_spec("hypothesis") is None:
+        raise CliError(
+            "`mcp-trio fuzz` needs hypothesis; install it with pip install 'mcp-trio[fuzz]'"
+        )
+    options = run_options(
+        found,
+        allowed=tuple(found.allow_tool),
+        denied=tuple(found.deny),
+        allow_all=found.allow_all,
+        stress=found.stress,
+        rate=found.rate,
+        yes=found.yes,
+    )
+    return partial(fuzz, target, options)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a run, which are the same for servers and for clients."""
+    add = parser.add_argument
+    add(
+        "--output",
+        metavar="DIRECTORY",
+        type=Path,
+        default=Path("mcp-fuzz"),
+        help="write the findings here (default: mcp-fuzz); those of the last run are played first",
+    )
+    add(
+        "--seconds",
+        type=_positive,
+        help=f"draw cases for so long (default: {DEFAULT_SECONDS:g}, or no limit with --cases)",
+    )
+    add("--cases", type=_count, help="play at most so many cases")
+    add("--seed", type=int, help="draw the cases of this seed (default: another one each time)")
+    add(
+        "--era",
+        choices=("legacy", "modern", "both"),
+        default="both",
+        help="revisions with a handshake, those without, or both (the default)",
+    )
+    add(
+        "--response-timeout",
+        metavar="SECONDS",
+        type=_positive,
+        default=DEFAULT_RESPONSE_TIMEOUT,
+        help=f"how long a response may take (default: {DEFAULT_RESPONSE_TIMEOUT:g}); three times"
+        " that if this machine is slow",
+    )
+    add(
+        "--keep-going",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="go on after the first finding (the default)",
+    )
+    add("--no-shrink", action="store_true", help="do not make cases smaller")
+    add("--strict", action="store_true", help="exit with 1 for advice and flaky findings too")
+    add("--junit", metavar="REPORT", type=Path, help="write a report of JUnit to REPORT")
+    add(
+        "--baseline",
+        metavar="REPORT",
+        type=Path,
+        help="leave out the findings of REPORT, a report.json of an earlier run",
+    )
+    add("--json", action="store_true", help="print one JSON document")
+    add_process_options(parser)
+
+
+def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
+    """Return the options of a run, `more` beside those of `add_run_options`."""
+    seconds = found.seconds
+    if seconds is None and found.cases is None:
+        seconds = DEFAULT_SECONDS
+    return FuzzOptions(
+        output=found.output,
+        seconds=seconds,
+        cases=found.cases,
+        seed=secrets.randbelow(1_000_000) if found.seed is None else found.seed,
+        era=found.era,
+        strict=found.strict,
+        keep_going=found.keep_going,
+        shrinks=not found.no_shrink,
+        response_timeout=found.response_timeout,
+        junit=found.junit,
+        baseline=found.baseline,
+        as_json=found.json,
+        **more,
+    )
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
+_positive.__name__ = _count.__name__ = "number"  # argparse shows this name if `float` raises
+
+
+def fuzz(target: Target, options: FuzzOptions) -> int:
+    """Run the fuzzer and return the exit status.
+
+    Raises:
+        CliError: there is no conversation with the server, or a file cannot be read or written.
+    """
+    return trio.run(_fuzz, target, options)
+
+
+async def _fuzz(target: Target, options: FuzzOptions) -> int:
+    # Imported on first use: they need hypothesis.
+    from mcp_trio.fuzz._campaign import Campaign
+    from mcp_trio.fuzz._echo import Echo
+    from mcp_trio.fuzz._probe import probe
+    from mcp_trio.fuzz._steps import CaseChoices, CaseSource
+
+    stderr, stdout = target.stderr, Screen(sys.stdout)
+    limits = campaign_options(options)
+    campaign: Campaign | None = None
+    async with open_quiet_nursery() as nursery:
+        with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
+            fuzzed = _fuzz_target(target, options, nursery)
+            try:
+                offers = await probe(fuzzed, options.revisions, target.timeout)
+            except ConnectFailed as exc:
+                raise CliError(str(exc), NO_CONNECTION) from exc
+            tools = _choose_tools(offers, options)
+            _show_target(stderr, offers, tools, options)
+            echo = Echo()
+            await echo.begin()
+            choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", stress=options.stress)
+            display = Display(stderr, stdout, as_json=options.as_json)
+            campaign = Campaign(
+                fuzzed,
+                CaseSource(choices, options.seed),
+                choices,
+                limits,
+                echo=echo,
+                on_finding=display.show_finding,
+            )
+            await run_shown(campaign, display, options.output)
+    if campaign is None:
+        return INTERRUPTED
+    more = {
+        "env": dict(target.env) if not target.file else {},
+        "inherit_env": target.inherit_env,
+        "cwd": str(target.cwd) if target.cwd else "",
+    }
+    write(options, campaign, offers, stdout, stderr, more)
+    if stop.caught:
+        return stop.exit_code
+    return status_of(campaign, options)
+
+
+def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  # type: ignore[no-untyped-def]
+    if isinstance(target.server, str):
+        from mcp_trio.fuzz._http import UrlTarget, is_loopback
+
+        local = is_loopback(target.server)
+        if not local and not options.yes:
+            raise CliError(
+                "the URL is of another machine: it gets thousands of requests, invalid ones too."
+                " If it is yours, add --yes"
+            )
+        rate = options.rate if options.rate is not None or local else DEFAULT_RATE
+        return UrlTarget(target.server, nursery, headers=dict(target.headers), rate=rate)
+    from mcp_trio.fuzz._stdio import CommandTarget
+
+    if options.rate is not None:
+        raise CliError("--rate is for a server at a URL")
+    return CommandTarget(
+        target.server,
+        nursery,
+        env=dict(target.env),
+        inherit_env=target.inherit_env,
+        cwd=target.cwd,
+    )
+
+
+def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
+    """Return the names of the tools that are called.
+
+    Raises:
+        CliError: an option names a tool that the server does not have.
+    """
+    from mcp_trio.fuzz._probe import may_call_by_hint
+
+    names = [str(each["name"]) for each in offers.tools if isinstance(each.get("name"), str)]
+    for name in (*options.allowed, *options.denied):
+        if name not in names:
+            from mcp_trio.cli._errors import unknown_name
+
+            raise unknown_name("tool", name, names)
+    hinted = {str(each.get("name")) for each in offers.tools if may_call_by_hint(each)}
+    return [
+        name
+        for name in names
+        if (options.allow_all or name in hinted or name in options.allowed)
+        and name not in options.denied
+    ]
+
+
+def campaign_options(options: FuzzOptions) -> CampaignOptions:
+    """Return how long a run goes on, and which findings it leaves out.
+
+    Raises:
+        CliError: the baseline cannot be read.
+    """
+    from mcp_trio.fuzz._campaign import CampaignOptions
+
+    return CampaignOptions(
+        seconds=options.seconds,
+        cases=options.cases,
+        response_timeout=options.response_timeout,
+        shrinks=options.shrinks,
+        keep_going=options.keep_going,
+        known=_read_baseline(options.baseline),
+    )
+
+
+async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
+    """Run a campaign and show its progress. The findings in `folder` are played first."""
+    from mcp_trio.fuzz._report import read_cases
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(display.run, campaign)
+        await campaign.run(read_cases(folder))
+        nursery.cancel_scope.cancel()
+
+
+def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
+    """Return the findings of an earlier report.
+
+    Raises:
+        CliError: it cannot be read.
+    """
+    from mcp_trio.fuzz._report import read_known
+
+    if path is None:
+        return frozenset()
+    try:
+        return read_known(path.read_text("utf-8"))
+    except OSError as exc:
+        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
+    except ValueError as exc:
+        raise CliError(f"{path}: {exc}", MISUSE) from exc
+
+
+def status_of(campaign: Campaign, options: FuzzOptions) -> int:
+    """Return the exit status of a run."""
+    if campaign.is_lost:
+        return LOST
+    return FOUND if any(options.strict or each.is_failure for each in campaign.findings) else 0
+
+
+def write(
+    options: FuzzOptions,
+    campaign: Campaign,
+    offers: Offers,
+    stdout: Screen,
+    stderr: Screen,
+    more: Mapping[str, Any],
+) -> None:
+    """Write the files of a run, and print its report or summary.
+
+    Args:
+        options: of the run.
+        campaign: the run.
+        offers: of the target.
+        stdout, stderr: of this process.
+        more: further arguments of the function that plays a case, for the tests.
+
+    Raises:
+        CliError: a file cannot be written.
+    """
+    from mcp_trio.fuzz._report import junit_report, report_document, write_findings
+
+    if options.response_timeout != DEFAULT_RESPONSE_TIMEOUT:
+        more = {**more, "response_timeout": options.response_timeout}
+    document = report_document(campaign, offers, options.seed)
+    try:
+        names = write_findings(options.output, campaign, document, **more)
+        if options.junit is not None:
+            options.junit.write_text(junit_report(campaign, strict=options.strict), "utf-8")
+    except OSError as exc:
+        raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
+    if options.as_json:
+        stdout.write_json(document)
+    else:
+        _show_summary(stdout, stderr, campaign, options, names)
+
+
+# -- What the user sees ----------------------------------------------------------------------------
+
+
+def _show_target(
+    stderr: Screen, offers: Offers, tools: Sequence[str], options: FuzzOptions
+) -> None:
+    others = len(offers.tools) - len(tools)
+    stderr.write_line(
+        f"{offers.name or 'a server without a name'}, {', '.join(offers.revisions)}; seed"
+        f" {options.seed}"
+    )
+    if tools:
+        shown = ", ".join(tools[:_MAX_NAMES]) + (", ..." if len(tools) > _MAX_NAMES else "")
+        stderr.write_line(f"tools that are called: {shown}")
+    if others:
+        stderr.write_line(
+            f"{others} of {len(offers.tools)} tools are not called: --allow-tool NAME or"
+            " --allow-all"
+        )
+
+
+class Display:
+    """The progress of a run: one line that changes on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, stderr: Screen, stdout: Screen, *, as_json: bool) -> None:
+        self._stderr = stderr
+        self._stdout = stdout
+        self._as_json = as_json
+        self._count = 0
+
+    def show_finding(self, finding: FuzzFinding) -> None:
+        """Print a finding."""
+        if self._as_json:
+            return
+        fault = finding.fault
+        self._count += 1
+        style = "bold red" if finding.is_failure else "yellow"
+        solid = "solid" if finding.is_solid else "flaky"
+        smaller = ""
+        if len(finding.case) < finding.steps_before:
+            smaller = f", {finding.steps_before} steps -> {len(finding.case)}"
+        self._stdout.write_line(
+            (f"{self._count:>2}  ", ""),
+            (f"{fault.level} {fault.row}", style),
+            f"  {escape_text(fault.sentence)}  {solid} {finding.hits}/{finding.plays}{smaller}",
+        )
+        if fault.link:
+            self._stdout.write_line(("    " + fault.link, "dim"))
+
+    async def run(self, campaign: Campaign) -> None:
+        """Show progress until cancelled."""
+        if not self._stderr.terminal:
+            while True:
+                await trio.sleep(_LINE_INTERVAL)
+                self._stderr.write_line(_progress_text(campaign))
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=self._stderr.console, transient=True, auto_refresh=False) as live:
+            while True:
+                live.update(Text(_progress_text(campaign)), refresh=True)
+                await trio.sleep(0.25)
+
+
+def _progress_text(campaign: Campaign) -> str:
+    seconds = campaign.elapsed
+    rate = campaign.cases / seconds if seconds > 0.5 else 0.0
+    activity = f"  {campaign.activity}" if campaign.activity else ""
+    return (
+        f"{int(seconds) // 60}:{int(seconds) % 60:02}  {campaign.cases:,} cases  {rate:,.0f}/s"
+        f"  {campaign.rows_seen()} rows judged, {len(campaign.findings)} findings{activity}"
+    )
+
+
+def _show_summary(
+    stdout: Screen,
+    stderr: Screen,
+    campaign: Campaign,
+    options: FuzzOptions,
+    names: Sequence[str],
+) -> None:
+    for note in campaign.notes:
+        stderr.write_line(("note: ", "yellow"), escape_text(note))
+    if campaign.unconfirmed:
+        stderr.write_line(
+            f"{campaign.unconfirmed} times something was wrong that further plays did not show"
+        )
+    judged = campaign.rows_seen()
+    count = len(campaign.findings)
+    advice = sum(not each.is_failure for each in campaign.findings)
+    stdout.write_line(
+        f"{campaign.cases:,} cases in {campaign.seconds:.0f} s, {campaign.messages:,} messages:"
+        f" {count - advice} findings, {advice} to look at; {judged} rows judged; seed"
+        f" {options.seed}"
+    )
+    if count:
+        stdout.write_line(f"in {options.output}: {', '.join(names)}")

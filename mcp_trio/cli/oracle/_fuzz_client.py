@@ -1,0 +1,115 @@
+"""`mcp-trio fuzz --client -- COMMAND`: be the server of a client, follow scripts, and judge it.
+
+The output, the files and the exit statuses are those of `mcp-trio fuzz`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_trio.cli._errors import INTERRUPTED, NO_CONNECTION, CliError
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._target import read_environment
+from mcp_trio.cli.oracle import _fuzz as servers
+from mcp_trio.streams._stdio import stop_on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mcp_trio.fuzz._campaign import Campaign
+
+__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
+
+USAGE: Final = "mcp-trio fuzz --client [options] -- COMMAND ARG..."
+DESCRIPTION: Final = """\
+Starts a client again and again, and is its server: it answers late, twice, never, wrong, and asks
+what the client did not declare. What the client sends is judged by the rules of the specification.
+It may give up and exit; a crash, or a client that hangs when its connection has ended, is a
+finding. In COMMAND, {server} is replaced by a command that the client can start as its server, and
+{url} by the URL of a server. Without either the client speaks on its own stdin and stdout."""
+EPILOG: Final = """\
+examples:
+  mcp-trio fuzz --client -- mcp-trio inspect -- {server}
+  mcp-trio fuzz --client --seconds 30 -- node client.js {url}
+
+exit status:
+  0    nothing was found, or advice only
+  1    the client breaks at least one rule, crashes or hangs
+  2    the command line is wrong
+  3    no conversation: the client did not start or send anything, or does not any more
+  130  Ctrl+C; what was found is written
+"""
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
+    """Add the options to the parser, and return the function that runs the subcommand.
+
+    Raises:
+        CliError: the command line is wrong.
+        SystemExit: argparse has printed help or an error.
+    """
+    add = parser.add_argument
+    add("--client", action="store_true", help="COMMAND is a client")
+    servers.add_run_options(parser)
+    add("command", nargs="*", metavar="COMMAND", help="starts the client, after --")
+    options = list(words)
+    command: list[str] = []
+    if "--" in options:
+        place = options.index("--")
+        options, command = options[:place], options[place + 1 :]
+    found = parser.parse_args(options)
+    if found.command or not command:
+        raise CliError(
+            "the command of the client is missing; put it after --, as in"
+            " `mcp-trio fuzz --client -- mcp-trio inspect -- {server}`"
+        )
+    return partial(trio.run, _run, command, found, servers.run_options(found))
+
+
+async def _run(command: list[str], found: argparse.Namespace, options: servers.FuzzOptions) -> int:
+    from mcp_trio.fuzz._echo import Echo
+    from mcp_trio.fuzz.client._client_campaign import ClientCampaign
+    from mcp_trio.fuzz.client._client_target import ClientTarget
+    from mcp_trio.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
+
+    stderr, stdout = Screen(sys.stderr), Screen(sys.stdout)
+    limits = servers.campaign_options(options)
+    more: dict[str, Any] = {
+        "env": dict(read_environment(found, tuple(command), "")),
+        "inherit_env": found.inherit_env,
+        "cwd": str(found.cwd) if found.cwd else None,
+    }
+    target = ClientTarget(command, **more)
+    campaign: Campaign | None = None
+    with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
+        try:
+            offers = await probe_client(target, options.revisions, options.response_timeout)
+        except ConnectFailed as exc:
+            raise CliError(str(exc), NO_CONNECTION) from exc
+        stderr.write_line(
+            f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
+            f" {offers.requests + 1} requests; seed {options.seed}"
+        )
+        echo = Echo()
+        await echo.begin()
+        choices = ScriptChoices(offers, http=target.way == "http")
+        display = servers.Display(stderr, stdout, as_json=options.as_json)
+        campaign = ClientCampaign(
+            target,
+            ScriptSource(choices, options.seed),
+            choices,
+            limits,
+            echo=echo,
+            on_finding=display.show_finding,
+        )
+        await servers.run_shown(campaign, display, options.output)
+    if campaign is None:
+        return INTERRUPTED
+    servers.write(options, campaign, offers, stdout, stderr, more)
+    return stop.exit_code if stop.caught else servers.status_of(campaign, options)

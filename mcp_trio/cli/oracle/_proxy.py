@@ -1,0 +1,233 @@
+"""`mcp-trio proxy`: stand between a client and a server, record what crosses, and judge it.
+
+1. stdout and stdin carry the conversation, and nothing else. Findings go to stderr, where hosts put
+   them in the log of the server.
+2. A proxy keeps the transport: stdio in front of a command, HTTP in front of a URL. A bridge
+   between the two would have to speak MCP by itself, and could not pass bytes unchanged.
+3. Clients wait for the start of a server, so what only HTTP, a recording or the judge needs is
+   imported on first use.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from mcp_core.urls import redacted_url
+from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._options import listen_address
+from mcp_trio.cli._recording import add_recording_options, read_recording
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._target import is_url, require_url
+from mcp_trio.proxy._stdio import run_stdio_proxy
+from mcp_trio.streams._stdio import standard_streams, stop_on_signals
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from mcp_core.adapters import Recorder, Recording
+    from mcp_core.http import Url
+
+__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse", "proxy_command", "proxy_url"]
+
+USAGE: Final = (
+    "mcp-trio proxy [options] -- COMMAND ARG...\n"
+    "       mcp-trio proxy [options] --http [HOST:]PORT URL"
+)
+DESCRIPTION: Final = """\
+Starts the server COMMAND and passes all bytes between it and the client that starts this command,
+unchanged and at once. In the configuration of a client it stands before the command of the server.
+With --http it passes the requests that arrive at PORT on to the server at URL."""
+EPILOG: Final = """\
+example:
+  mcp-trio proxy --record a.mcp.jsonl -- node server.js
+  mcp-trio proxy --check --http 9000 http://127.0.0.1:8000/mcp
+
+exit status: that of COMMAND, or 128 + N if signal N has ended it; but
+  1    with --check, at least one rule is broken
+  2    the command line is wrong
+  3    COMMAND cannot be started, or the command cannot listen at PORT
+  130  Ctrl+C (with --http)
+  143  SIGTERM (with --http)
+"""
+
+# Seconds for which a thread of Python may keep others from running. The recorder and the judge run
+# in one, and a message must not wait for them. The default of Python is 0.005.
+_SWITCH_INTERVAL: Final = 0.0002
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
+    """Add the options to the parser, and return the function that runs the subcommand."""
+    parser.add_argument("url", metavar="URL", nargs="?", help="the server, with --http")
+    parser.add_argument(
+        "--http",
+        metavar="[HOST:]PORT",
+        type=listen_address,
+        help="listen there for the clients of the server at URL; HOST is 127.0.0.1 by default, for"
+        " this machine only; PORT 0 is any free port",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="judge the conversation by the rules of the specification, as `mcp-trio check` does,"
+        " and print what is found on stderr",
+    )
+    add_recording_options(parser)
+    cut = words.index("--") if "--" in words else len(words)
+    found = parser.parse_args(words[:cut])
+    command = list(words[cut + 1 :])
+    if len(command) == 1 and is_url(command[0]) and found.url is None:
+        found.url = command.pop()
+    recording = read_recording(parser, found, Screen(sys.stderr))
+    if found.url is not None:
+        if command:
+            parser.error("give a URL or a command, and not both")
+        url = _parse_url(found.url, command_line=shlex.join(words))
+        if found.http is None:
+            raise CliError(
+                "a proxy keeps the transport: add --http 9000, and give the client the URL that"
+                " this prints"
+            )
+        return partial(proxy_url, url, *found.http, recording=recording, judges=found.check)
+    if not command:
+        raise CliError(
+            "no server: give after `--` the command that starts it: mcp-trio proxy -- python"
+            " server.py; or its URL: mcp-trio proxy --http 9000 http://127.0.0.1:8000/mcp"
+        )
+    if found.http is not None:
+        raise CliError(
+            "a proxy keeps the transport, and a command talks over stdio: leave --http out; or"
+            " start the server, and give its URL in place of the command"
+        )
+    if "://" in command[0]:
+        raise CliError(f"{redacted_url(command[0])} is not a command")
+    return partial(proxy_command, command, recording=recording, judges=found.check)
+
+
+def _parse_url(text: str, command_line: str) -> Url:
+    if not is_url(text):
+        raise CliError(
+            f"{redacted_url(text)} is not a URL; a command comes after `--`: mcp-trio proxy --"
+            f" {shlex.quote(text)}"
+        )
+    require_url(text)
+    from mcp_core.http import Url
+
+    try:
+        return Url.parse(text)
+    except ValueError:
+        raise CliError("a proxy passes no WebSockets: give a URL of http or https") from None
+
+
+def proxy_command(argv: Sequence[str], *, recording: Recording | None, judges: bool) -> int:
+    """Pass bytes between stdin and stdout and the server that `argv` starts, until it has ended.
+
+    Args:
+        argv: the program and its arguments.
+        recording: the trace file, None without one.
+        judges: whether the conversation is judged.
+
+    Returns:
+        the exit status.
+
+    Raises:
+        CannotRecord: the trace file cannot be opened.
+        ConnectFailed: the server cannot be started, or stdin or stdout is closed.
+    """
+
+    async def run(recorder: Recorder | None) -> int:
+        with standard_streams() as client:
+            status = await run_stdio_proxy(client, argv, recorder=recorder)
+        return 128 - status if status < 0 else status
+
+    return trio.run(_observe, run, recording, judges, "stdio", argv)
+
+
+def proxy_url(url: Url, host: str, port: int, *, recording: Recording | None, judges: bool) -> int:
+    """Listen, and pass requests on to the server at `url`, until a signal arrives.
+
+    Args:
+        url: the server.
+        host: the address to listen on.
+        port: the port, 0 for any free one.
+        recording: the trace file, None without one.
+        judges: whether the conversations are judged.
+
+    Returns:
+        the exit status.
+
+    Raises:
+        CannotRecord: the trace file cannot be opened.
+        CliError: it cannot listen on the address.
+    """
+    from mcp_trio._nursery import open_quiet_nursery
+    from mcp_trio.cli.serve._run import access_log_printer
+    from mcp_trio.http_server._serve import CannotListen
+    from mcp_trio.proxy._http import serve_http_proxy
+
+    screen = Screen(sys.stderr)
+
+    async def run(recorder: Recorder | None) -> int:
+        stop = trio.Event()
+        with stop_on_signals(stop.set) as stopped:
+            async with open_quiet_nursery() as nursery:
+                serve = partial(
+                    serve_http_proxy,
+                    url,
+                    host,
+                    port,
+                    recorder=recorder,
+                    on_exchange=access_log_printer(screen),
+                )
+                address = await nursery.start(serve)
+                screen.write_line(
+                    "Passing ",
+                    (address.url, "bold cyan"),
+                    f" on to {redacted_url(url.text)[1:-1]} (Ctrl+C ends it)",
+                )
+                await stop.wait()
+        return stopped.exit_code
+
+    try:
+        return trio.run(_observe, run, recording, judges, "http", [url.text])
+    except CannotListen as exc:
+        raise CliError(exc.strerror, NO_CONNECTION) from exc
+
+
+async def _observe(
+    run: Callable[[Recorder | None], Awaitable[int]],
+    recording: Recording | None,
+    judges: bool,
+    transport: str,
+    target: Sequence[str],
+) -> int:
+    """Run a proxy with the recorder and the judge that are wanted, and return the exit status."""
+    if recording is None and not judges:
+        return await run(None)
+    from mcp_core.adapters import Recording
+    from mcp_trio.recording._open import open_recorder
+
+    # Without a file the recorder still makes the lines that are judged, and writes them nowhere.
+    recording = recording or Recording(path=os.devnull, file_limit=sys.maxsize)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    judge = None
+    if judges:
+        from ._live_judge import LiveJudge
+
+        judge = LiveJudge()
+    on_line = None if judge is None else judge.receive
+    async with open_recorder(recording, "between", transport, target, on_line) as recorder:
+        assert recorder is not None
+        if judge is not None:
+            judge.start(recorder.header)
+        status = await run(recorder)
+    if judge is None:
+        return status
+    # In the loop, which has nothing else to do any more: a signal then ends this command at once.
+    return judge.finish(is_complete=recorder.is_closed) or status

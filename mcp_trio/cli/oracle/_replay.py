@@ -1,0 +1,379 @@
+"""`mcp-trio replay FILE [TARGET]`: be the server, or the client, of a recorded conversation.
+
+1. Without TARGET it is the server, on stdin and stdout or over HTTP. Requests that are not in FILE
+   are listed on stderr, and decide the exit status.
+2. With TARGET it is the client. What crosses is recorded, judged, and compared with FILE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.trace import RESPONSE_TIMEOUT
+from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, CliError, split_file
+from mcp_trio.cli._options import (
+    add_headers,
+    add_process_options,
+    add_token,
+    listen_address,
+)
+from mcp_trio.cli._recording import add_recording_options, read_recording
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._target import (
+    invalid_url,
+    is_server,
+    is_url,
+    read_environment,
+    read_headers,
+    require_url,
+)
+
+from ._diff import add_diff_options
+from ._trace_file import load_trace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mcp_core.adapters import Recording
+    from mcp_core.trace import RecordedTrace, ReplayServer
+
+__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
+
+USAGE: Final = """\
+mcp-trio replay FILE [options]
+       mcp-trio replay FILE [options] URL
+       mcp-trio replay FILE [options] FILE.py[:NAME]
+       mcp-trio replay FILE [options] -- COMMAND ARG..."""
+DESCRIPTION: Final = """\
+Plays a conversation that --record has recorded in FILE again.
+
+Without a server it is the server of FILE, on stdin and stdout or with --http: it answers each
+request as the recorded server did. A request that is not in FILE gets an error that names the
+nearest one.
+
+With a server it is the client of FILE: it sends what the recorded client sent, in its order, each
+after the responses that it had waited for. Ids, cursors and the like are those of the live server.
+What crosses is judged as by `mcp-trio check`, and compared with FILE as by `mcp-trio diff`. Tools
+are called again, with all that they do."""
+EPILOG: Final = """\
+example:
+  mcp-trio inspect -- mcp-trio replay a.mcp.jsonl
+  mcp-trio replay a.mcp.jsonl --record b.mcp.jsonl -- node server.js
+
+exit status:
+  0    every request was in FILE; or the server did what it did when FILE was recorded
+  1    a request was not in FILE; or the server differs, or breaks a rule of the specification
+  2    the command line is wrong, or FILE is not a trace that can be played
+  3    no conversation: the server did not start or did not answer
+  130  Ctrl+C
+"""
+
+_SERVER_OPTIONS: Final = ("http", "pace")
+_CLIENT_OPTIONS: Final = (
+    *("record", "ignore", "meta", "json", "response_timeout", "yes", "headers", "token_env"),
+    *("env", "inherit_env", "cwd"),
+)
+NOT_FOUND: Final = 1
+_MAX_SHOWN: Final = 20  # requests that were not found
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
+    """Add the options to the parser, and return the function that runs the subcommand."""
+    _add_options(parser)
+    cut = words.index("--") if "--" in words else len(words)
+    command = tuple(words[cut + 1 :])
+    found = parser.parse_intermixed_args(words[:cut])
+    target = _read_target(parser, found, command, has_command="--" in words)
+    if target is None:
+        for option in _CLIENT_OPTIONS:
+            if getattr(found, option):
+                parser.error(f"{_option(option)} is for the client of FILE: give a server last")
+        return partial(_replay_server, found.file, found.http, found.pace or 0.0)
+    for option in _SERVER_OPTIONS:
+        if getattr(found, option) is not None:
+            parser.error(f"{_option(option)} is for the server of FILE: leave the server out")
+    server, file = target
+    stderr = Screen(sys.stderr)
+    return partial(
+        _replay_client,
+        found.file,
+        server,
+        recording=read_recording(parser, found, stderr),
+        headers=dict(read_headers(found, server)),
+        env=dict(read_environment(found, server, file)),
+        found=found,
+    )
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument("target", metavar="SERVER", nargs="?", help=argparse.SUPPRESS)
+    serve = parser.add_argument_group("as the server of FILE")
+    serve.add_argument(
+        "--http",
+        metavar="[HOST:]PORT",
+        type=listen_address,
+        help="serve over HTTP, at http://HOST:PORT/mcp; HOST is 127.0.0.1 by default; PORT 0 is any"
+        " free port",
+    )
+    serve.add_argument(
+        "--pace",
+        metavar="FACTOR",
+        type=_factor,
+        help="keep the recorded gaps between messages, times FACTOR: 1 is as recorded (default:"
+        " none)",
+    )
+    play = parser.add_argument_group("as the client of FILE")
+    play.add_argument(
+        "--response-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help=f"the timeout of each response (default: {RESPONSE_TIMEOUT:g}, or three times the"
+        " recorded time if that is more)",
+    )
+    play.add_argument("--yes", action="store_true", help="allow a URL that is not on this machine")
+    add_recording_options(parser)
+    add_diff_options(parser)
+    play.add_argument("--json", action="store_true", help="print one JSON document")
+    add_headers(play)
+    add_token(play)
+    add_process_options(play)
+
+
+def _read_target(
+    parser: argparse.ArgumentParser,
+    found: argparse.Namespace,
+    command: tuple[str, ...],
+    *,
+    has_command: bool,
+) -> tuple[str | tuple[str, ...], str] | None:
+    """Return the URL or the command of the server, and the file if it is one; None for no server.
+
+    Raises:
+        CliError: it is neither.
+    """
+    word = found.target
+    if has_command:
+        if word is not None:
+            parser.error(f"there are two servers: {word}, and the command after --")
+        if not command:
+            parser.error("there is no command after --")
+        if len(command) > 1 or not is_url(command[0]):
+            return command, ""
+        word = command[0]
+    if word is None:
+        return None
+    if is_url(word):
+        require_url(word)
+        if word.lower().startswith("ws"):
+            raise CliError(
+                "replay speaks stdio and Streamable HTTP, and not WebSockets: give the http:// URL"
+                " of the server, or its command after --"
+            )
+        _require_consent(word, found)
+        return str(word), ""
+    if "://" in word:
+        raise invalid_url(word)
+    if not is_server(word):
+        raise CliError(
+            f"{word} is not a server: give a URL, a file such as server.py, or a command after --"
+        )
+    path, name = split_file(word)
+    file = f"{path.absolute()}:{name}" if name else str(path.absolute())
+    return (sys.executable, "-P", "-m", "mcp_trio", "run", file), word
+
+
+def _require_consent(url: str, found: argparse.Namespace) -> None:
+    """Check that the user allows to repeat the conversation with a server elsewhere.
+
+    Raises:
+        CliError: they have not, or a secret would be sent unencrypted.
+    """
+    from mcp_core.http import Url, find_cleartext_error
+    from mcp_core.urls import is_local_host
+
+    try:
+        parsed = Url.parse(url)
+    except ValueError as exc:
+        raise invalid_url(url) from exc
+    error = find_cleartext_error(parsed, dict(read_headers(found, url)))
+    if error is not None:
+        raise CliError(error)
+    if not is_local_host(parsed.host) and not found.yes:
+        raise CliError(
+            f"{parsed.host} is not this machine, and replay repeats there all that the recorded"
+            " client did: add --yes to allow it"
+        )
+
+
+def _option(name: str) -> str:
+    return "--" + {"headers": "header"}.get(name, name).replace("_", "-")
+
+
+def _factor(text: str) -> float:
+    factor = float(text)
+    if not 0 <= factor <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not a factor from 0 to 1000")
+    return factor
+
+
+_factor.__name__ = "number"
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a timeout: give seconds above 0")
+    return seconds
+
+
+_seconds.__name__ = "number of seconds"
+
+
+# -- The server of a trace -------------------------------------------------------------------------
+
+
+def _replay_server(path: str, address: tuple[str, int] | None, pace: float) -> int:
+    import trio
+
+    from mcp_core.trace import ReplayServer
+
+    stderr = Screen(sys.stderr)
+    server = ReplayServer(load_trace_file(path, stderr), pace=pace)
+    if address is None:
+        if sys.stdin is not None and sys.stdin.isatty():
+            stderr.write_line(
+                f"mcp-trio: the server of {path} is waiting for a client on stdin; to try it:"
+                f" mcp-trio inspect -- mcp-trio replay {path}"
+            )
+        stopped = trio.run(_serve_stdio, server)
+    else:
+        stopped = trio.run(_serve_http, server, *address, path, stderr)
+    for text in server.notes[:_MAX_SHOWN]:
+        stderr.write_line((f"mcp-trio: {text}", "yellow"))
+    for text in server.missing[:_MAX_SHOWN]:
+        stderr.write_line((f"mcp-trio: not in the trace: {text}", "red"))
+    if server.missing_count > _MAX_SHOWN:
+        stderr.write_line(f"mcp-trio: and {server.missing_count - _MAX_SHOWN} more")
+    return stopped or (NOT_FOUND if server.missing_count else 0)
+
+
+async def _serve_stdio(server: ReplayServer) -> int:
+    import trio
+
+    from mcp_trio.replay._stream import serve_on_stream
+    from mcp_trio.streams._stdio import standard_streams, stop_on_signals
+
+    with (
+        trio.CancelScope() as scope,
+        stop_on_signals(scope.cancel) as signal,
+        standard_streams() as stream,
+    ):
+        await serve_on_stream(server, stream)
+    return signal.exit_code
+
+
+async def _serve_http(server: ReplayServer, host: str, port: int, path: str, stderr: Screen) -> int:
+    import trio
+
+    from mcp_core.http import HostOriginPolicy
+    from mcp_core.trace import ReplayHttpServer
+    from mcp_trio.http_server._serve import address_of
+    from mcp_trio.replay._http_server import serve_over_http
+    from mcp_trio.streams._stdio import stop_on_signals
+
+    http = ReplayHttpServer(
+        server, policy=HostOriginPolicy(host), new_id=lambda: secrets.token_hex(16)
+    )
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host)
+    except OSError as exc:
+        reason = exc.strerror or str(exc)
+        raise CliError(
+            f"cannot listen on {host}, port {port}: {reason}; choose another port, or 0 for any"
+            " free port",
+            NO_CONNECTION,
+        ) from exc
+    if port == 0:
+        for other in listeners[1:]:
+            await other.aclose()
+        del listeners[1:]
+    stop = trio.Event()
+    with stop_on_signals(stop.set) as signal:
+        url = address_of(listeners[0], host, "/mcp", "http").url
+        stderr.write_line("Replaying ", (path, "bold"), " at ", (url, "bold cyan"))
+        await serve_over_http(http, listeners, stop)
+    # Ctrl+C is the only end of a server, and says nothing about the requests.
+    return 0 if server.missing_count else signal.exit_code
+
+
+# -- The client of a trace -------------------------------------------------------------------------
+
+
+def _replay_client(
+    path: str,
+    target: str | tuple[str, ...],
+    *,
+    recording: Recording | None,
+    headers: Mapping[str, str],
+    env: Mapping[str, str],
+    found: argparse.Namespace,
+) -> int:
+    from mcp_core.adapters import Recording
+
+    from ._replay_client import ClientReplay
+
+    stderr = Screen(sys.stderr)
+    trace = load_trace_file(path, stderr)
+    _check_playable(path, trace)
+    with tempfile.TemporaryDirectory(prefix="mcp-trio-") as directory:
+        if recording is None:
+            recording = Recording(
+                path=Path(directory) / "new.mcp.jsonl",
+                redact=_redacted_pointers(trace),
+                with_secrets=not trace.header.redacted,
+            )
+        if Path(recording.path).exists() and Path(recording.path).samefile(path):
+            raise CliError(f"--record would replace {path} while it is played: name another file")
+        replay = ClientReplay(
+            path,
+            trace,
+            target,
+            recording=recording,
+            headers=headers,
+            env=env,
+            inherit_env=found.inherit_env,
+            cwd=found.cwd,
+            response_timeout=found.response_timeout or RESPONSE_TIMEOUT,
+            stderr=stderr,
+        )
+        return replay.run(ignore=found.ignore, with_meta=found.meta, as_json=found.json)
+
+
+def _check_playable(path: str, trace: RecordedTrace) -> None:
+    """Check that all messages of the client can be sent.
+
+    Raises:
+        CliError: one was recorded in part.
+    """
+    for session in trace.sessions:
+        for message in session.messages:
+            if message.is_truncated and message.sender == "client":
+                raise CliError(
+                    f"{path}: the message in line {message.line} was recorded in part, and cannot"
+                    " be sent: record it again with a higher limit of messages",
+                    MISUSE,
+                )
+
+
+def _redacted_pointers(trace: RecordedTrace) -> tuple[str, ...]:
+    prefix = "pointer:"
+    return tuple(
+        each.removeprefix(prefix) for each in trace.header.redacted if each.startswith(prefix)
+    )

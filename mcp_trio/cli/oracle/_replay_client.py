@@ -1,0 +1,242 @@
+"""The client of a trace against a live server: play, record, judge, compare."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_core.http import Url
+from mcp_core.trace import InvalidTrace, ReplayClient, diff_traces
+from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._screen import Screen
+from mcp_trio.streams._stdio import stop_on_signals
+
+from ._check import CheckReport, judge_trace
+from ._diff import diff_document, show_diff
+from ._trace_file import load_trace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from mcp_core.adapters import Recorder, Recording
+    from mcp_core.trace import RecordedSession, RecordedTrace
+
+__all__ = ["ClientReplay"]
+
+_DIFFERENT: Final = 1
+_MAX_PROBLEMS: Final = 20  # that are shown
+_CALL: Final = "tools/call"
+
+
+@dataclass(kw_only=True)
+class _Totals:
+    """The totals of all sessions of a replay."""
+
+    sent: int = 0
+    answered: int = 0
+    unanswered: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, client: ReplayClient) -> None:
+        self.sent += client.sent
+        self.answered += client.answered
+        self.unanswered += client.unanswered
+        self.problems += client.problems
+
+
+class ClientReplay:
+    """One replay of a trace as its client.
+
+    Args:
+        path: the file of the trace.
+        trace: the trace.
+        target: the URL of the server, or the words of its command.
+        recording: the file in which the new conversation is recorded.
+        headers: sent with each HTTP request.
+        env: variables of the command beside the few that are inherited.
+        inherit_env: whether it inherits the whole environment.
+        cwd: its working directory.
+        response_timeout: seconds for each response, at least.
+        stderr: for warnings.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        trace: RecordedTrace,
+        target: str | tuple[str, ...],
+        *,
+        recording: Recording,
+        headers: Mapping[str, str],
+        env: Mapping[str, str],
+        inherit_env: bool,
+        cwd: Path | None,
+        response_timeout: float,
+        stderr: Screen,
+    ) -> None:
+        self._path = path
+        self._trace = trace
+        self._target = target
+        self._recording = recording
+        self._headers = headers
+        self._env = env
+        self._inherit_env = inherit_env
+        self._cwd = cwd
+        self._response_timeout = response_timeout
+        self._stderr = stderr
+        self._totals = _Totals()
+
+    def run(self, *, ignore: Sequence[str], with_meta: bool, as_json: bool) -> int:
+        """Play the trace, print what is different, and return the exit status.
+
+        Raises:
+            CliError: there was no conversation, or a pointer of `ignore` is not one.
+        """
+        try:
+            diff_traces(self._trace, self._trace, ignore=ignore) if ignore else None
+        except ValueError as exc:
+            raise CliError(f"--ignore: {exc}") from exc
+        self._warn()
+        stopped = trio.run(self._play)
+        if stopped:
+            return stopped
+        totals = self._totals
+        if totals.sent and not totals.answered and self._expects_responses():
+            cause = totals.problems[0] if totals.problems else "the server answered nothing"
+            raise CliError(f"no conversation: {cause}", NO_CONNECTION)
+        new_path = os.fspath(self._recording.path)
+        report = CheckReport(new_path, self._known_findings(), "server", "should")
+        judge_trace(new_path, report)
+        try:
+            new = load_trace_file(new_path, self._stderr)
+        except InvalidTrace as exc:
+            raise CliError(f"{new_path}: {exc}") from exc
+        found = diff_traces(self._trace, new, ignore=ignore, with_meta=with_meta)
+        stdout = Screen(sys.stdout)
+        if as_json:
+            stdout.write_json(self._document(report, diff_document(found)))
+        else:
+            for problem in totals.problems[:_MAX_PROBLEMS]:
+                self._stderr.write_line((f"mcp-trio: {problem}", "yellow"))
+            report.show_findings(stdout)
+            show_diff(stdout, found)
+            stdout.write_line(
+                f"{totals.sent} messages sent, {totals.answered} requests answered,"
+                f" {totals.unanswered} not: {found.count} differences, {report.failed} findings"
+                + (f" ({report.known} as in {self._path})" if report.known else "")
+            )
+        return _DIFFERENT if found.count or report.failed or totals.unanswered else 0
+
+    def _known_findings(self) -> frozenset[tuple[str, str, str]]:
+        """Return the findings of the trace that is played: the server had them already."""
+        report = CheckReport(self._path, frozenset(), "server", "should")
+        judge_trace(self._path, report)
+        return frozenset((each.row, each.side, each.sentence) for each in report.findings)
+
+    def _warn(self) -> None:
+        calls = sum(
+            message.sender == "client" and message.method == _CALL
+            for session in self._trace.sessions
+            for message in session.messages
+        )
+        if calls:
+            self._stderr.write_line(
+                (f"mcp-trio: replay calls tools again, with all that they do: {calls} calls", "dim")
+            )
+
+    def _expects_responses(self) -> bool:
+        return any(
+            message.sender == "server" and message.kind == "response"
+            for session in self._trace.sessions
+            for message in session.messages
+        )
+
+    def _document(self, report: CheckReport, differences: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "trace": self._path,
+            "sent": self._totals.sent,
+            "answered": self._totals.answered,
+            "unanswered": self._totals.unanswered,
+            "problems": self._totals.problems,
+            "findings": report.document()["findings"],
+            **differences,
+        }
+
+    # -- Playing -----------------------------------------------------------------------------------
+
+    async def _play(self) -> int:
+        from mcp_trio.recording._open import open_recorder
+
+        words = [self._target] if isinstance(self._target, str) else list(self._target)
+        carrier = "http" if isinstance(self._target, str) else "stdio"
+        scope = trio.CancelScope()
+        with stop_on_signals(scope.cancel) as signal:
+            async with open_recorder(self._recording, "client", carrier, words) as recorder:
+                assert recorder is not None
+                with scope:
+                    for session in self._trace.sessions:
+                        await self._play_session(session, recorder)
+        return signal.exit_code
+
+    async def _play_session(self, session: RecordedSession, recorder: Recorder) -> None:
+        client = ReplayClient(session, response_timeout=self._response_timeout)
+        if client.hidden:
+            lines = ", ".join(map(str, client.hidden))
+            text = f"mcp-trio: redacted values are sent as they are in the trace: line {lines};"
+            self._stderr.write_line((f"{text} --record-secrets records all values", "yellow"))
+        try:
+            if isinstance(self._target, str):
+                await self._play_http(client, session, self._target, recorder)
+            else:
+                await self._play_stdio(client, self._target, recorder)
+        except ConnectFailed as exc:
+            cause, _, _ = str(exc).partition("\n")
+            raise CliError(f"no conversation: {cause}", NO_CONNECTION) from exc
+        finally:
+            self._totals.add(client)
+
+    async def _play_stdio(
+        self, client: ReplayClient, command: tuple[str, ...], recorder: Recorder
+    ) -> None:
+        from mcp_trio.recording._stream import RecordedStream
+        from mcp_trio.replay._stream import play_on_stream
+        from mcp_trio.streams._child import spawn
+
+        quoted = partial(self._stderr.write_quoted, indent="", style="dim")
+        async with spawn(
+            command,
+            env=self._env,
+            inherit_env=self._inherit_env,
+            cwd=self._cwd,
+            stderr=quoted if self._stderr.terminal else "forward",
+            recorder=recorder.child(command),
+        ) as child:
+            await play_on_stream(client, RecordedStream(child.stream, recorder.stream()))
+            await child.stream.send_stream.aclose()
+
+    async def _play_http(
+        self, client: ReplayClient, session: RecordedSession, url: str, recorder: Recorder
+    ) -> None:
+        from mcp_trio.http_client._connector import Connector
+        from mcp_trio.replay._http_client import play_over_http
+
+        try:
+            parsed = Url.parse(url)
+        except ValueError as exc:
+            raise CliError(f"{url} is not the URL of a server: {exc}") from exc
+        is_http = self._trace.header.transport == "http"
+        await play_over_http(
+            client,
+            parsed,
+            Connector(parsed.scheme, parsed.host, parsed.port),
+            recorder,
+            headers=self._headers,
+            opens_stream=session.has_handshake and (session.has_stream or not is_http),
+        )

@@ -1,0 +1,366 @@
+"""`mcp-trio fuzz` against a server in memory: exit statuses, output, files, and Ctrl+C."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree as ET
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from mcp_core import ConnectFailed
+from mcp_trio.cli import main
+from mcp_trio.cli.oracle import _fuzz
+from mcp_trio.fuzz._echo import Echo
+from mcp_trio.fuzz._steps import CaseSource
+from tests.trio_.fuzz.memory_target import (
+    OLD,
+    MemoryTarget,
+    answers,
+    answers_ping_twice,
+    broken_in,
+    same_each_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    Answers = Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]]
+
+pytest.importorskip("hypothesis")
+
+PING: list[list[Any]] = [["open", OLD, "whole", "all"], ["request", "ping", {}, "int", "whole"]]
+NOISE = ["request", "tools/list", {}, "int", "whole"]
+TWICE = same_each_time(answers_ping_twice)
+CORRECT = same_each_time(answers)
+
+
+class Run(NamedTuple):
+    """A run of the command: its exit status, and what it has printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Fuzz:
+    """Runs the command in `folder` against a server in memory."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.target = MemoryTarget(CORRECT)
+        self._capsys = capsys
+
+    def store(self, *cases: Any) -> None:
+        """Write a report of an earlier run, whose cases are played first."""
+        (self.folder / "found").mkdir(exist_ok=True)
+        findings = [{"steps": case} for case in cases]
+        (self.folder / "found" / "report.json").write_text(json.dumps({"findings": findings}))
+
+    def __call__(self, *words: str) -> Run:
+        """Play the stored cases only, unless `words` say more."""
+        limits = ["--cases", "1", "--seed", "7", "--output", str(self.folder / "found")]
+        status = main(["fuzz", "--era", "legacy", *limits, *words, "--", "memory"])
+        return Run(status, *self._capsys.readouterr())
+
+    @property
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "found" / "report.json").read_text())
+        return found
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that the last report names."""
+        return [each["row"] for each in self.report["findings"]]
+
+
+@pytest.fixture
+def fuzz(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Fuzz:
+    found = Fuzz(tmp_path, capsys)
+
+    async def measure(self: Echo) -> float:
+        return 0.0
+
+    def draw(self: CaseSource, count: int) -> list[Any]:
+        return [[tuple(step) for step in PING]] * count
+
+    run = trio.run
+
+    def run_without_waiting(function: Any, *arguments: Any) -> Any:
+        return run(function, *arguments, clock=MockClock(autojump_threshold=0))
+
+    monkeypatch.setattr(trio, "run", run_without_waiting)
+    monkeypatch.setattr(CaseSource, "draw", draw)  # which takes a while
+    monkeypatch.setattr(_fuzz, "_fuzz_target", lambda *_: found.target)
+    monkeypatch.setattr(Echo, "_measure", measure)
+    found.store(PING)
+    return found
+
+
+# Probing starts the server once for each of the four revisions with a handshake.
+PROBES = 4
+
+
+def later(starts: set[int]) -> Answers:
+    """Return the answers of a server that is broken in these starts after probing."""
+    return broken_in({PROBES + each for each in starts})
+
+
+def test_fuzz_of_correct_server_ends_with_status_0(fuzz: Fuzz) -> None:
+    run = fuzz()
+    assert run.status == 0
+    assert "small 1, 2025-11-25; seed 7" in run.err
+    assert "1 cases in" in run.out
+    assert "0 findings, 0 to look at" in run.out
+    assert sorted(each.name for each in (fuzz.folder / "found").iterdir()) == ["report.json"]
+
+
+def test_fuzz_of_broken_server_ends_with_status_1(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    run = fuzz()
+    assert run.status == 1
+    assert " 1  MUST RPC-7  " in run.out
+    assert "  solid 3/3\n" in run.out
+    assert "https://modelcontextprotocol.io/specification/2025-11-25/basic\n" in run.out
+    assert "1 findings, 0 to look at" in run.out
+    assert "1-RPC-7.mcp.jsonl, test_findings.py, report.json" in run.out
+
+
+@pytest.mark.parametrize(("starts", "hits"), [({0, 2}, 1), ({0, 1, 3}, 2)])
+@pytest.mark.parametrize(("words", "status"), [((), 0), (("--strict",), 1)])
+def test_flaky_finding_is_named_and_counts_with_strict_only(
+    fuzz: Fuzz, starts: set[int], hits: int, words: tuple[str, ...], status: int
+) -> None:
+    fuzz.target = MemoryTarget(later(starts))
+    run = fuzz("--no-shrink", "--junit", str(fuzz.folder / "junit.xml"), *words)
+    assert run.status == status
+    assert f"  flaky {hits}/3\n" in run.out
+    assert "0 findings, 1 to look at" in run.out
+    assert [(each["row"], each["hits"], each["plays"]) for each in fuzz.report["findings"]] == [
+        ("RPC-7", hits, 3)
+    ]
+    suite = ET.parse(fuzz.folder / "junit.xml").getroot()[0]
+    assert suite.attrib["failures"] == str(status)
+
+
+def test_fault_that_no_further_play_shows_is_said_and_no_failure(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(later({0}))
+    run = fuzz()
+    assert run.status == 0
+    assert "1 times something was wrong that further plays did not show" in run.err
+    assert fuzz.rows == []
+
+
+def test_fuzz_makes_the_case_small_unless_told_otherwise(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    fuzz.store([PING[0], NOISE, NOISE, PING[1], NOISE])
+    assert "solid 3/3, 5 steps -> 2\n" in fuzz().out
+    assert fuzz.report["findings"][0]["steps"] == PING
+    fuzz.store([PING[0], NOISE, NOISE, PING[1]])
+    assert "solid 3/3\n" in fuzz("--no-shrink").out
+    assert len(fuzz.report["findings"][0]["steps"]) == 4
+
+
+def test_fuzz_json_is_the_report_and_nothing_else(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    run = fuzz("--json")
+    assert run.status == 1
+    assert json.loads(run.out) == fuzz.report
+    assert fuzz.report["seed"] == 7
+
+
+def test_repaired_finding_is_played_first_and_gone(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    assert fuzz().status == 1
+    fuzz.target = MemoryTarget(CORRECT)
+    run = fuzz()
+    assert run.status == 0
+    assert fuzz.rows == []
+    assert not (fuzz.folder / "found" / "test_findings.py").exists()
+    assert not list((fuzz.folder / "found").glob("*.mcp.jsonl"))
+
+
+def test_stored_case_of_a_revision_that_is_not_spoken_is_not_played(fuzz: Fuzz) -> None:
+    fuzz.store([("open", "2026-07-28", "whole", "all"), PING[1]])
+    assert fuzz("--cases", "1").status == 0
+    assert fuzz.rows == []
+
+
+def test_baseline_leaves_out_the_findings_of_a_report(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    assert fuzz().status == 1
+    known = (fuzz.folder / "found" / "report.json").rename(fuzz.folder / "known.json")
+    fuzz.store(PING)
+    assert fuzz("--baseline", str(known)).status == 0
+    assert fuzz.rows == []
+    other = json.loads(known.read_text())
+    other["findings"][0]["row"] = "RPC-8"
+    known.write_text(json.dumps(other))
+    fuzz.store(PING)
+    assert fuzz("--baseline", str(known)).status == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "No such file"),
+        ("<xml>", "it is not a report of `mcp-trio fuzz`"),
+        ("[]", "it is not a report of `mcp-trio fuzz`"),
+    ],
+)
+def test_baseline_that_cannot_be_read_is_misuse(fuzz: Fuzz, text: str | None, says: str) -> None:
+    file = fuzz.folder / "known.json"
+    if text is not None:
+        file.write_text(text)
+    run = fuzz("--baseline", str(file))
+    assert run.status == 2
+    assert f"{file}: " in run.err
+    assert says in run.err
+    assert fuzz.target.starts == 0
+
+
+def test_fuzz_without_hypothesis_names_the_extra(
+    fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    run = fuzz()
+    assert run.status == 2
+    assert "pip install 'mcp-trio[fuzz]'" in run.err
+
+
+def test_written_test_has_the_response_timeout_and_the_environment(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    text = fuzz.folder / "found" / "test_findings.py"
+    assert fuzz().status == 1
+    assert "find_faults(TARGET, steps)" in text.read_text()
+    assert fuzz("--response-timeout", "9", "--env", "A=b", "--cwd", str(fuzz.folder)).status == 1
+    found = text.read_text()
+    assert "response_timeout=9.0" in found
+    assert "env={'A': 'b'}" in found
+    assert f"cwd={str(fuzz.folder)!r}" in found
+
+
+@pytest.mark.parametrize("option", ["--output", "--junit"])
+def test_file_that_cannot_be_written_is_misuse(fuzz: Fuzz, option: str) -> None:
+    (fuzz.folder / "file").touch()
+    run = fuzz(option, str(fuzz.folder / "file" / "x"))
+    assert run.status == 2
+    assert "Not a directory" in run.err
+
+
+def test_no_keep_going_ends_at_the_first_finding(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    assert fuzz("--cases", "500", "--no-keep-going").status == 1
+    assert fuzz.report["cases"] == 1
+
+
+def test_target_that_no_longer_starts_ends_with_status_3_and_its_findings(fuzz: Fuzz) -> None:
+    class Dying(MemoryTarget):
+        async def open(self, *, keep: bool = False) -> Any:
+            if self.starts >= PROBES + 6:
+                raise ConnectFailed("the disk is full")
+            return await super().open(keep=keep)
+
+    fuzz.target = Dying(TWICE)
+    fuzz.store([PING[0], NOISE, NOISE, PING[1], NOISE])
+    run = fuzz()
+    assert run.status == 3
+    assert "the disk is full" in run.err
+    assert fuzz.rows == ["RPC-7"]
+
+
+# -- Tools -----------------------------------------------------------------------------------------
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": "look", "annotations": {"readOnlyHint": True, "openWorldHint": False}},
+    {"name": "web", "annotations": {"readOnlyHint": True, "openWorldHint": True}},
+    {"name": "wipe"},
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ["look"]),
+        (("--allow-tool", "wipe"), ["look", "wipe"]),
+        (("--allow-tool", "wipe", "--allow-tool", "web"), ["look", "web", "wipe"]),
+        (("--allow-all",), ["look", "web", "wipe"]),
+        (("--allow-all", "--deny", "wipe", "--deny", "look"), ["web"]),
+        (("--deny", "look"), []),
+    ],
+)
+def test_tools_are_called_by_hints_and_options_only(
+    fuzz: Fuzz, words: tuple[str, ...], expected: list[str]
+) -> None:
+    """A stored case that calls a tool is no permission to call it."""
+    called: set[str] = set()
+
+    def has_tools(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        match message:
+            case {"method": "initialize"}:
+                (reply,) = answers(message)
+                reply["result"]["capabilities"] = {"tools": {}}
+                yield reply
+            case {"method": "tools/list", "id": id}:
+                tools = [{"inputSchema": {"type": "object"}, **each} for each in TOOLS]
+                yield {"jsonrpc": "2.0", "id": id, "result": {"tools": tools}}
+            case {"method": "tools/call", "id": id, "params": {"name": name}}:
+                called.add(name)
+                yield {"jsonrpc": "2.0", "id": id, "result": {"content": []}}
+            case _:
+                yield from answers(message)
+
+    fuzz.target = MemoryTarget(has_tools)
+    calls = [["call", each["name"], {}, []] for each in TOOLS]
+    requests = [["request", "tools/call", {"name": each["name"]}, "int"] for each in TOOLS]
+    fuzz.store([PING[0], *calls], [PING[0], *requests])
+    run = fuzz(*words)
+    assert run.status == 0
+    assert sorted(called) == expected
+    if expected:
+        assert f"tools that are called: {', '.join(expected)}\n" in run.err
+    left = len(TOOLS) - len(expected)
+    assert (f"{left} of 3 tools are not called: --allow-tool NAME" in run.err) == bool(left)
+
+
+@pytest.mark.parametrize("option", ["--allow-tool", "--deny"])
+def test_option_for_a_tool_that_is_not_listed_is_misuse(fuzz: Fuzz, option: str) -> None:
+    run = fuzz(option, "wipe")
+    assert run.status == 2
+    assert "the server has no tool wipe" in run.err
+
+
+# -- Ctrl+C ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", range(PROBES + 9))
+def test_interrupt_at_any_start_writes_what_was_found(fuzz: Fuzz, start: int) -> None:
+    """Probing, the case, its confirmation and its shrinking are interrupted in turn."""
+
+    def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        if number == start and message.get("method") in ("initialize", "ping"):
+            signal.raise_signal(signal.SIGINT)
+        yield from answers_ping_twice(message)
+
+    fuzz.target = MemoryTarget(interrupts)
+    case = [PING[0], NOISE, NOISE, PING[1], NOISE]
+    fuzz.store(case)
+    run = fuzz()
+    assert run.status == 130
+    assert fuzz.target.open_sessions == set()
+    assert "Traceback" not in run.err
+    rows = [each["row"] for each in fuzz.report["findings"] if "row" in each]
+    if start > PROBES + 3:
+        assert rows == ["RPC-7"]
+    assert len(rows) == len(list((fuzz.folder / "found").glob("*.mcp.jsonl")))
+    assert ("RPC-7" in run.out) == bool(rows)
+    # What was found in an earlier run is played in the next one.
+    fuzz.target = MemoryTarget(TWICE)
+    assert fuzz().status == 1
+    assert fuzz.rows == ["RPC-7"]
