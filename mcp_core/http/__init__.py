@@ -33,7 +33,7 @@ from mcp_core.http.server._exchange import Exchange
 from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
 from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
-from mcp_core.http.wire._forwarded import TrustedProxies
+from mcp_core.http.wire._forwarded import TrustedProxies, end_to_end
 from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
@@ -60,12 +60,15 @@ from mcp_core.http.wire._http2_headers import (
     request_head,
     response_head,
 )
+from mcp_core.http.wire._mcp_headers import message_headers
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
 from mcp_core.http.wire._recorder import ExchangeRecorderLike as ExchangeRecorderLike
 from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
 from mcp_core.http.wire._recorder import WebSocketRecorderLike as WebSocketRecorderLike
 from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, WebSocketAction
 from mcp_core.http.wire._websocket_frames import WebSocketFrames
+from mcp_core.schema._param_headers import ParamHeaders as ParamHeaders
+from mcp_core.schema._param_headers import param_headers
 from mcp_core.urls._url import Url
 
 __all__ = [
@@ -102,6 +105,7 @@ __all__ = [
     "HttpOptions",
     "HttpRecorderLike",
     "NotProcessed",
+    "ParamHeaders",
     "Ping",
     "PlainResponse",
     "Pong",
@@ -126,6 +130,7 @@ __all__ = [
     "empty_lines",
     "encode_request_head",
     "encode_response_head",
+    "end_to_end",
     "find_cleartext_error",
     "find_head_error",
     "find_partial_head_error",
@@ -133,7 +138,9 @@ __all__ = [
     "goaway",
     "head_end",
     "keep_alive_seconds",
+    "message_headers",
     "origin_form",
+    "param_headers",
     "request_head",
     "response_head",
     "rst_stream",

@@ -167,6 +167,14 @@ class Connector:
         first_hop = self._proxy or _authority(self.host, self.port)
         raise ConnectFailed(f"{first_hop} did not let us connect within {_CONNECT_TIMEOUT:g} s")
 
+    async def connect_stream(self) -> trio.abc.Stream:
+        """Open a connection for HTTP/1.1, and return its stream. It takes as long as it takes.
+
+        Raises:
+            ConnectFailed: connecting failed. No socket is left open.
+        """
+        return await self._connect(_HTTP1)
+
     async def connect_websocket(self, upgrade: WebSocketUpgrade) -> tuple[trio.abc.Stream, bytes]:
         """Open a connection and upgrade it to a WebSocket. It takes at most ten seconds.
 

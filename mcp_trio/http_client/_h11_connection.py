@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from mcp_core.http import Action, Headers, RequestHead
     from mcp_core.runtime import OnActions
 
-__all__ = ["H11ClientConnection", "open_tunnel", "request_upgrade"]
+__all__ = [
+    "H11ClientConnection",
+    "has_input",
+    "open_tunnel",
+    "request_upgrade",
+    "require_http",
+    "without_quoted_bytes",
+]
 
 # Bytes that a socket roughly accepts before the server reads. A request up to this size is written
 # before the response is read.
@@ -87,10 +94,7 @@ class H11ClientConnection:
 
         Known for sockets only; False for other streams.
         """
-        stream = self._stream
-        while isinstance(stream, trio.SSLStream):
-            stream = stream.transport_stream
-        return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
+        return has_input(self._stream)
 
     async def aclose(self) -> None:
         """Close the stream. It takes at most a second, and when cancelled it is closed at once."""
@@ -139,7 +143,7 @@ class H11ClientConnection:
             self._eof = not data
             if data and not self.received:
                 self.received = True
-                _require_http(data)
+                require_http(data)
             self._http.receive_data(data)
 
     def _decode(self) -> list[Action]:
@@ -165,7 +169,7 @@ class H11ClientConnection:
 
     def _error_text(self, exc: h11.RemoteProtocolError) -> str:
         if not self._eof:
-            return f"the server's answer is not HTTP/1.1: {_without_quoted_bytes(exc)}"
+            return f"the server's answer is not HTTP/1.1: {without_quoted_bytes(exc)}"
         if not self.received:
             return "the server closed the connection without an answer"
         return "the server closed the connection in the middle of its answer"
@@ -180,7 +184,14 @@ class H11ClientConnection:
         return True
 
 
-def _without_quoted_bytes(exc: h11.RemoteProtocolError) -> str:
+def has_input(stream: trio.abc.Stream) -> bool:
+    """Return True if a socket has something to read, perhaps its end. False for other streams."""
+    while isinstance(stream, trio.SSLStream):
+        stream = stream.transport_stream
+    return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
+
+
+def without_quoted_bytes(exc: h11.RemoteProtocolError) -> str:
     """Return h11's message without the bytes that it quotes after the colon.
 
     The server wrote them, and it may have echoed what it was sent, such as a token.
@@ -188,7 +199,7 @@ def _without_quoted_bytes(exc: h11.RemoteProtocolError) -> str:
     return str(exc).partition(":")[0]
 
 
-def _require_http(beginning: bytes, scheme: str = "https") -> None:
+def require_http(beginning: bytes, scheme: str = "https") -> None:
     """Check that the first received bytes begin an HTTP/1 response.
 
     A server of another protocol may send a few bytes and wait, and h11 would wait for the rest of
@@ -259,7 +270,7 @@ async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[H
                 if not data and response is None:
                     raise ConnectFailed("the server closed the connection without an answer")
                 if not started:
-                    _require_http(data, "wss")
+                    require_http(data, "wss")
                     started = True
                 http.receive_data(data)
             elif (
@@ -282,7 +293,7 @@ async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[H
         raise ConnectFailed(str(exc)) from None
     except h11.RemoteProtocolError as exc:
         if response is None:
-            reason = _without_quoted_bytes(exc)
+            reason = without_quoted_bytes(exc)
             raise ConnectFailed(f"the server's answer is not HTTP/1.1: {reason}") from None
     assert response is not None
     return response, body

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 
 import trio
@@ -26,8 +26,10 @@ from mcp_trio._tasks import open_server
 from ._driver import open_http_server_driver
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from mcp_core.adapters import Recorder, Recording
     from mcp_core.http import ResourceServerLike
     from mcp_core.registry import Server
 
@@ -45,6 +47,7 @@ def asgi(
     *,
     path: str = "/mcp",
     auth: ResourceServerLike | None = None,
+    record: str | os.PathLike[str] | Recording | None = None,
     **options: Unpack[ServeOptions],
 ) -> AsgiApp:
     """Return an ASGI application that serves `server` in every revision, for trio.
@@ -60,6 +63,9 @@ def asgi(
             (the default) for no authorization. Its metadata has paths from the root. If the
             application is mounted elsewhere, serve `metadata` at each of `metadata_paths`
             (attributes of the application).
+        record: the file to which all conversations are recorded, or a `Recording` with options. It
+            is opened at the start of the lifespan, and replaced if it exists. Credentials and other
+            secrets are hidden. Several workers cannot write one file. Default None.
         options: see `mcp_core.http.ServeOptions`.
 
     Returns:
@@ -71,7 +77,8 @@ def asgi(
     hypercorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
     lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
-    also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
+    also if `auth` gives scopes to a name that does not exist, `sse_path` is taken, or the file of
+    `record` cannot be opened.
 
     Raises:
         TypeError: an option is unknown.
@@ -82,7 +89,7 @@ def asgi(
     Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
     2024-11-05, basic/transports.
     """
-    return AsgiApp(server, path, HttpOptions.of(**options), auth)
+    return AsgiApp(server, path, HttpOptions.of(**options), auth, record)
 
 
 class AsgiApp(AsgiApplication):
@@ -111,11 +118,21 @@ class AsgiApp(AsgiApplication):
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[HttpServerDriver]:
         _require_trio()  # also where a framework enters `lifespan`
-        async with open_server(self._server, SHUTDOWN_GRACE) as served:
-            router = self._router(secrets.token_bytes, time.time, served)
+        async with (
+            self._recorder() as recorder,
+            open_server(self._server, SHUTDOWN_GRACE) as served,
+        ):
+            router = self._router(secrets.token_bytes, time.time, recorder, served)
             async with open_http_server_driver(router) as driver:
                 yield driver
                 await driver.shutdown(SHUTDOWN_GRACE)
+
+    def _recorder(self) -> AbstractAsyncContextManager[Recorder | None]:
+        if self._record is None:
+            return nullcontext()
+        from mcp_trio.recording._open import open_recorder
+
+        return open_recorder(self._record, "server", "http")
 
 
 def _require_trio() -> None:

@@ -97,7 +97,7 @@ class UnreadResponses:
         return False
 
     def next_to_run(self) -> H2ServerStream | None:
-        """Remove and return a stream that may go on, None if there is none.
+        """Remove and return a stream that may go on; None while all have to wait.
 
         Only one: what it does may be too much for the next.
         """

@@ -45,8 +45,8 @@ from ._h11_connection import H11ServerConnection
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from mcp_core.adapters import Recorder, Recording
     from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
-    from mcp_trio.recording._recorder import Recorder, Recording
 
     from ._connection import AccessLogEntry
     from ._driver import HttpServerDriver
@@ -197,15 +197,7 @@ async def serve_http(
         trusted_proxies=trusted_proxies,
         sse_path=sse_path,
     )
-    try:
-        listeners = await trio.open_tcp_listeners(port, host=host)
-    except OSError as exc:
-        raise CannotListen(exc.errno, _listen_error_text(exc, host, port)) from exc
-    if port == 0:
-        # Other addresses of this name got other ports, which no client would know.
-        for other in listeners[1:]:
-            await other.aclose()
-        del listeners[1:]
+    listeners = await open_listeners(host, port)
     if not hosts:
         warn_of_missing_hosts(listeners, host)
     address = address_of(
@@ -225,6 +217,24 @@ async def serve_http(
         grace=grace,
         started=partial(task_status.started, address),
     )
+
+
+async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
+    """Listen on an address, on several sockets if the host has several addresses.
+
+    Raises:
+        CannotListen: that is not possible.
+    """
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host)
+    except OSError as exc:
+        raise CannotListen(exc.errno, _listen_error_text(exc, host, port)) from exc
+    if port == 0:
+        # Other addresses of this name got other ports, which no client would know.
+        for other in listeners[1:]:
+            await other.aclose()
+        del listeners[1:]
+    return listeners
 
 
 def warn_of_missing_hosts(listeners: Sequence[trio.SocketListener], host: str) -> None:
@@ -258,7 +268,7 @@ async def serve_http_listeners(
             await opened.enter_async_context(listener)
         recorder: Recorder | None = None
         if record is not None:
-            from mcp_trio.recording._recorder import open_recorder
+            from mcp_trio.recording._open import open_recorder
 
             recorder = await opened.enter_async_context(open_recorder(record, "server", "http"))
         endpoints = {}

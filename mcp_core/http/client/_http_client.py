@@ -81,11 +81,12 @@ class HttpClient:
 
     After each call of any method, make `calls_to_make()`, abort `calls_to_drop()`, set one timer to
     `next_deadline()`, and take `next_event()` until it returns `NEED_DATA`, as with a `Connection`.
-    For each call, report `response_started`, `response_data` for each chunk, and `response_ended`
-    once; for a dropped call, nothing more. The only header that a call lacks is `content-length`.
-    After the end of the connection, calls may remain, such as the DELETE of a session, until
-    `idle`. While `is_paused(key)`, read nothing more of that response; it may change after each
-    call of a method. `now` is a monotonic time in seconds, on one clock for all calls.
+    For each call, report `request_started` before its first byte is sent, `response_started`,
+    `response_data` for each chunk, and `response_ended` once; for a dropped call, nothing more. The
+    only header that a call lacks is `content-length`. After the end of the connection, calls may
+    remain, such as the DELETE of a session, until `idle`. While `is_paused(key)`, read nothing more
+    of that response; it may change after each call of a method. `now` is a monotonic time in
+    seconds, on one clock for all calls.
 
     With an authorizer in the options, send the head that `sign` returns, and pass each response
     head to `is_retry_worthwhile`. If it returns True, do not report the response: run the
@@ -119,6 +120,8 @@ class HttpClient:
         self._calls: list[HttpCall] = []
         self._drops: list[int] = []
         self._operations: dict[int, HttpOperation] = {}
+        # By the id of our request: the operation whose call will send it and has not begun to.
+        self._unsent: dict[RequestId, HttpOperation] = {}
         self._deadlines: dict[DeadlineOwner, float] = {}
         # By the key of the call. Drivers stop reading, but something may be on its way.
         self._unread: dict[int, _UnreadInput] = {}
@@ -222,11 +225,22 @@ class HttpClient:
             if when <= now and self._deadlines.pop(owner, None) is not None:
                 owner.on_deadline(now)
 
+    def request_started(self, key: int) -> None:
+        """Note that call `key` is being sent. Call it before the first byte of each attempt.
+
+        Until then, for example while the call waits for a connection or an access token, the
+        cancellation of its request drops the call, and the server gets neither.
+        """
+        operation = self._operations.get(key)
+        if operation is not None and operation.id is not None:
+            self._unsent.pop(operation.id, None)
+
     def response_started(self, key: int, head: Head, now: float) -> None:
         """Process `head`, that of the response to call `key`. Header names must be in lower case.
 
         Leave out informational responses (1xx).
         """
+        self.request_started(key)
         operation = self._operations.get(key)
         if operation is not None:
             operation.response_started(head, now)
@@ -304,9 +318,13 @@ class HttpClient:
         # The attempt sees every response, also one of a call that was dropped.
         worth_retrying = call.attempt.received(head.status, headers, self._url_of(call.head))
         operation = self._operations.get(call.key)
-        if operation is None or self.conn.state is State.CLOSED:
+        if operation is None or self.conn.state is State.CLOSED or not worth_retrying:
             return False
-        return worth_retrying and (operation.id is None or self.conn.has_outgoing(operation.id))
+        if operation.id is None:
+            return True
+        if call.body:
+            self._unsent[operation.id] = operation  # the server has not processed the request
+        return self.conn.has_outgoing(operation.id)
 
     def pause_timeout(self, key: int, now: float | None) -> None:
         """Stop the timeout of call `key` while its authorization flow runs, or restart it.
@@ -400,23 +418,28 @@ class HttpClient:
         head = RequestHead(method, target, all_headers)
         authorizer = self.options.authorizer
         attempt = None if authorizer is None else authorizer.attempt(operation_name)
+        if body and operation.id is not None:
+            self._unsent[operation.id] = operation
         self._calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
 
-    def withdraw(self, operation: HttpOperation) -> bool:
-        """Remove the call of `operation`. Return False if the driver has taken it already."""
-        for call in self._calls:
-            if call.key == operation.key:
-                self._calls.remove(call)
-                self.forget(operation)
-                return True
-        return False
+    def drop_unsent(self, id: RequestId) -> bool:
+        """Drop the call that will send our request `id`. Return False if it was sent already."""
+        operation = self._unsent.get(id)
+        if operation is None:
+            return False
+        self.drop(operation)
+        return True
 
     def drop(self, operation: HttpOperation) -> None:
         """Detach `operation`, and have the driver end its connection or stream."""
-        if not self.withdraw(operation):
+        for call in self._calls:
+            if call.key == operation.key:
+                self._calls.remove(call)  # the driver has not taken it
+                break
+        else:
             if operation.key:
                 self._drops.append(operation.key)
-            self.forget(operation)
+        self.forget(operation)
 
     def forget(self, operation: HttpOperation) -> None:
         """Detach `operation`: its response is ignored, but the driver lets it end."""
@@ -424,6 +447,8 @@ class HttpClient:
         self._operations.pop(operation.key, None)
         self._unread.pop(operation.key, None)
         self._paused.discard(operation)
+        if operation.id is not None:
+            self._unsent.pop(operation.id, None)
         operation.key = 0
 
     def is_authorizing(self, operation: HttpOperation) -> bool:

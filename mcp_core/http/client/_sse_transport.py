@@ -113,7 +113,9 @@ class HttpSseTransport(Transport):
         return post
 
     def cancel(self, out: Outgoing, now: float) -> None:
-        self.post(out, now)
+        assert out.id is not None
+        if not self.client.drop_unsent(out.id):
+            self.post(out, now)
 
     def close(self, now: float) -> None:
         super().close(now)

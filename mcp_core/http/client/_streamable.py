@@ -174,7 +174,9 @@ class StreamableHttpTransport(Transport):
         assert out.id is not None
         assert out.dialect is not None
         operation = self._reading.pop(out.id, None)
-        if operation is None or self.client.withdraw(operation):
+        # Only a request that was sent can be cancelled (basic/utilities/cancellation, Behavior
+        # Requirements).
+        if operation is None or self.client.drop_unsent(out.id):
             return  # answered in the meantime, or not sent yet
         if out.dialect.http.disconnect_cancels or operation.session != self.session:
             self.client.drop(operation)

@@ -191,8 +191,8 @@ class OperationHost(Protocol):
         configured headers of the same name.
         """
 
-    def withdraw(self, operation: HttpOperation) -> bool:
-        """Remove the call of `operation`. Return False if the driver has taken it already."""
+    def drop_unsent(self, id: RequestId) -> bool:
+        """Drop the call that will send our request `id`. Return False if it was sent already."""
 
     def drop(self, operation: HttpOperation) -> None:
         """Detach `operation`, and have the driver end its connection or stream."""
@@ -231,7 +231,7 @@ class OperationHost(Protocol):
         """Send messages through another transport from now on."""
 
     def param_headers(self, tool: str) -> ParamHeaders | None:
-        """Return which arguments of a tool are mirrored into headers, None if there are none."""
+        """Return which arguments of a tool are mirrored into headers; None for no argument."""
 
 
 class Transport(abc.ABC):

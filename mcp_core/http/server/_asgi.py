@@ -124,7 +124,12 @@ class AsgiHttpExchange:
         self.gone = False
         self._router = router
         self.exchange = router.begin(
-            head, now, path=path, token=token, address=client_address(scope)
+            head,
+            now,
+            path=path,
+            token=token,
+            address=client_address(scope),
+            http_version=scope.get("http_version", ""),
         )
 
     def __repr__(self) -> str:

@@ -100,6 +100,7 @@ class AsgiWebSocket:
             token=token,
             address=client_address(scope),
             may_upgrade=True,
+            http_version=scope.get("http_version", ""),
         )
 
     def __repr__(self) -> str:

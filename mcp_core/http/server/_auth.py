@@ -84,7 +84,7 @@ class ResourceServerLike(Protocol):
     def metadata_paths(self) -> tuple[str, ...]:
         """The paths at which clients look for the metadata, the resource's own path first.
 
-        There are none if there is no metadata. The other paths belong to the whole host. The
+        Empty without metadata. The other paths belong to the whole host. The
         metadata is served there only if no other resource claims them.
         """
 
@@ -273,7 +273,7 @@ class AuthCheck:
         on_denied: called with the response to send and the time.
 
     Attributes:
-        step: the step that the driver has to run, None if there is none.
+        step: the step that the driver has to run; None before and after the check.
     """
 
     __slots__ = ("_auth", "_flow", "_head", "_on_denied", "_on_granted", "step")

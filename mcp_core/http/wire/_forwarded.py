@@ -1,9 +1,12 @@
-"""The network address of a client: that of the connection, or the one that its proxies name.
+"""Requests behind proxies: the client that a proxy names, and the fields that it passes on.
 
 1. `X-Forwarded-For` counts only as far as trusted proxies have written it. Each proxy appends the
    address that it was asked by, so the entries are read from the last one. The first that is not
    a trusted proxy is the client; what stands before it, the client may have made up.
 2. Addresses are only counted with, never authorized by.
+3. A field that `Connection` names is for one connection, too (RFC 9110, 7.6.1). But the fields that
+   say where a message goes, who sends it and where it ends are passed on in any case: a server must
+   not lose them because a client, or a proxy before this one, has named them there.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._messages import Headers
 
-__all__ = ["TrustedProxies", "client_network"]
+__all__ = ["TrustedProxies", "client_network", "end_to_end"]
 
 _Networks: TypeAlias = tuple[IPv4Network | IPv6Network, ...]
 
@@ -31,6 +34,35 @@ _WITH_PORT: Final = re.compile(r"\[([^]]*)\](?::\d+)?|([^:]*):\d+")
 # with 2**64 addresses (RFC 6177).
 _NETWORK_BITS: Final = 64
 _CACHED: Final = 4096
+
+# RFC 9110, 7.6.1 and 11.7.2: these are for the next connection only. `Trailer` is not one of them.
+_HOP_BY_HOP: Final = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+# Rule 3.
+_ALWAYS_PASSED: Final = frozenset((b"authorization", b"content-length", b"host", b"origin"))
+
+
+def end_to_end(headers: Headers) -> Headers:
+    """Return the fields of a message that a proxy passes on, in their order and spelling.
+
+    Args:
+        headers: pairs of name and value. The names may have capital letters.
+    """
+    removed = set(_HOP_BY_HOP)
+    for name, value in headers:
+        if name.lower() == b"connection":
+            named = {option.strip(b" \t").lower() for option in value.split(b",")}
+            removed |= named - _ALWAYS_PASSED
+    return [(name, value) for name, value in headers if name.lower() not in removed]
 
 
 class TrustedProxies:

@@ -151,7 +151,7 @@ class FrameWatch:
 
     Attributes:
         error: why the connection has to end, None if it need not.
-        goaway: the last GOAWAY of the peer, None if there was none.
+        goaway: the last GOAWAY of the peer, None before the first.
     """
 
     __slots__ = (

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, defstruct
@@ -48,6 +49,7 @@ __all__ = [
     "check_headers",
     "decode_value",
     "encode_value",
+    "message_headers",
     "request_headers",
 ]
 
@@ -133,6 +135,8 @@ _NAME_DECODERS: Final = {name: reader(struct) for name, struct in _NAME_STRUCTS.
 _WIRE_NAMES: Final = {
     name: struct.__struct_encode_fields__[0] for name, struct in _NAME_STRUCTS.items()
 }
+
+_NAME_MEMBERS: Final = {row.name: _WIRE_NAMES[row.name_field] for row in METHODS if row.name_field}
 
 _SINGLE_HEADERS: Final = frozenset((PROTOCOL_VERSION, METHOD, NAME))
 
@@ -299,6 +303,37 @@ def request_headers(
             (PARAM_PREFIX + name.lower().encode(), encode_value(text))
             for name, text in param_values(mirrored, _member(params, "arguments"))
         ]
+    return headers
+
+
+def message_headers(message: Mapping[str, Any], mirrored: ParamHeaders | None = None) -> Headers:
+    """Return the headers that mirror a message which may be invalid, but for its version.
+
+    A value that no header can carry has no header, as if it were missing. Tools that send what no
+    client would, such as a fuzzer, use this in place of `request_headers`.
+
+    Args:
+        message: a decoded message, with the names of JSON.
+        mirrored: the result of `param_headers` for the tool that is called.
+    """
+    method, params = message.get("method"), message.get("params")
+    if not isinstance(method, str):
+        return []
+    headers = [(METHOD, method.encode("ascii", "replace"))]
+    if not isinstance(params, dict):
+        return headers
+    texts = [(NAME, params.get(_NAME_MEMBERS.get(method, "")))]
+    if mirrored:
+        for path, name in mirrored.items():
+            with suppress(ValueError, TypeError):
+                texts += [
+                    (PARAM_PREFIX + name.lower().encode(), text)
+                    for name, text in param_values({path: name}, params.get("arguments"))
+                ]
+    for header, text in texts:
+        if isinstance(text, str):
+            with suppress(ValueError):
+                headers.append((header, encode_value(text)))
     return headers
 
 

@@ -79,11 +79,15 @@ class Net:
         self.seen: list[Event] = []
         self.dropped: list[int] = []
         self._new_calls: list[HttpCall] = []
+        self.delays_calls = False  # calls that were made wait for a connection
 
     def pump(self) -> None:
         while True:
             calls = self.http.calls_to_make(self.now)
             self._new_calls += calls
+            if not self.delays_calls:
+                for call in calls:
+                    self.http.request_started(call.key)
             self.dropped += self.http.calls_to_drop()
             before = len(self.seen)
             while (found := self.http.next_event()) is not NEED_DATA:

@@ -123,6 +123,7 @@ class Wire:
             work = True
             key = call.key
             self.calls.append(call)
+            self.client.request_started(key)
             self.bodies[key] = b""
             self._left[key] = self.cut(len(self.calls))
             exchange = self._live[key] = self.router.begin(call.head, self.now, token=key)

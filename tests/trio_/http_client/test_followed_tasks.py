@@ -171,6 +171,7 @@ async def test_update_lost_with_its_connection_is_repeated() -> None:
     assert [each["params"]["inputResponses"] for each in updates] == [{"k": ADA}] * 2
 
 
+@pytest.mark.process
 async def test_polls_that_are_all_lost_end_call_and_cancel_task() -> None:
     script = HttpScript(E, answers(E))
     script.server.answers["tasks/get"] = [script.answer(Lost())]

@@ -17,12 +17,14 @@ from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, R
 from mcp_core import types as t
 from mcp_trio import connect, connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
+from mcp_trio.testing import judge_trace
 from tests.core.helpers import D, E
 from tests.trio_.http_wire import URL, MemoryConnector, PlayedServer, Request, connected
 from tests.trio_.test_client import CallTask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch
@@ -177,6 +179,47 @@ async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch
                 nursery.start_soon(call, number)
         assert results == {number: str(number) for number in range(200)}
     assert server.opened == most == 100
+
+
+@pytest.mark.requirement("CXL-2", "CXL-3")
+async def test_http_client_cancel_of_unsent_call_sends_nothing(
+    monkeypatch: MonkeyPatch, tmp_path: Path
+) -> None:
+    """A server would get a cancellation of a request that it never saw."""
+    server = PlayedServer(D, tools_call=hang)
+    may_connect = trio.Event()
+    original_connect = MemoryConnector.connect
+
+    async def connect_late(self: MemoryConnector) -> Any:
+        if server.request_names()[-1:] == [CALL]:
+            await may_connect.wait()
+        return await original_connect(self)
+
+    monkeypatch.setattr(MemoryConnector, "connect", connect_late)
+    trace = tmp_path / "trace.mcp.jsonl"
+    async with connected(server, monkeypatch, record=trace) as client:
+        await trio.testing.wait_all_tasks_blocked()
+        async with trio.open_nursery() as nursery:
+            sent = CallTask(nursery, lambda: client.call_tool("sent"))
+            await trio.testing.wait_all_tasks_blocked()
+            unsent = CallTask(nursery, lambda: client.call_tool("unsent"))
+            await trio.testing.wait_all_tasks_blocked()  # it waits for a connection
+            unsent.scope.cancel()
+            await unsent.ended.wait()
+            may_connect.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert server.request_names()[-1] == CALL
+            sent.scope.cancel()
+            await sent.ended.wait()
+            await trio.testing.wait_all_tasks_blocked()
+    [call] = [each.message["id"] for each in server.requests if each.rpc_method == CALL]
+    cancelled = [
+        each.message["params"]["requestId"]
+        for each in server.requests
+        if each.rpc_method == "notifications/cancelled"
+    ]
+    assert cancelled == [call]
+    judge_trace(trace, level="all")
 
 
 # --- incomplete responses -----------------------------------------------------------------------

@@ -154,6 +154,19 @@ def test_call_cancelled_during_authorization_is_dropped(version: str) -> None:
     assert not net.http.is_retry_worthwhile(call, REFUSED)
 
 
+@pytest.mark.parametrize("sent_again", [False, True])
+def test_denied_call_cancelled_before_its_retry_sends_no_notification(sent_again: bool) -> None:
+    net = open_client(D, options=HttpClientOptions(authorizer=Access()))
+    id, call = send_call(net)
+    assert net.http.is_retry_worthwhile(call, REFUSED)
+    if sent_again:
+        net.http.request_started(call.key)
+    net.conn.send_cancel(id)
+    posted = [posted_message(each)["method"] for each in net.new_calls()]
+    assert posted == (["notifications/cancelled"] if sent_again else [])
+    assert net.dropped == ([] if sent_again else [call.key])
+
+
 def test_refused_after_cancel_is_not_worth_retrying() -> None:
     net = open_client(D, options=HttpClientOptions(authorizer=Access()))
     id, call = send_call(net)

@@ -298,6 +298,17 @@ def test_http_sse_cancelled_request_ends_its_unfinished_post() -> None:
     assert net.dropped == [call.key]
 
 
+@pytest.mark.requirement("CXL-2", "CXL-3")
+def test_http_sse_cancel_of_unsent_request_sends_nothing() -> None:
+    net, _ = open_legacy()
+    net.delays_calls = True
+    id, call = send_call(net)
+    net.conn.send_cancel(id)
+    assert net.new_calls() == []
+    assert net.dropped == [call.key]
+    assert net.http.next_deadline() is None
+
+
 def test_http_sse_cancel_sends_notification() -> None:
     net, _ = open_legacy()
     id, call = send_call(net)

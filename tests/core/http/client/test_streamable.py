@@ -445,6 +445,34 @@ def test_cancel_before_sending_sends_nothing(version: str) -> None:
     assert net.http.idle
 
 
+@pytest.mark.requirement("CXL-2", "CXL-3")
+@pytest.mark.parametrize("version", [*STATEFUL, E])
+def test_cancel_of_call_that_waits_for_a_connection_only_drops_it(version: str) -> None:
+    net = open_client(version)
+    net.delays_calls = True
+    id, call = send_call(net)
+    net.conn.send_cancel(id)
+    assert net.new_calls() == []
+    assert net.dropped == [call.key]
+    net.http.request_started(call.key)  # too late
+    assert net.http.idle
+    assert net.events() == []
+
+
+def test_cancel_of_resume_that_waits_for_a_connection_sends_notification() -> None:
+    """The request was sent: only the request for the rest of its stream was not."""
+    net = open_client(D)
+    id, call = send_call(net)
+    net.start_response(call)
+    net.send_body(call, event(None, "1"))
+    net.end_response(call)
+    net.delays_calls = True
+    net.at(10.0)
+    assert net.call().head.method == b"GET"
+    net.conn.send_cancel(id)
+    assert posted_message(net.call())["params"]["requestId"] == id
+
+
 def test_cancel_of_held_message_removes_it() -> None:
     net = Net(D)
     net.open()

@@ -32,6 +32,7 @@ from tests.core.helpers import client_config
 
 if TYPE_CHECKING:
     from mcp_core import Connection, McpTrioError
+    from mcp_core.types import RequestId
 
 
 class FakeConnection:
@@ -67,7 +68,7 @@ class FakeHost:
     def make(self, operation: HttpOperation, *arguments: Any, **options: Any) -> None:
         operation.key = 1
 
-    def withdraw(self, operation: HttpOperation) -> bool:
+    def drop_unsent(self, id: RequestId) -> bool:
         return False
 
     def drop(self, operation: HttpOperation) -> None:

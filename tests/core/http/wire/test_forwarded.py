@@ -1,10 +1,10 @@
-"""The client of a request behind proxies: who is believed, and as whom a client counts."""
+"""Requests behind proxies: who is believed about the client, and which fields are passed on."""
 
 from __future__ import annotations
 
 import pytest
 
-from mcp_core.http.wire._forwarded import TrustedProxies, client_network
+from mcp_core.http.wire._forwarded import TrustedProxies, client_network, end_to_end
 
 # trusted proxies, peer of the connection, values of X-Forwarded-For; the client
 FORWARDED: list[tuple[list[str], str, list[bytes], str]] = [
@@ -72,3 +72,36 @@ def test_trusted_proxy_that_is_no_network_raises(name: str) -> None:
 def test_trusted_proxies_take_a_single_name() -> None:
     assert repr(TrustedProxies("127.0.0.1")) == "<TrustedProxies 127.0.0.1/32>"
     assert repr(TrustedProxies(["unix", "::1"])) == "<TrustedProxies ::1/128 unix>"
+
+
+KEPT: list[tuple[bytes, bytes]] = [
+    (b"Host", b"a"),
+    (b"Mcp-Session-Id", b"1"),
+    (b"authorization", b"Bearer x"),
+    (b"Content-Length", b"2"),
+    (b"accept", b"a"),
+    (b"Accept", b"b"),
+    (b"Trailer", b"x"),
+]
+
+
+@pytest.mark.parametrize(
+    "removed",
+    [
+        [],
+        [(b"Connection", b"close")],
+        [(b"connection", b"keep-alive, X-Mine"), (b"Keep-Alive", b"5"), (b"x-mine", b"1")],
+        [(b"Connection", b"a"), (b"CONNECTION", b" b\t,c"), (b"B", b""), (b"C", b""), (b"a", b"")],
+        [(b"TE", b"trailers"), (b"Transfer-Encoding", b"chunked"), (b"Upgrade", b"h2c")],
+        [(b"Proxy-Authorization", b"Basic x"), (b"Proxy-Connection", b"keep-alive")],
+    ],
+)
+def test_end_to_end_removes_fields_of_one_connection(removed: list[tuple[bytes, bytes]]) -> None:
+    assert end_to_end([*removed, *KEPT]) == KEPT
+    assert end_to_end([*KEPT, *removed]) == KEPT
+
+
+@pytest.mark.parametrize("name", [b"host", b"Origin", b"content-length", b"Authorization"])
+def test_end_to_end_keeps_what_a_server_decides_by(name: bytes) -> None:
+    """Otherwise `Connection: origin` would hide the page from which a request comes."""
+    assert end_to_end([(b"Connection", name), (name, b"1")]) == [(name, b"1")]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_core.http.wire import _mcp_headers
-from mcp_core.http.wire._mcp_headers import decode_value, encode_value
+from mcp_core.http.wire._mcp_headers import decode_value, encode_value, message_headers
 
 # text, encoded value
 TEXTS: list[Any] = [
@@ -127,3 +127,57 @@ def test_mcp_header_names_are_lower_case() -> None:
     ]
     assert len(names) == 6
     assert all(name == name.lower() for name in names)
+
+
+MIRRORED = {("region",): "Region", ("deep", "count"): "Count"}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+
+
+@pytest.mark.parametrize(
+    ("message", "headers"),
+    [
+        ({"method": "tools/list"}, {"mcp-method": "tools/list"}),
+        ({"method": "tools/list", "params": {"name": "x"}}, {"mcp-method": "tools/list"}),
+        (
+            {"method": "resources/read", "params": {"uri": "a:é"}},
+            {"mcp-method": "resources/read", "mcp-name": "=?base64?YTrDqQ==?="},
+        ),
+        (
+            {"method": "tasks/get", "params": {"taskId": "7"}},
+            {"mcp-method": "tasks/get", "mcp-name": "7"},
+        ),
+        (
+            {**CALL, "params": {"name": "t", "arguments": {"region": "eu", "deep": {"count": 3}}}},
+            {
+                "mcp-method": "tools/call",
+                "mcp-name": "t",
+                "mcp-param-region": "eu",
+                "mcp-param-count": "3",
+            },
+        ),
+        # The rest has no header: each of it is an error that the server has to find.
+        (
+            {**CALL, "params": {"name": "t", "arguments": {"region": "\ud800", "deep": [1]}}},
+            {"mcp-method": "tools/call", "mcp-name": "t"},
+        ),
+        (
+            {
+                **CALL,
+                "params": {"name": "t", "arguments": {"deep": {"count": 2**60}, "region": ""}},
+            },
+            {"mcp-method": "tools/call", "mcp-name": "t", "mcp-param-region": ""},
+        ),
+        ({**CALL, "params": {"name": 7, "arguments": 82}}, {"mcp-method": "tools/call"}),
+        ({**CALL, "params": {"name": "\ud800"}}, {"mcp-method": "tools/call"}),
+        ({**CALL, "params": []}, {"mcp-method": "tools/call"}),
+        ({"method": "é"}, {"mcp-method": "?"}),
+        ({"method": 7}, {}),
+        ({"id": 1, "result": {}}, {}),
+    ],
+)
+def test_message_headers_repeat_what_headers_can_carry(
+    message: dict[str, Any], headers: dict[str, str]
+) -> None:
+    found = message_headers(message, MIRRORED)
+    assert {name.decode(): value.decode() for name, value in found} == headers
+    assert len(found) == len(headers)
