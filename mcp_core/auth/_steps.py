@@ -130,7 +130,7 @@ class Browse(RedactedStruct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """The step to read the bytes saved under `key`. Its result is None if there are none.
+    """The step to read the bytes saved under `key`. Its result is None if nothing was saved.
 
     The result is also None if they cannot be read; the driver reports that itself, or throws an
     `AuthorizationFailed` into the flow if the user has to do something first. `for_update`

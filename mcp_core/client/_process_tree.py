@@ -43,7 +43,7 @@ class ProcessTree:
     Args:
         leader: the id of the child, which leads a process group and has not been waited for.
         mark: the mark in its environment.
-        list_names: returns the names in `/proc`, or none if there is no such directory.
+        list_names: returns the names in `/proc`; an empty list without that directory.
         read: returns the contents of a file, given its path in `/proc`, or raises `OSError`.
     """
 
@@ -121,7 +121,7 @@ class ProcessTree:
             return False  # it has ended meanwhile, or is another user's
 
     def _process(self, name: str) -> _Process | None:
-        """Return the process of a name in `/proc`, None if there is none that runs."""
+        """Return the process of a name in `/proc`; None if it has ended, or is another file."""
         if not name.isdecimal():
             return None
         try:

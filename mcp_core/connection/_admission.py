@@ -114,7 +114,7 @@ def admit(
         role: our role.
         config: our configuration.
         state: the state of the connection.
-        session_peer: the peer of the handshake, None if there was none.
+        session_peer: the peer of the handshake, None without a handshake.
         header_validator: applied to requests that carry their revision in `_meta`.
         decoded: the params, if they were decoded before.
 

@@ -281,7 +281,7 @@ class Connection:
     ) -> None:
         """Fail our request `id` with `error`. Do nothing if it is complete.
 
-        `status` is that of the HTTP response, 0 if there was none, None without HTTP.
+        `status` is that of the HTTP response, 0 if none arrived, None without HTTP.
         """
         self._now = now
         call = self._outgoing.table.pop(id, None)
@@ -576,7 +576,7 @@ class Connection:
     # -- What to do now ----------------------------------------------------------------------------
 
     def data_to_send(self) -> bytes:
-        """Remove and return all queued messages as bytes, one per line. Empty if there are none."""
+        """Remove and return all queued messages as bytes, one per line. Empty without a message."""
         if self._publisher is not None:
             self._send_changes()
         return self._outbox.take_lines()
@@ -602,7 +602,7 @@ class Connection:
         return deadline
 
     def next_event(self) -> Event | NeedData | Paused:
-        """Return the next event, `NEED_DATA` if there is none, or `PAUSED`.
+        """Return the next event, `NEED_DATA` if more input is needed for one, or `PAUSED`.
 
         After `PAUSED` stop reading from the peer. Call again after any other call.
         """

@@ -224,7 +224,7 @@ class IncomingRequests:
 
     @property
     def pause_deadline(self) -> float | None:
-        """When the pause ends by timeout, None if there is no pause."""
+        """When the pause ends by timeout; None while reading is not paused."""
         if self.paused_since is None or self._pause_ended:
             return None
         return self.paused_since + self._limits.pause

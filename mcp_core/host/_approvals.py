@@ -165,7 +165,7 @@ class Approvals(Struct, frozen=True, kw_only=True):
     ) -> Approvals:
         """Return the approvals with that of `server` of `file` replaced.
 
-        `function` gets the approval, an empty one if there was none, and returns the new one.
+        `function` gets the approval, an empty one for a server without, and returns the new one.
         """
         old = self.find(file, server) or ServerApproval()
         return self.with_server(file, server, function(old))

@@ -103,11 +103,11 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transport: "stdio" for a program, "http" for Streamable HTTP, "sse" for HTTP+SSE, or "ws".
-        command: the absolute path of the program, "" if there is none.
+        command: the absolute path of the program, "" for a URL.
         args: its arguments.
         directory: the absolute path of its working directory.
         env: its variables, those that it inherits by name included, as `${NAME}`.
-        env_file: the absolute path of a file with more variables, "" if there is none.
+        env_file: the absolute path of a file with more variables, "" without such a file.
         url: the address, "" for a program.
         headers: the HTTP header fields.
         templates: the texts that `command`, `directory` and `env_file` come from, if they have

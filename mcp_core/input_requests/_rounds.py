@@ -223,7 +223,7 @@ class ServerRoundTrips:
     def look_up(
         self, question: t.InputRequest, key: str | None = None, find_error: ErrorFinder = find_error
     ) -> tuple[str, Any]:
-        """Return the key of an input request, and its response; None instead if there is none.
+        """Return the key of an input request, and its response; None before the response.
 
         The arguments are those of `ask`. It works for peers of all revisions.
 

@@ -94,9 +94,14 @@ class BadMessage(Exception):
         self.apparent_kind = apparent_kind
 
     def about(self, data: bytes) -> BadMessage:
-        """Add an excerpt of `data`, the message, if its id is not known. Return self."""
+        """Add an excerpt of `data`, the message, if its id is not known. Return self.
+
+        What led to the error is dropped: the frames of its tracebacks refer to the body that has
+        it, which the garbage collector does not track, so that they would never be freed.
+        """
         if self.id is None:
             self.excerpt = Excerpt(data[:EXCERPT_SIZE], data[-EXCERPT_SIZE:], len(data))
+        self.__context__ = None
         return self.with_traceback(None)
 
 

@@ -6,7 +6,9 @@
    `peer`, not from the connection, which can serve several revisions at once.
 3. `token` is the object that was passed to `send_request`, so a driver needs no table of requests.
 
-Events are Structs: they compare by value and cost less than a dict.
+Events are Structs: they compare by value and cost less than a dict. Those with a token or an error
+are known to the garbage collector: a frame in the traceback of the error can refer to its event,
+and such a circle would never be freed otherwise.
 """
 
 from __future__ import annotations
@@ -162,14 +164,14 @@ class RequestCancelled(Struct, gc=False):
     """The peer cancelled its request `id`, or the connection ended: stop the handler.
 
     Call `send_result` or `send_error` for it all the same. The response is dropped. `reason` is a
-    text of the peer for logs, None if there is none (basic/utilities/cancellation).
+    text of the peer for logs, None if the peer gave no reason (basic/utilities/cancellation).
     """
 
     id: RequestId
     reason: str | None = None
 
 
-class ResultReceived(Struct, gc=False):
+class ResultReceived(Struct):
     """The result of our request `id`.
 
     `result` is an object of the method's result type, or a dict for a method that MCP does not
@@ -181,7 +183,7 @@ class ResultReceived(Struct, gc=False):
     token: Any
 
 
-class ErrorReceived(Struct, gc=False):
+class ErrorReceived(Struct):
     """The failure of our request `id`. `error` is the exception to raise.
 
     It is a `PeerError` for an error response, a `RemoteProtocolError` for an invalid response, or
@@ -194,7 +196,7 @@ class ErrorReceived(Struct, gc=False):
     token: Any
 
 
-class ProgressReceived(Struct, gc=False):
+class ProgressReceived(Struct):
     """Progress of our request `id` at the peer (basic/utilities/progress).
 
     Attributes:
@@ -212,7 +214,7 @@ class ProgressReceived(Struct, gc=False):
     token: Any
 
 
-class InputRequested(Struct, gc=False):
+class InputRequested(Struct):
     """The server needs input before it can return a result (2026-07-28, basic/patterns/mrtr).
 
     The request `id` is complete. Send it again with the same method and params, `inputResponses`
@@ -220,8 +222,8 @@ class InputRequested(Struct, gc=False):
 
     Attributes:
         id: our request.
-        requests: the input requests by key, each an object of its type. None if there are none, and
-            only `state` is to be sent again.
+        requests: the input requests by key, each an object of its type. None if no input is
+            asked for, and only `state` is to be sent again.
         state: the request state, opaque to the client.
         token: the object that was passed to `send_request`.
     """
@@ -261,7 +263,7 @@ class ChangesMissed(Struct, gc=False):
     """The transport was disconnected for a while, and change notifications may have been lost."""
 
 
-class MessageRejected(Struct, gc=False):
+class MessageRejected(Struct):
     """The peer sent an invalid message. If it needs an error response, that is already queued.
 
     `error` says what is wrong with it, for logs. `id` is the id of the message, None if it has none
@@ -272,7 +274,7 @@ class MessageRejected(Struct, gc=False):
     id: RequestId | None = None
 
 
-class ConnectionClosed(Struct, gc=False):
+class ConnectionClosed(Struct):
     """The end of the connection's input.
 
     `lost` are the tokens of our requests that will get no response. `error` is the reason, None if

@@ -201,7 +201,7 @@ def _batch_member(message: Envelope | BadMessage) -> Envelope | BadMessage:
 class HeaderValidator(Protocol):
     """Compares a request with the HTTP headers that repeat parts of it.
 
-    Both methods return a description of the first mismatch, None if there is none.
+    Both methods return a description of the first mismatch, None if all headers match.
     """
 
     def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:

@@ -422,7 +422,7 @@ class _ReturnedRequests(NestedRequests[None]):
 class TaskInput(abc.ABC, Generic[T]):
     """Input requests of a handler that runs as a task: they are shown with the task.
 
-    Pass `requests`, unless there are none, to `task.request_input`, and its responses to
+    Pass `requests`, unless it is empty, to `task.request_input`, and its responses to
     `receive`. Then call `result`.
     """
 

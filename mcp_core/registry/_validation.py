@@ -72,7 +72,7 @@ def check_uri(uri: str, label: str) -> None:
 
 
 def check_icons(icons: Sequence[Icon] | None, label: str) -> list[Icon] | None:
-    """Return the icons as a list, None if there are none.
+    """Return the icons as a list; None for no icon.
 
     Raises:
         DeclarationError: an icon's `src` is neither `https:` nor `data:`. Clients reject all other

@@ -261,7 +261,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
         return to_text(value)
 
     def _compute_changes(self, type: type[Struct]) -> _FieldChanges | None:
-        """Return the changes to values of `type`, None if there are none, and remember them."""
+        """Return the changes to values of `type`, None if they stay as they are. Remember them."""
         if type in self._changes:
             return self._changes[type]
         removed: list[tuple[str, Any]] = []
@@ -378,7 +378,7 @@ def dialects_of(versions: Iterable[str]) -> tuple[Dialect, ...]:
 
 
 def newest_common(dialects: Iterable[Dialect], offered: Iterable[str]) -> Dialect | None:
-    """Return the first of `dialects` whose version is in `offered`, None if there is none."""
+    """Return the first of `dialects` whose version is in `offered`, None without a common one."""
     offered = frozenset(offered)
     return next((dialect for dialect in dialects if dialect.version in offered), None)
 

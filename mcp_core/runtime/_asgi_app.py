@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http.server._auth import ResourceServerLike
     from mcp_core.http.server._options import HttpOptions
+    from mcp_core.http.wire._recorder import HttpRecorderLike
 
     from ._runtime import EventLike
 
@@ -49,6 +50,7 @@ class AsgiApplication(abc.ABC):
         path: the path of its endpoint, which is also where the application is mounted.
         options: limits, names and timeouts.
         auth: an `OAuthResourceServer`, an `ApiKeys`, or None to serve every client.
+        record: the option `record` of the driver, which opens the file at the start of each run.
 
     Attributes:
         metadata_paths: the paths from the root of the host at which clients look for the metadata
@@ -58,12 +60,18 @@ class AsgiApplication(abc.ABC):
     """
 
     def __init__(
-        self, server: Any, path: str, options: HttpOptions, auth: ResourceServerLike | None = None
+        self,
+        server: Any,
+        path: str,
+        options: HttpOptions,
+        auth: ResourceServerLike | None = None,
+        record: Any = None,
     ) -> None:
         self._server = server
         self._path = path
         self._options = options
         self._auth = auth
+        self._record = record
         self.metadata_paths = () if auth is None else tuple(auth.metadata_paths)
         self.metadata = AsgiMetadata(auth.metadata() if auth is not None else b"")
         self._driver: Any = None  # what `_open` gives, while the application runs
@@ -117,7 +125,11 @@ class AsgiApplication(abc.ABC):
     # -- What a driver calls ---------------------------------------------------------------------
 
     def _router(
-        self, entropy: Callable[[int], bytes], wall_time: Callable[[], float], token: Any = None
+        self,
+        entropy: Callable[[int], bytes],
+        wall_time: Callable[[], float],
+        recorder: HttpRecorderLike | None,
+        token: Any = None,
     ) -> Router:
         """Build the router of one run. `token` is that of its endpoint.
 
@@ -134,7 +146,9 @@ class AsgiApplication(abc.ABC):
             token=token,
             auth=None if self._auth is None else EndpointAuth(self._auth, wall_time, self._log),
         )
-        return Router({MOUNT_POINT: endpoint, self._path: endpoint})
+        router = Router({MOUNT_POINT: endpoint, self._path: endpoint})
+        router.recorder = recorder
+        return router
 
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         """Serve a scope of type `lifespan`."""

@@ -357,7 +357,7 @@ class AbstractClient(TaskCalls):
             arguments: its arguments, by name.
             returns: the type of the result's `data`: a dataclass, `msgspec.Struct`, TypedDict or
                 pydantic model, or any other type that a tool may return. Structured content is
-                decoded to it, or the only text as JSON if there is none. A value in
+                decoded to it; without structured content the only text, as JSON. A value in
                 `{"result": value}` is unwrapped for a type that is no object. For a tool that
                 failed, `data` raises `ToolError`.
             options: see `CallOptions`.

@@ -138,7 +138,7 @@ class HttpRequestRunner(Generic[L]):
     waits.
 
     Attributes:
-        protocol: the name of what is spoken on the newest connection, "" if there was none.
+        protocol: the name of what is spoken on the newest connection, "" before the first.
         has_responded: whether the server has ever responded.
 
     Args:
@@ -303,6 +303,7 @@ class HttpRequestRunner(Generic[L]):
                 head = self._adapt_head(self.http.sign(call))
                 if self._recorder is not None:
                     attempt.record = self._begin_record(self._recorder, call, head, connection)
+                self.http.request_started(call.key)
                 complete = await connection.run(head, call.body, attempt.handle_actions)
                 if attempt.unauthorized:
                     raise _Unauthorized

@@ -179,7 +179,7 @@ def outcome_of(
 ) -> Any:
     """Return what to send after a handler returned `result`.
 
-    `invocation` is the call that was made, or None if there was none.
+    `invocation` is the call that was made, or None for a method without calls.
     """
     returned = result if isinstance(result, InputRequiredResult) else None
     if returned is None and not collector.unanswered:

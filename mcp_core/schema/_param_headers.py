@@ -72,6 +72,12 @@ _read_value = reader(Any)
 def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
     """Return the mirrored properties of an input schema; `{}` for most schemas.
 
+    Args:
+        schema: the `inputSchema` of a tool, decoded.
+
+    Returns:
+        for the path of each property the name of its header, without `Mcp-Param-`.
+
     Raises:
         ValueError: an annotation is invalid or its path too long, and the text says why; or the
             schema has more than 100,000 parts.

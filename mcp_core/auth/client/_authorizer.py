@@ -541,7 +541,7 @@ class Authorizer:
         )
 
     def _refresh(self, auth_server: AuthorizationServer) -> Flow[bool]:
-        """Get a new token without a user. Return False if there is no way to."""
+        """Get a new token without a user. Return False if only a login can get one."""
         tokens = self._tokens
         if tokens is None:
             return False

@@ -130,7 +130,7 @@ class ServerCatalog:
 
     @property
     def instructions(self) -> str:
-        """The instructions for the model, or "" if there are none or they were not approved."""
+        """The instructions for the model, or "" without approved instructions."""
         return self._instructions if self.state("instructions", "") == "pinned" else ""
 
     def set_instructions(self, text: str | None) -> None:

@@ -102,7 +102,7 @@ class ConfigInput:
         id: the name of the input.
         type: `promptString`, `pickString` or another type of VS Code.
         place: where it stands in the file.
-        description: the question to the user; empty if there is none.
+        description: the question to the user; empty if the file has no description.
         secret: whether what the user types must not be shown.
         default: the value that is suggested, or None.
         options: the values to choose from.

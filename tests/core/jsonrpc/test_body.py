@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from fuzz.messages import VERSIONS, messages
-from fuzz.mutations import damaged, malformed
-from fuzz.values import encoded
 from mcp_core import CLIENT_LIMITS, Limits
 from mcp_core.jsonrpc import _body
 from mcp_core.jsonrpc._body import DecodedParams, ParsedBody, parse_body
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
+from mcp_trio.testing.strategies._messages import VERSIONS, messages
+from mcp_trio.testing.strategies._mutations import damaged, malformed
+from mcp_trio.testing.strategies._values import encoded
 
 LIMITS = Limits(id=8, method=40, batch=3, message=400)
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

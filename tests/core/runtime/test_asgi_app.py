@@ -180,7 +180,7 @@ def test_lifespan_start_cancelled_is_retried() -> None:
 
 def test_application_serves_endpoint_at_mount_point_and_path() -> None:
     app = App()
-    router = app._router(bytes, lambda: 0.0, "token")
+    router = app._router(bytes, lambda: 0.0, None, "token")
     (endpoint,) = router.endpoints
     assert endpoint.token == "token"
     found = [

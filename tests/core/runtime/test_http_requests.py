@@ -83,6 +83,7 @@ class Http:
         self.drop: list[int] = []
         self.events: list[Any] = []
         self.calls: list[Any] = []
+        self.started: list[int] = []
         self.deadline: float | None = None
         self.refuses = 0
         self.paused: set[int] = set()
@@ -109,6 +110,9 @@ class Http:
 
     def sign(self, call: HttpCall) -> RequestHead:
         return call.head
+
+    def request_started(self, key: int) -> None:
+        self.started.append(key)
 
     def is_retry_worthwhile(self, call: HttpCall, head: Head) -> bool:
         self.refuses -= 1
@@ -299,6 +303,14 @@ def test_dial_failing_ends_request() -> None:
     play = Play()
     play.call(1).go(error=ConnectFailed("nobody is there"))
     assert play.http.calls == [(1, "nobody is there")]
+
+
+def test_request_started_is_reported_once_a_connection_is_open() -> None:
+    play = Play()
+    task = play.call(1)
+    assert play.http.started == []
+    play.connected_line(task)
+    assert play.http.started == [1]
 
 
 def test_request_invalid_in_http_ends_with_error() -> None:

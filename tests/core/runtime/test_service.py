@@ -190,6 +190,7 @@ def test_cancellation_after_result_is_ignored() -> None:
     assert harness.feed(CANCEL % 3) == []
 
 
+@pytest.mark.requirement("RPC-35")
 def test_job_stopped_by_server_sends_error() -> None:
     harness = Conversation()
     (job,) = harness.call("later")

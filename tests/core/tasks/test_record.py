@@ -13,7 +13,6 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from fuzz.task_model import CREATED, new_record
-from fuzz.values import encoded, example, json_objects, structs, texts
 from mcp_core import types as t
 from mcp_core.jsonrpc._codec import InvalidPayload
 from mcp_core.tasks import (
@@ -25,6 +24,7 @@ from mcp_core.tasks import (
     encode_record,
 )
 from mcp_core.tasks._record import new_task_id
+from mcp_trio.testing.strategies._values import encoded, example, json_objects, structs, texts
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
