@@ -15,7 +15,7 @@ from ._connect import connect
 from ._server import run, serve_stdio, serve_streams
 
 if TYPE_CHECKING:
-    from mcp_core.adapters import SqliteTaskStore
+    from mcp_core.adapters import Recording, SqliteTaskStore
     from mcp_core.runtime.tasks import MemoryTaskStore
 
     from ._host import Host
@@ -25,6 +25,7 @@ __all__ = [
     "Client",
     "Host",
     "MemoryTaskStore",
+    "Recording",
     "SqliteTaskStore",
     "asgi",
     "connect",
@@ -35,15 +36,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Hosts and stores are imported on first use: a server starts faster without them.
+    # Hosts, stores and recorders are imported on first use: a server starts faster without them.
     if name == "Host":
         from ._host import Host
 
         return Host
-    if name == "SqliteTaskStore":
-        from mcp_core.adapters import SqliteTaskStore
+    if name in ("Recording", "SqliteTaskStore"):
+        from mcp_core import adapters
 
-        return SqliteTaskStore
+        return getattr(adapters, name)
     if name == "MemoryTaskStore":
         from mcp_core.runtime.tasks import MemoryTaskStore
 

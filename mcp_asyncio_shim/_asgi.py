@@ -19,7 +19,7 @@ from mcp_core.runtime import (
 )
 
 from ._driver import ConnectionDriver, in_new_context
-from ._runtime import AsyncioRuntime, logger
+from ._runtime import AsyncioRuntime, logger, open_recorder
 from ._tasks import open_server
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mcp_core import Event
     from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer, Service
+
+    from ._runtime import Record
 
     Receive = Callable[[], Awaitable[Mapping[str, Any]]]
     Send = Callable[[Any], Awaitable[None]]
@@ -41,6 +43,7 @@ def asgi(
     *,
     path: str = "/mcp",
     auth: http.ResourceServerLike | None = None,
+    record: Record = None,
     **options: Unpack[http.ServeOptions],
 ) -> AsgiApp:
     """Return an ASGI application that serves `server` in every revision, for asyncio.
@@ -57,6 +60,9 @@ def asgi(
             `JwtVerifier` with the keys of the issuer (`jwks=` or `secret=`), or a function, `async`
             or not. The metadata has paths from the root. If the application is mounted elsewhere,
             serve `metadata` at each of `metadata_paths` (attributes of the application).
+        record: the file to which all conversations are recorded, or a `Recording` with options. It
+            is opened at the start of the lifespan, and replaced if it exists. Credentials and other
+            secrets are hidden. Several workers cannot write one file. Default None.
         options: see `mcp_core.http.ServeOptions`.
 
     Returns:
@@ -67,7 +73,8 @@ def asgi(
     (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
     lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
-    also if `auth` gives scopes to a name that does not exist, or `sse_path` is taken.
+    also if `auth` gives scopes to a name that does not exist, `sse_path` is taken, or the file of
+    `record` cannot be opened.
 
     Raises:
         TypeError: an option is unknown.
@@ -85,7 +92,7 @@ def asgi(
             " issuer's jwks_uri; or pass a function that verifies tokens. mcp_trio.asgi fetches"
             " the keys"
         )
-    return AsgiApp(server, path, http.HttpOptions.of(**options), auth)
+    return AsgiApp(server, path, http.HttpOptions.of(**options), auth, record)
 
 
 class AsgiApp(AsgiApplication):
@@ -113,8 +120,11 @@ class AsgiApp(AsgiApplication):
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[_AsgiDriver]:
-        async with open_server(self._server, SHUTDOWN_GRACE) as served:
-            router = self._router(secrets.token_bytes, time.time)
+        async with (
+            open_recorder(self._record, "server", "http") as recorder,
+            open_server(self._server, SHUTDOWN_GRACE) as served,
+        ):
+            router = self._router(secrets.token_bytes, time.time, recorder)
             driver = _AsgiDriver(served, router)
             try:
                 yield driver

@@ -10,7 +10,12 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+)
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
 
@@ -26,7 +31,7 @@ from mcp_core.runtime import (
 
 from ._client import Client
 from ._link import Link
-from ._runtime import check_asyncio
+from ._runtime import check_asyncio, open_recorder
 from ._server import serve_connection
 from ._stdio import child_streams, unread_bytes
 from ._tasks import open_server
@@ -34,10 +39,12 @@ from ._tasks import open_server
 if TYPE_CHECKING:
     import ssl
 
+    from mcp_core.adapters import Recorder
     from mcp_core.http import Url, WebSocketUpgrade
 
     from ._client import TransportFactory
     from ._link import Streams
+    from ._runtime import Record
 
 __all__ = ["connect", "open_http_streams"]
 
@@ -57,6 +64,7 @@ async def connect(
     env: Mapping[str, str] | None = None,
     inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
+    record: Record = None,
     **options: Unpack[ClientConfigOptions],
 ) -> AsyncIterator[Client]:
     """Connect to a server: `async with connect(target) as client: ...`.
@@ -82,6 +90,9 @@ async def connect(
         inherit_env: for a command: whether it inherits the whole environment instead, with any
             secrets in it.
         cwd: for a command: its working directory; by default that of this process.
+        record: the file to which the conversation is recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced. Default None.
+            The stderr of a command is recorded if ours is a terminal.
         options: see `ClientConfigOptions`. For a URL `initialize_timeout` is 30 seconds unless
             given.
 
@@ -99,6 +110,7 @@ async def connect(
             unknown.
         ValueError: an option is out of its range, the URL is invalid, a header cannot be sent or is
             set by the protocol, or a credential would be sent unencrypted (`allow_cleartext`).
+        OSError: the file of `record` cannot be opened.
 
     Source: 2026-07-28, basic/transports/streamable-http and basic/transports/stdio; 2025-11-25 to
     2024-11-05, basic/transports; RFC 6455.
@@ -109,6 +121,47 @@ async def connect(
         )
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
+    client_config(options)  # an invalid option must not replace a trace
+    async with _recorded(record, target) as recorder:
+        connecting = _connect(
+            target,
+            headers,
+            tls,
+            recorder,
+            options,
+            allow_cleartext=allow_cleartext,
+            env=env,
+            inherit_env=inherit_env,
+            cwd=cwd,
+        )
+        async with connecting as client:
+            yield client
+
+
+def _recorded(record: Record, target: Target) -> AbstractAsyncContextManager[Recorder | None]:
+    """Return the context of the recorder of a conversation with `target`."""
+    if isinstance(target, Server):
+        return open_recorder(record, "client", "memory")
+    if not isinstance(target, str):
+        return open_recorder(record, "client", "stdio", target)
+    transport = "websocket" if target.lower().startswith("ws") else "http"
+    return open_recorder(record, "client", transport, [target])
+
+
+@asynccontextmanager
+async def _connect(
+    target: Target,
+    headers: Mapping[str, str],
+    tls: ssl.SSLContext | None,
+    recorder: Recorder | None,
+    options: ClientConfigOptions,
+    *,
+    allow_cleartext: bool,
+    env: Mapping[str, str] | None,
+    inherit_env: bool,
+    cwd: str | os.PathLike[str] | None,
+) -> AsyncIterator[Client]:
+    """Connect, once or twice. The arguments are those of `connect`."""
     ended_by_probe = False
     while True:
         config = client_config(options)
@@ -116,16 +169,26 @@ async def connect(
         async with AsyncExitStack() as opened:
             make_transport: TransportFactory
             if isinstance(target, str):
-                make_transport = await _transport_factory(target, headers, tls, allow_cleartext)
-            else:
-                streams = (
-                    _memory_streams(target)
-                    if isinstance(target, Server)
-                    else child_streams(
-                        target, env, cwd, inherit_env=inherit_env, on_stdin=stdin.append
-                    )
+                make_transport = await _transport_factory(
+                    target, headers, tls, recorder, allow_cleartext=allow_cleartext
                 )
-                make_transport = partial(Link, await opened.enter_async_context(streams))
+            else:
+                if isinstance(target, Server):
+                    streams = _memory_streams(target)
+                else:
+                    streams = child_streams(
+                        target,
+                        env,
+                        cwd,
+                        inherit_env=inherit_env,
+                        on_stdin=stdin.append,
+                        record=None if recorder is None else recorder.child(target),
+                    )
+                make_transport = partial(
+                    Link,
+                    await opened.enter_async_context(streams),
+                    record=None if recorder is None else recorder.stream(),
+                )
             client = await opened.enter_async_context(
                 aclosing(Client(make_transport, config, options))
             )
@@ -161,7 +224,12 @@ async def _memory_streams(server: Server) -> AsyncIterator[Streams]:
 
 
 async def _transport_factory(
-    url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None, allow_cleartext: bool
+    url: str,
+    headers: Mapping[str, str],
+    tls: ssl.SSLContext | None,
+    recorder: Recorder | None,
+    *,
+    allow_cleartext: bool,
 ) -> TransportFactory:
     """Return what makes the transport of a client. A WebSocket is opened here."""
     from mcp_core import http  # on first use: a client on a pipe starts sooner without it
@@ -172,7 +240,9 @@ async def _transport_factory(
         upgrade = http.WebSocketUpgrade(
             url, headers, secrets.token_bytes(16), allow_cleartext=allow_cleartext
         )
-        return partial(_WebSocketTransport, await _open_websocket(upgrade, tls))
+        streams = await _open_websocket(upgrade, tls)
+        record = None if recorder is None else recorder.websocket()
+        return partial(_WebSocketTransport, streams, record)
 
     from ._http_transport import _HttpTransport
 
@@ -181,7 +251,7 @@ async def _transport_factory(
     )
     parsed = http.Url.parse(url)
     http.check_cleartext(parsed, headers, allow=allow_cleartext)
-    return partial(_HttpTransport, parsed, tls, options)
+    return partial(_HttpTransport, parsed, tls, options, recorder)
 
 
 async def open_http_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:

@@ -19,11 +19,13 @@ from ._runtime import check_asyncio, logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core.adapters import TraceDirectory
     from mcp_core.host import ServerLaunch
     from mcp_core.runtime import ClientConfigOptions, EventLike, Job
     from mcp_core.runtime.host import ClientConnection
 
     from ._connect import Target
+    from ._runtime import Record
 
 __all__ = ["Host"]
 
@@ -70,12 +72,13 @@ class _AsyncioHostRuntime(HostRuntime):
 class _TargetSource(ServerSource):
     """A server that the program names: a URL, a command, or a `Server` of this process."""
 
-    def __init__(self, name: str, target: Target) -> None:
+    def __init__(self, name: str, target: Target, traces: TraceDirectory | None) -> None:
         if isinstance(target, str) and "://" not in target:
             raise TypeError(f"{name}: give a command as a list of words, not as {target!r}")
         self.name = name
         self.needs_pins = not isinstance(target, Server)
         self._target = target
+        self._traces = traces
 
     def connect(
         self,
@@ -83,7 +86,8 @@ class _TargetSource(ServerSource):
         inputs: Mapping[str, str],
         launch: ServerLaunch | None,
     ) -> ClientConnection:
-        return connect(self._target, **options)
+        record = None if self._traces is None else self._traces.recording(self.name)
+        return connect(self._target, record=record, **options)
 
     def same_as(self, other: Any) -> bool:
         return isinstance(other, _TargetSource) and other._target == self._target
@@ -98,6 +102,10 @@ class Host(AbstractHost):
     Args:
         servers: the servers by name, each a URL, a command as a list of words, or a `Server` of
             this process; or `ServerSource`s of your own.
+        record: the directory in which the connection to each server is recorded, in a file of its
+            own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
+            created if need be. The file of the last connection to the same server is kept as
+            `git.mcp.jsonl.previous`. A `ServerSource` of yours is not recorded. Default None.
         options: see `HostOptions`.
 
     *Resource handling*: at the end of the block all servers are closed side by side, as `connect`
@@ -115,12 +123,15 @@ class Host(AbstractHost):
     def __init__(
         self,
         servers: Mapping[str, Target] | Sequence[ServerSource],
+        *,
+        record: Record = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
         super().__init__(options)
+        self._traces = _trace_directory(record)
         self._given = (
-            [_TargetSource(name, target) for name, target in servers.items()]
+            [_TargetSource(name, target, self._traces) for name, target in servers.items()]
             if isinstance(servers, Mapping)
             else list(servers)
         )
@@ -155,4 +166,12 @@ class Host(AbstractHost):
             TypeError: the target has another type.
             ValueError: there is a server of that name, or too many.
         """
-        self.add_source(_TargetSource(server, target))
+        self.add_source(_TargetSource(server, target, self._traces))
+
+
+def _trace_directory(record: Record) -> TraceDirectory | None:
+    if record is None:
+        return None
+    from mcp_core.adapters import TraceDirectory  # on first use, as the recorder
+
+    return TraceDirectory(record)

@@ -25,7 +25,8 @@ __all__ = ["_HttpTransport"]
 class _HttpTransport(ConnectionDriver):
     """The transport of `conn` over HTTP, and the `HttpClientRuntime` of its requests.
 
-    Each event is passed to `on_event`, which must not wait.
+    Each event is passed to `on_event`, which must not wait. `recorder` records requests and
+    responses; None for no recording.
     """
 
     def __init__(
@@ -33,13 +34,17 @@ class _HttpTransport(ConnectionDriver):
         url: http.Url,
         tls: ssl.SSLContext | None,
         options: http.HttpClientOptions,
+        recorder: http.HttpRecorderLike | None,
         conn: Connection,
         on_event: Callable[[Event], object],
     ) -> None:
         self._url = url
         self._tls = tls
         self._requests: HttpRequestRunner[_H11ClientConnection] = HttpRequestRunner(
-            http.HttpClient(conn, url.text, options), self, in_new_context(on_event)
+            http.HttpClient(conn, url.text, options),
+            self,
+            in_new_context(on_event),
+            recorder=recorder,
         )
         super().__init__(self._requests, self._requests.run)
 

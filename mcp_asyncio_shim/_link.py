@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Connection, Event
+    from mcp_core.adapters import StreamRecorder
 
     from ._websocket import _FramedWebSocket
 
@@ -37,6 +38,7 @@ class Link(ConnectionDriver):
     """One connection on one pair of streams.
 
     Each event is passed to `on_event`, which must not wait. The task `reading` ends with the input.
+    `record` records the bytes; None for no recording.
 
     *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the
     connection with `ConnectionLost`, and raises nothing. After `aclose`, `write_error` is the error
@@ -48,7 +50,9 @@ class Link(ConnectionDriver):
         streams: Streams,
         conn: Connection | _FramedWebSocket,
         on_event: Callable[[Event], object],
+        record: StreamRecorder | None = None,
     ) -> None:
+        self._record = record
         self._events = Pump(conn, in_new_context(on_event))
         super().__init__(conn, self._events.run)
         self.conn = conn
@@ -61,6 +65,8 @@ class Link(ConnectionDriver):
         try:
             while True:
                 data = await self._reader.read(READ_SIZE)
+                if self._record is not None:
+                    self._record.received(data)
                 self.conn.receive_data(data, self.loop.time())
                 self.pump()
                 await self.wait_until(lambda: not self._events.paused)
@@ -76,11 +82,17 @@ class Link(ConnectionDriver):
             with suppress(OSError):
                 while True:
                     await self.wait_until(self.conn.queued)
-                    self._writer.write(self.conn.data_to_send())
+                    self._write_queued()
                     await self._writer.drain()
                     self.pump()
         finally:
             self._abort()
+
+    def _write_queued(self) -> None:
+        data = self.conn.data_to_send()
+        if self._record is not None and data:
+            self._record.sent(bytes(data))
+        self._writer.write(data)
 
     def _abort(self) -> None:
         self.conn.close(ConnectionLost("the connection broke"))
@@ -98,7 +110,10 @@ class Link(ConnectionDriver):
         self.pump()
         self.reading.cancel()
         self._writing.cancel()
-        self._writer.write(self.conn.data_to_send())
+        self._write_queued()
+        if self._record is not None:
+            self._record.sent(b"")
+            self._record = None  # this may be called again
         self._writer.close()
         closed = asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
         ends: set[asyncio.Future[Any]] = {closed, self.reading, self._writing}

@@ -1,4 +1,4 @@
-"""The `Runtime` of asyncio: logging, threads, waiting, the wall clock and entropy."""
+"""The `Runtime` of asyncio: logging, threads, waiting, the clock and entropy; and recorders."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ import logging
 import secrets
 import threading
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from mcp_core.runtime import LogEscaper, Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    import os
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from mcp_core import RequestReceived
+    from mcp_core.adapters import Recorder, Recording
     from mcp_core.registry import NestedRequests
     from mcp_core.types import RequestId
 
     from ._driver import ConnectionDriver
 
-__all__ = ["AsyncioRuntime", "check_asyncio", "logger"]
+__all__ = ["AsyncioRuntime", "Record", "check_asyncio", "logger", "open_recorder"]
 
 T = TypeVar("T")
+
+# The option `record`: a file, a file with options, or None for no recording.
+Record: TypeAlias = "str | os.PathLike[str] | Recording | None"
 
 logger = logging.getLogger("mcp_asyncio_shim")
 logger.addFilter(LogEscaper(logging.Formatter().formatException))
@@ -133,3 +139,40 @@ class AsyncioRuntime(LoopRuntime):
     async def drain(self, id: RequestId) -> None:
         await asyncio.sleep(0)  # let other tasks run, as a handler that only reports never waits
         await self._driver.wait_until(lambda: not self.write_blocked(id))
+
+
+@asynccontextmanager
+async def open_recorder(
+    record: Record,
+    observer: Literal["client", "server"],
+    transport: str,
+    target: Sequence[str | os.PathLike[str]] = (),
+) -> AsyncIterator[Recorder | None]:
+    """Open the recorder of a conversation, or give None if `record` is None.
+
+    The arguments are those of `Recorder`. At the end, the file is closed within two seconds, also
+    if the task is cancelled.
+
+    Raises:
+        CannotRecord: the file cannot be opened.
+    """
+    if record is None:
+        yield None
+        return
+    from mcp_core.adapters import Recorder  # on first use: a program rarely records
+
+    recorder = Recorder(
+        record, observer, transport, target, entropy=secrets.token_bytes, log=logger.log
+    )
+    try:
+        yield recorder
+    finally:
+        # A thread of its own: handlers may occupy all threads of the loop.
+        threads = ThreadPoolExecutor(1, "mcp-recorder")
+        closing = asyncio.get_running_loop().run_in_executor(threads, recorder.close)
+        threads.shutdown(wait=False)
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await asyncio.wait({closing})
+            raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import Connection, ConnectionLost, Role
 
 from ._link import FLUSH_TIMEOUT, Link
-from ._runtime import AsyncioRuntime, check_asyncio
+from ._runtime import AsyncioRuntime, check_asyncio, open_recorder
 from ._stdio import standard_streams
 from ._tasks import open_server
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from mcp_core import Event
+    from mcp_core.adapters import StreamRecorder
     from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
 
     from ._link import Streams
+    from ._runtime import Record
 
 __all__ = ["run", "serve_connection", "serve_stdio", "serve_streams"]
 
@@ -46,6 +48,7 @@ async def serve_streams(
     writer: asyncio.StreamWriter,
     *,
     grace: float = _GRACE,
+    record: Record = None,
 ) -> None:
     """Serve one client, one message a line, until it closes its output.
 
@@ -55,6 +58,8 @@ async def serve_streams(
         writer: where the responses go.
         grace: seconds, by default one, that handlers get to respond after the end of the input. In
             what is left of them, at least one second, the client can read the responses.
+        record: the file to which the conversation is recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced. Default None.
 
     *Resource handling*: the writer is closed at the end, and the lifespan is left. Handlers are
     cancelled, once, and waited for. To stop serving, cancel the task.
@@ -62,20 +67,28 @@ async def serve_streams(
     breaks is an end like any other. Exceptions of the lifespan propagate unchanged.
 
     Raises:
+        OSError: the file of `record` cannot be opened. The writer stays open.
         RuntimeError: the caller is not in an event loop of asyncio.
 
     Source: basic/lifecycle, Shutdown; basic/transports (2026-07-28: basic/transports/stdio), for
     the lines.
     """
     check_asyncio()
-    async with open_server(server, grace) as served:
-        await serve_connection(served, (reader, writer), grace)
+    async with (
+        open_recorder(record, "server", "stream") as recorder,
+        open_server(server, grace) as served,
+    ):
+        stream = None if recorder is None else recorder.stream()
+        await serve_connection(served, (reader, writer), grace, stream)
 
 
 async def serve_connection(
-    served: ServedServer, streams: Streams, grace: float = _GRACE
+    served: ServedServer,
+    streams: Streams,
+    grace: float = _GRACE,
+    record: StreamRecorder | None = None,
 ) -> OSError | None:
-    """Serve one client, as `serve_streams`.
+    """Serve one client, as `serve_streams`. `record` records the bytes.
 
     Return the error of the system with which writing failed, None if it did not.
     """
@@ -86,7 +99,7 @@ async def serve_connection(
         if job is not None:
             link.start_job(job)
 
-    link = Link(streams, conn, on_event)
+    link = Link(streams, conn, on_event, record)
     service = served.service(conn, AsyncioRuntime(link, link.pump, link.write_blocked))
     flush_until = link.loop.time()
     try:
@@ -99,10 +112,11 @@ async def serve_connection(
     return link.write_error
 
 
-async def serve_stdio(server: Server) -> None:
+async def serve_stdio(server: Server, *, record: Record = None) -> None:
     """Serve the client that started this process with `server`, until it closes stdin.
 
     What is printed meanwhile goes to stderr. After the end of stdin handlers get one second.
+    `record` is as for `serve_streams`.
 
     *Resource handling*: stdin and stdout are given back as they were. To stop serving, cancel the
     task; `run` does that at a signal.
@@ -111,24 +125,30 @@ async def serve_stdio(server: Server) -> None:
     Raises:
         ConnectFailed: stdin or stdout is not open, or is a regular file; or both are one socket,
             which is for `serve_streams`.
+        OSError: the file of `record` cannot be opened.
         ConnectionLost: stdout cannot be written, although the client has not closed it.
         RuntimeError: the caller is not in an event loop of asyncio.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
     check_asyncio()
-    async with standard_streams() as streams, open_server(server, _GRACE) as served:
-        error = await serve_connection(served, streams, _GRACE)
+    async with (
+        standard_streams() as streams,
+        open_recorder(record, "server", "stdio") as recorder,
+        open_server(server, _GRACE) as served,
+    ):
+        stream = None if recorder is None else recorder.stream()
+        error = await serve_connection(served, streams, _GRACE, stream)
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
         raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
 
 
-def run(server: Server) -> None:
+def run(server: Server, *, record: Record = None) -> None:
     """Serve `server` over stdio: the `main` of a server file, for the main thread.
 
     It ends when the client closes stdin. The first SIGINT or SIGTERM cancels what runs, so that
     `finally` blocks are executed; a second one ends the process at once. Like every asyncio program
-    it ends only when its threads have.
+    it ends only when its threads have. `record` is as for `serve_streams`.
 
     *Resource handling* and *Error handling*: as `serve_stdio`.
 
@@ -136,6 +156,7 @@ def run(server: Server) -> None:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
             if stdout cannot be written.
         ConnectFailed: stdin or stdout is not open, or is a regular file.
+        OSError: the file of `record` cannot be opened.
         RuntimeError: this thread has a running event loop already.
         ValueError: this is not the main thread, the only one that can handle signals.
     """
@@ -143,7 +164,7 @@ def run(server: Server) -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        serving = asyncio.create_task(serve_stdio(server))
+        serving = asyncio.create_task(serve_stdio(server, record=record))
 
         def on_signal(number: int, frame: FrameType | None) -> None:
             for each in _STOP_SIGNALS:

@@ -40,6 +40,8 @@ from ._threads import open_thread_streams
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+    from mcp_core.adapters import ChildRecorder
+
     from ._link import Streams
 
 __all__ = ["child_streams", "standard_streams", "unread_bytes"]
@@ -155,13 +157,15 @@ async def child_streams(
     *,
     inherit_env: bool,
     on_stdin: Callable[[int], object] = lambda pipe: None,
+    record: ChildRecorder | None = None,
 ) -> AsyncIterator[Streams]:
     """Yield the stdout and stdin of a new process, which is ended at the end.
 
     `on_stdin` gets a descriptor of its stdin for `unread_bytes`. asyncio closes that of the stream
     as soon as the process has ended.
 
-    Its stderr is that of this process. The arguments are those of `connect`.
+    Its stderr is that of this process. `record` records the exit status, and the stderr if it is
+    copied to a terminal. The other arguments are those of `connect`.
 
     Raises:
         ConnectFailed: the program cannot be started.
@@ -171,17 +175,20 @@ async def child_streams(
         os.environ, env, inherit_env=inherit_env, mark=mark, windows=_WINDOWS
     )
     if not _HAS_POLLABLE_PIPES:
-        async with _piped_child(argv, environ, cwd, mark) as streams:
+        async with _piped_child(argv, environ, cwd, mark, record) as streams:
             yield streams
         return
     child_stdin, sink = os.pipe()
     source, child_stdout = os.pipe()
     duplicate = os.fdopen(os.dup(sink), "wb", 0)
     on_stdin(duplicate.fileno())
+    child: _Child | None = None
     async with AsyncExitStack() as opened:
+        # Called after the rest of its stderr was read.
+        opened.callback(lambda: _record_exit(record, child))
         opened.enter_context(duplicate)
         reader, writer = await opened.enter_async_context(_open_pipes(source, sink))
-        child_stderr = await opened.enter_async_context(_child_stderr())
+        child_stderr = await opened.enter_async_context(_child_stderr(record))
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -211,6 +218,7 @@ async def _piped_child(
     environ: dict[str, str],
     cwd: str | os.PathLike[str] | None,
     mark: str,
+    record: ChildRecorder | None,
 ) -> AsyncIterator[Streams]:
     """Yield the stdout and stdin of a new process, as asyncio makes them. See `child_streams`."""
     command: str | list[str] = [os.fspath(word) for word in argv]
@@ -248,7 +256,7 @@ async def _piped_child(
     assert process.stdin is not None
     assert process.stdout is not None
     child = _Child(process, mark)
-    copying = process.stderr and asyncio.create_task(_copy_escaped(process.stderr))
+    copying = process.stderr and asyncio.create_task(_copy_escaped(process.stderr, record))
     try:
         yield process.stdout, process.stdin
     finally:
@@ -256,6 +264,7 @@ async def _piped_child(
         if copying:
             await asyncio.wait([copying], timeout=_STDERR_TIMEOUT)
             copying.cancel()
+        _record_exit(record, child)
         # A process that the child left behind may hold the pipes open.
         process._transport.close()  # type: ignore[attr-defined]
         await asyncio.sleep(0)  # the transports are closed in the loop's next round
@@ -272,7 +281,7 @@ def unread_bytes(pipe: int) -> int:
 
 
 @asynccontextmanager
-async def _child_stderr() -> AsyncIterator[int | None]:
+async def _child_stderr(record: ChildRecorder | None) -> AsyncIterator[int | None]:
     """Yield a descriptor for the stderr of a child; None if it may share ours."""
     if sys.__stderr__ is None or not os.isatty(2):
         yield None
@@ -283,7 +292,7 @@ async def _child_stderr() -> AsyncIterator[int | None]:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
         )
-        copying = asyncio.create_task(_copy_escaped(reader))
+        copying = asyncio.create_task(_copy_escaped(reader, record))
         try:
             with closing(transport):
                 yield sink
@@ -298,14 +307,21 @@ async def _child_stderr() -> AsyncIterator[int | None]:
             os.close(sink)
 
 
-async def _copy_escaped(reader: asyncio.StreamReader) -> None:
+async def _copy_escaped(reader: asyncio.StreamReader, record: ChildRecorder | None) -> None:
     """Copy the stderr of a child to ours, a terminal, until its end."""
     escaper = ByteEscaper()
     while data := await reader.read(READ_SIZE):
+        if record is not None:
+            record.stderr(data)
         data = escaper.feed(data)
         with suppress(OSError):  # the terminal is closed; the child must not block meanwhile
             while data:
                 data = data[os.write(2, data) :]
+
+
+def _record_exit(record: ChildRecorder | None, child: _Child | None) -> None:
+    if record is not None and child is not None and child.status is not None:
+        record.exited(child.status)
 
 
 class _Child:
@@ -318,6 +334,11 @@ class _Child:
         self._process = process
         self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
         self._signals: dict[int, int] = {}  # the last signal that each process got
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+        return self._process.returncode
 
     async def stop(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """End the child: close its stdin, and signal it if it does not exit."""
@@ -353,7 +374,7 @@ class _Child:
                     os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
 
     def signal(self, number: int) -> bool:
-        """Signal each process once. Return False if there is none."""
+        """Signal each process once. Return False if all have ended."""
         leader = self._process.pid
         running = self.find()
         found = self._process.returncode is None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mcp_core import Connection, Event, McpTrioError
+    from mcp_core.http import WebSocketRecorderLike
 
     from ._link import Streams
 
@@ -59,14 +60,23 @@ class _FramedWebSocket(WebSocket):
 
 
 class _WebSocketTransport(Link):
-    """The transport of `conn` over a WebSocket that is open on `streams`."""
+    """The transport of `conn` over a WebSocket that is open on `streams`.
+
+    `recorder` records its messages; None for no recording.
+    """
 
     conn: _FramedWebSocket
 
     def __init__(
-        self, streams: Streams, conn: Connection, on_event: Callable[[Event], object]
+        self,
+        streams: Streams,
+        recorder: WebSocketRecorderLike | None,
+        conn: Connection,
+        on_event: Callable[[Event], object],
     ) -> None:
-        super().__init__(streams, _FramedWebSocket(conn), on_event)
+        socket = _FramedWebSocket(conn)
+        socket.recorder = recorder
+        super().__init__(streams, socket, on_event)
 
     async def aclose(self, timeout: float = FLUSH_TIMEOUT) -> None:
         """Close the WebSocket. The server has `timeout` seconds to close it as well."""

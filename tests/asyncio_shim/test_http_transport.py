@@ -396,7 +396,7 @@ def test_sdk_server_over_http_is_used_in_every_mode(
 
 
 @contextmanager
-def on_trio(server: Server | None = None) -> Iterator[str]:
+def on_trio(server: Server | None = None, **options: Any) -> Iterator[str]:
     """Yield the URL of our server, which runs on trio in a thread."""
     urls: list[str] = []
     up, stop = threading.Event(), trio.Event()
@@ -405,7 +405,9 @@ def on_trio(server: Server | None = None) -> Iterator[str]:
     async def serve() -> None:
         token.append(trio.lowlevel.current_trio_token())
         async with trio.open_nursery() as nursery:
-            serving = partial(mcp_trio.serve_http, server or everything(), stop=stop, grace=0.1)
+            serving = partial(
+                mcp_trio.serve_http, server or everything(), stop=stop, grace=0.1, **options
+            )
             address: mcp_trio.HttpAddress = await nursery.start(serving)
             urls.append(address.url)
             up.set()

@@ -8,13 +8,16 @@ import pytest
 
 from mcp_asyncio_shim import _stdio, connect
 from mcp_core.connection import _unreadable
+from mcp_trio.testing.hostile import hostile_command
 from tests.asyncio_shim.loop import run
-from tests.unreadable import ROWS, options, unreadable_server
+from tests.unreadable import ROWS, options
 
 
-@pytest.mark.parametrize(("plan", "error", "texts", "responds"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("attack", "error", "texts", "responds"), ROWS, ids=[row[0] for row in ROWS]
+)
 def test_unreadable_response_of_child_fails_the_call_at_once(
-    plan: str,
+    attack: str,
     error: type[Exception],
     texts: tuple[str, ...],
     responds: bool,
@@ -25,7 +28,7 @@ def test_unreadable_response_of_child_fails_the_call_at_once(
     monkeypatch.setattr(_stdio, "_GRACE", 0.3)
 
     async def main() -> None:
-        async with connect(unreadable_server(plan), **options()) as client:
+        async with connect(hostile_command(attack), **options()) as client:
             with pytest.raises(error) as caught:
                 async with asyncio.timeout(5):
                     await client.call_tool("x", timeout=None)
@@ -35,4 +38,4 @@ def test_unreadable_response_of_child_fails_the_call_at_once(
             assert text in str(caught.value)
 
     run(main())
-    assert capfd.readouterr().err == "about to respond\n"
+    assert capfd.readouterr().err == f"attack: {attack}\n"

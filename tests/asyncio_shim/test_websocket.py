@@ -147,6 +147,7 @@ def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     run(main())
 
 
+@pytest.mark.process
 def test_ping_without_pong_closes_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_core.http.wire._websocket._PING_INTERVAL", 0.05)
 
