@@ -85,6 +85,17 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             {"messages_per_second", "checked_per_second", "peak_mib", "first_tenth_mib", "goal"},
         ),
         (
+            "bench_proxy.py",
+            ["--rounds", "1", "--calls", "5"],
+            {
+                f"{carrier}_{way}_{figure}"
+                for carrier in ("stdio", "http")
+                for way in ("direct", "proxy", "record", "check")
+                for figure in ("p50", "p99", "added")
+            }
+            - {"stdio_direct_added", "http_direct_added"},
+        ),
+        (
             "bench_tasks.py",
             ["--rounds", "1", "--creates", "128", "--records", "100", "--calls", "20"],
             {
