@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -65,6 +66,8 @@ PUBLIC: Final = {
     "mcp_trio": "reference/api/mcp_trio",
     "mcp_trio.host": "reference/api/mcp_trio_host",
     "mcp_trio.testing": "reference/api/testing",
+    "mcp_trio.testing.strategies": "reference/api/testing",
+    "mcp_trio.testing.hostile": "reference/api/testing",
     "mcp_asyncio_shim": "reference/api/mcp_asyncio_shim",
     "mcp_core": "reference/api/mcp_core",
     "mcp_core.types": "reference/api/types",
@@ -78,6 +81,7 @@ PUBLIC: Final = {
     "mcp_core.host": "reference/api/host",
     "mcp_core.runtime.host": "reference/api/host",
     "mcp_core.trace": "reference/api/trace",
+    "mcp_core.adapters": "reference/api/trace",
 }
 
 PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
@@ -340,7 +344,7 @@ def description(name: str, value: Any) -> list[str]:
         if issubclass(value, Struct) and "Attributes:" not in (value.__doc__ or ""):
             lines += ["   :undoc-members:"]
         return lines
-    if isinstance(value, FunctionType):
+    if isinstance(inspect.unwrap(value), FunctionType):
         return [f".. autofunction:: {name}"]
     assigned = ASSIGNED[name]
     if not assigned.comment and not name.startswith(("R_", "META_")):  # one comment for all
