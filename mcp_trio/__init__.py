@@ -83,7 +83,7 @@ from ._connect import (
 from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
-    from mcp_core.adapters import SqliteTaskStore
+    from mcp_core.adapters import Recording, SqliteTaskStore
     from mcp_core.auth import (
         ApiKeys,
         AuthorizationFailed,
@@ -100,7 +100,6 @@ if TYPE_CHECKING:
     from mcp_trio.host._host import Host
     from mcp_trio.http_server._asgi import AsgiApp, asgi
     from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
-    from mcp_trio.recording._recorder import Recording
 
 __all__ = [
     "AcceptedElicitation",
@@ -208,7 +207,7 @@ _ON_FIRST_USE = {
     "MemoryTaskStore": "mcp_core.runtime.tasks",
     "OAuthResourceServer": "mcp_core.auth",
     "PlainResponse": "mcp_core.http",
-    "Recording": ".recording._recorder",
+    "Recording": "mcp_core.adapters",
     "Secret": "mcp_core.auth",
     "SqliteTaskStore": "mcp_core.adapters",
     "TokenStorage": ".auth._storage",

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from mcp_core import Connection, Event
+    from mcp_core.adapters import Recorder, Recording
     from mcp_core.auth import ClientProfile
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
-    from mcp_trio.recording._recorder import Recorder, Recording
     from mcp_trio.streams._child import ChildProcess, Stderr
     from mcp_trio.streams._link import Link
     from mcp_trio.streams._trace import Trace
@@ -510,7 +510,7 @@ def _open_recorder(
     record = options.get("record")
     if record is None:
         return nullcontext()
-    from mcp_trio.recording._recorder import open_recorder
+    from mcp_trio.recording._open import open_recorder
 
     return open_recorder(record, "client", transport, target)
 

@@ -8,7 +8,12 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -28,9 +33,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Sequence
 
+    from mcp_core.adapters import Recorder, Recording
     from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
-    from mcp_trio.recording._recorder import Recording
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 
@@ -141,6 +146,7 @@ async def serve_listeners(
     *,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
+    record: str | os.PathLike[str] | Recording | None = None,
     task_status: trio.TaskStatus[Sequence[trio.abc.Listener[L]]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve one conversation per connection that `listeners` accept, one message a line.
@@ -155,6 +161,8 @@ async def serve_listeners(
         stop: once set, no more connections are accepted, and every conversation ends as described
             for `serve_stream`. Default None: only cancelling this call ends it.
         grace: seconds for the handlers that run then, or at the end of the input of their client.
+        record: the file to which all conversations are recorded, or a `Recording` with options.
+            Credentials and other secrets are hidden. A file that exists is replaced. Default None.
         task_status: of `nursery.start`, which passes it. With it,
             `await nursery.start(serve_listeners, server, listeners)` returns the listeners once
             connections are accepted.
@@ -164,17 +172,19 @@ async def serve_listeners(
     propagate unchanged.
 
     Raises:
+        OSError: the file of `record` cannot be opened. The listeners are closed.
         RuntimeError: the caller is not a task of trio. The listeners stay open.
     """
     check_trio()
 
     async def serve_one(stream: trio.abc.Stream) -> None:
-        async with stream:
-            await serve_conversation(served, stream, stop, grace, grace)
+        async with stream if recorder is None else _recorded_by(recorder, stream) as recorded:
+            await serve_conversation(served, recorded, stop, grace, grace)
 
     async with AsyncExitStack() as opened:
         for listener in listeners:  # entered first: closed even if the lifespan raises
             await opened.enter_async_context(listener)
+        recorder = await opened.enter_async_context(_open_recorder(record, "stream"))
         served = await opened.enter_async_context(open_server(server, grace))
         conversations = await opened.enter_async_context(open_quiet_nursery(wait=True))
         accepting = await opened.enter_async_context(open_quiet_nursery(wait=stop is None))
@@ -231,15 +241,25 @@ async def _recorded(
     record: str | os.PathLike[str] | Recording | None, transport: str, stream: trio.abc.Stream
 ) -> AsyncIterator[trio.abc.Stream]:
     """Give a stream that is recorded, or `stream` itself if `record` is None. Close neither."""
+    async with _open_recorder(record, transport) as recorder:
+        yield stream if recorder is None else _recorded_by(recorder, stream)
+
+
+def _open_recorder(
+    record: str | os.PathLike[str] | Recording | None, transport: str
+) -> AbstractAsyncContextManager[Recorder | None]:
+    """Open the recorder of a server. A server without one does not load its modules."""
     if record is None:
-        yield stream
-        return
-    from mcp_trio.recording._recorder import open_recorder
+        return nullcontext()
+    from mcp_trio.recording._open import open_recorder
+
+    return open_recorder(record, "server", transport)
+
+
+def _recorded_by(recorder: Recorder, stream: trio.abc.Stream) -> trio.abc.Stream:
     from mcp_trio.recording._stream import RecordedStream
 
-    async with open_recorder(record, "server", transport) as recorder:
-        assert recorder is not None
-        yield RecordedStream(stream, recorder.stream())
+    return RecordedStream(stream, recorder.stream())
 
 
 async def _shut_down(

@@ -30,27 +30,70 @@ pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
 ROOT = Path(__file__).parents[1]
 INTEROP = ROOT / "tests" / "interop"
 CONFORMANCE = ROOT / "tests" / "conformance"
-# Nearly every test of these files starts programs, which takes up to a second. The default run has
-# the examples, `mcp-trio` with inspect, call, read and run, and all that needs no process.
+# Nearly every test of these files starts programs, which takes up to a second, or waits for sockets
+# in real time. The default run has the examples, `mcp-trio inspect`, and all that needs no process.
 STARTS_PROGRAMS = [
     ROOT / "tests" / f"{name}.py"
-    for name in (
-        *("asyncio_shim/test_neutral", "asyncio_shim/test_stdio"),
-        *("examples/test_howto", "examples/test_tutorial", "test_other_system"),
-        *("trio_/cli/serve/test_completion", "trio_/cli/serve/test_install"),
-        *("trio_/cli/serve/test_reload", "trio_/cli/use/test_complete"),
-        *("trio_/cli/use/test_demo", "trio_/cli/use/test_listen"),
-        *("trio_/cli/use/test_following", "trio_/cli/use/test_login"),
-        *("trio_/cli/use/test_prompt", "trio_/cli/use/test_task_line", "trio_/cli/use/test_tasks"),
-        *("trio_/cli/state/test_handshakes", "trio_/cli/test_hostile_server"),
-        *("trio_/cli/test_progress", "trio_/cli/test_screen", "trio_/cli/test_session"),
-        *("trio_/cli/test_target", "trio_/cli/test_user", "trio_/cli/hosts/test_configured"),
-        *("trio_/cli/servers/test_add", "trio_/cli/servers/test_approve"),
-        *("trio_/cli/servers/test_change", "trio_/cli/servers/test_import"),
-        *("trio_/cli/servers/test_list", "trio_/cli/oracle/test_check"),
-        *("trio_/cli/oracle/test_show", "trio_/cli/test_recording"),
-        *("trio_/streams/test_child_tree", "trio_/test_main", "trio_/test_processes"),
-    )
+    for name in """
+        asyncio_shim/test_interop
+        asyncio_shim/test_neutral
+        asyncio_shim/test_stdio
+        benchmarks/test_benchmarks
+        examples/test_fastapi_guard
+        examples/test_howto
+        examples/test_selectors_loop
+        examples/test_tutorial
+        fuzz_targets/test_broken_client
+        fuzz_targets/test_broken_server
+        packaging/test_wheel
+        security/test_attacks_http_client
+        test_conftest
+        test_other_system
+        testing/hostile/test_child_attacks
+        testing/test_oracle_plugin
+        testing/test_pytest_plugin
+        tests
+        trio_/cli/hosts/test_configured
+        trio_/cli/oracle/test_check
+        trio_/cli/oracle/test_proxy
+        trio_/cli/oracle/test_replay
+        trio_/cli/oracle/test_show
+        trio_/cli/serve/test_completion
+        trio_/cli/serve/test_install
+        trio_/cli/serve/test_reload
+        trio_/cli/serve/test_run
+        trio_/cli/servers/test_add
+        trio_/cli/servers/test_approve
+        trio_/cli/servers/test_change
+        trio_/cli/servers/test_get
+        trio_/cli/servers/test_import
+        trio_/cli/servers/test_list
+        trio_/cli/state/test_handshakes
+        trio_/cli/test_hostile_server
+        trio_/cli/test_progress
+        trio_/cli/test_recording
+        trio_/cli/test_screen
+        trio_/cli/test_session
+        trio_/cli/test_target
+        trio_/cli/test_user
+        trio_/cli/use/test_call
+        trio_/cli/use/test_complete
+        trio_/cli/use/test_demo
+        trio_/cli/use/test_following
+        trio_/cli/use/test_listen
+        trio_/cli/use/test_login
+        trio_/cli/use/test_prompt
+        trio_/cli/use/test_read
+        trio_/cli/use/test_task_line
+        trio_/cli/use/test_tasks
+        trio_/fuzz/test_bad_targets
+        trio_/fuzz/test_faults
+        trio_/host/test_host_http
+        trio_/proxy/test_stdio
+        trio_/streams/test_child_tree
+        trio_/test_main
+        trio_/test_processes
+    """.split()
 ]
 
 # Servers that tests start must run the code under test, not an installed package.

@@ -7,8 +7,10 @@ Conversations are in `asgi.py`, and byte for byte the same. What only one driver
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
@@ -25,6 +27,7 @@ import mcp_trio
 from mcp_core.auth import ApiKeys, OAuthResourceServer
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.registry import Server
+from mcp_core.trace import TraceHeader, TraceLine, read_trace
 from tests.asgi import (
     ACCEPT,
     SCENARIOS,
@@ -90,6 +93,72 @@ def test_asgi_conversation_has_the_same_bytes_with_both_drivers(
     output = transcript(loop.run(main()))
     assert output
     assert output == transcript(trio.run(scenario, mcp_trio.asgi))
+
+
+# -- Recording -------------------------------------------------------------------------------------
+
+
+def test_asgi_conversations_are_recorded(driver: Driver, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcp.jsonl"
+    app = driver.asgi(Neutral().server, sse_path="/sse", record=path)
+
+    async def main() -> None:
+        async with serve_app(app) as host:
+            session = await host.session()
+            await session.calling(1, "echo").end()
+            await host.call_tool(2, "count", arguments={"to": 2}).end()
+            socket = host.websocket()
+            await socket.until(lambda: socket.sent)
+            socket.deliver(text_frame(initialize(D)))
+            await socket.until(lambda: frames_of(socket))
+            socket.deliver({"type": "websocket.disconnect", "code": 1000})
+            await socket.end()
+            stream = host.begin("GET", GET, path="/sse")
+            await stream.until(lambda: len(stream.sent) > 1 and stream.raw)
+            target = stream.events[0]["data"].partition("?")
+            post = {"path": target[0], "query": target[2].encode()}
+            await host.post(initialize("2024-11-05"), **post).end()
+            await stream.wait_for_messages()
+            stream.disconnect()
+            await stream.end()
+
+    driver.run(main)
+    header, lines = read_lines(path)
+    assert (header.observer, header.transport) == ("server", "http")
+    sent = [json.loads(line.raw or "") for line in lines if line.raw and line.sender == "client"]
+    assert [message.get("method") for message in sent] == [
+        *("initialize", "notifications/initialized", "tools/call", "tools/call"),
+        *("initialize", "initialize"),
+    ]
+    assert {line.http.version for line in lines if line.http and line.http.method} == {"1.1", ""}
+    of_http_sse = [line for line in lines if line.conversation == lines[-1].conversation]
+    assert {line.sse.event for line in of_http_sse if line.sse} == {"endpoint", ""}
+    assert len({line.exchange for line in of_http_sse}) == 2
+    before = path.read_bytes()
+    driver.run(main)  # it may be served again: the file is replaced
+    assert read_lines(path)[0] != header
+    assert abs(len(path.read_bytes()) - len(before)) < len(before) / 10
+
+
+def test_asgi_trace_that_cannot_be_opened_fails_the_startup(
+    driver: Driver, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = driver.asgi(Neutral().server, record=tmp_path / "no" / "dir")
+
+    async def main() -> None:
+        living = Call({"type": "lifespan"})
+        living.deliver({"type": "lifespan.startup"})
+        await living.run(app)
+        [failed] = living.sent
+        assert failed["type"] == "lifespan.startup.failed"
+        assert "no such file" in failed["message"]
+
+    driver.run(main)
+
+
+def read_lines(path: Path) -> tuple[TraceHeader, list[TraceLine]]:
+    header, lines = read_trace([path.read_bytes()])
+    return header, [line for _, line in lines if isinstance(line, TraceLine)]
 
 
 # -- With a lifespan -------------------------------------------------------------------------------

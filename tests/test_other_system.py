@@ -81,9 +81,13 @@ def test_all_modules_can_be_imported() -> None:
     program = """
         import pkgutil
         for name in ("mcp_core", "mcp_trio", "mcp_asyncio_shim"):
-            for module in pkgutil.walk_packages(__import__(name).__path__, name + "."):
-                # `Terminal` is imported on POSIX only, by the command.
-                if not module.name.endswith(("__main__", "._terminal")):
+            packages = __import__(name).__path__
+            for module in pkgutil.walk_packages(packages, name + ".", onerror=print):
+                # `Terminal` is imported on POSIX only, by the command; hypothesis, which reads
+                # more of the system than is simulated, by the fuzzer.
+                if module.name.endswith(("__main__", "._terminal", ".fuzz._steps")):
+                    continue
+                if not module.name.startswith("mcp_trio.testing.strategies"):
                     __import__(module.name)
         """
     subprocess.run([*OTHER, textwrap.dedent(program)], check=True, timeout=25)

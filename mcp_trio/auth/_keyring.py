@@ -212,7 +212,7 @@ def _find_backends() -> Sequence[KeyringBackend]:
             " diagnose` names the file; PYTHON_KEYRING_BACKEND chooses a keychain"
         )
     found = list(backend.backends) if isinstance(backend, chainer.ChainerBackend) else [backend]
-    # Those below 1 write files, some of them unencrypted: `keyring` takes one if there is no other.
+    # Those below 1 write files, some of them unencrypted: `keyring` takes one without a better one.
     keychains = [each for each in found if core.recommended(each)]
     if not keychains and (core.load_env() or core.load_config()):
         keychains = found  # the user has chosen it

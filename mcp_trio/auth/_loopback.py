@@ -208,7 +208,7 @@ class LoopbackListener:
 
 
 async def _read_request(stream: trio.SocketStream, http: h11.Connection) -> h11.Request | None:
-    """Read the head of a request. Return None if there is no valid one."""
+    """Read the head of a request. Return None if the head is invalid or does not arrive."""
     try:
         while (event := http.next_event()) is h11.NEED_DATA:
             http.receive_data(bytes(await stream.receive_some(4096)))

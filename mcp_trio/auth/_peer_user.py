@@ -69,7 +69,7 @@ def _our_users() -> tuple[int, ...]:
 
 
 def _entries(family: int) -> list[_Entry]:
-    """Return the table of TCP sockets, empty if there is none."""
+    """Return the table of TCP sockets; empty if it cannot be read."""
     entries: list[_Entry] = []
     try:
         with _TABLES[socket.AddressFamily(family)].open(encoding="ascii") as table:

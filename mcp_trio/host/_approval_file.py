@@ -83,7 +83,7 @@ class ApprovalFile:
         return f"ApprovalFile({str(self.path)!r})"
 
     def load(self) -> Approvals:
-        """Return the stored approvals. There are none if there is no file.
+        """Return the stored approvals, none before the first one was stored.
 
         Raises:
             UnsafeApprovals: another user could have written the file, or it is a symbolic link.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from mcp_core.adapters import Recording
     from mcp_core.host import ConfigProblem, MergedServers
     from mcp_core.runtime import EventLike, Job
     from mcp_core.runtime.host import ServerSource
@@ -98,6 +99,10 @@ class Host(AbstractHost):
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
         trace: as of a client, with the name of the server before the direction.
+        record: the directory in which the connection to each server is recorded, in a file of its
+            own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
+            created if need be. The file of the last connection to the same server is kept as
+            `git.mcp.jsonl.previous`. A `ServerSource` of yours is not recorded. Default None.
         options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
             configuration files, so that approvals of `mcp-trio servers approve` count.
 
@@ -122,10 +127,11 @@ class Host(AbstractHost):
         auth: LoginConfig | bool | None = None,
         stderr: HostStderr = "forward",
         trace: HostTrace | None = None,
+        record: str | os.PathLike[str] | Recording | None = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
-        self._shared = SourceOptions(auth, stderr, trace)
+        self._shared = SourceOptions(auth, stderr, trace, _recording_of(record))
         given = self._given(config)
         super().__init__(options)
         if given is None and options.get("approvals") is None:
@@ -217,6 +223,16 @@ class Host(AbstractHost):
             found = {source.name for source in sources}
             sources += kept_sources(self._sources.values(), self.configuration, found)
         await self.replace_sources(sources)
+
+
+def _recording_of(
+    record: str | os.PathLike[str] | Recording | None,
+) -> Callable[[str], Recording] | None:
+    if record is None:
+        return None
+    from mcp_core.adapters import TraceDirectory  # on first use, as the recorder
+
+    return TraceDirectory(record).recording
 
 
 def _log_problems(problems: Sequence[ConfigProblem]) -> None:

@@ -13,12 +13,12 @@ from mcp_trio._connect import connect, connect_http, connect_stdio
 if TYPE_CHECKING:
     import os
 
+    from mcp_core.adapters import Recording
     from mcp_core.host import ServerLaunch
     from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
-    from mcp_trio.recording._recorder import Recording
     from mcp_trio.streams._child import Stderr
 
 __all__ = ["HostStderr", "HostTrace", "SourceOptions", "Target", "make_source"]
@@ -39,18 +39,19 @@ HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], objec
 class SourceOptions(NamedTuple):
     """The options that the sources of one host share.
 
-    They are `auth`, `stderr` and `trace` of `Host`. `record` is as of a client, for a host with one
-    server: each would replace the file of the one before.
+    They are `auth`, `stderr` and `trace` of `Host`. `record` returns the recording of the next
+    connection to the server of this name.
     """
 
     auth: LoginConfig | bool | None
     stderr: HostStderr
     trace: HostTrace | None = None
-    record: Recording | None = None
+    record: Callable[[str], Recording] | None = None
 
     def client_options(self, server: str, options: ClientConfigOptions) -> ClientOptions:
         """Return the options of the client of a server: `options`, `trace` and `record`."""
-        found: ClientOptions = {"trace": None, "record": self.record, **options}
+        record = None if self.record is None else self.record(server)
+        found: ClientOptions = {"trace": None, "record": record, **options}
         if self.trace is not None:
             found["trace"] = partial(self.trace, server)
         return found

@@ -309,6 +309,15 @@ class ChildProcess:
         """The last 64 KiB of its stderr; complete after `aclose`."""
         return bytes(self._stderr_tail)
 
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, and all processes of its group, unless it has exited.
+
+        On Windows this ends it at once.
+        """
+        if self.returncode is None:
+            self._sigterm_sent |= number == signal.SIGTERM
+            self._signal(number)
+
     async def aclose(self) -> None:
         """Stop it: close stdin, wait, SIGTERM to the group, wait, SIGKILL to the group.
 
@@ -361,6 +370,7 @@ class ChildProcess:
     async def _reap(self) -> None:
         self.returncode = await self._process.wait()
         if self._recorder is not None:
+            self._take_stderr()  # it precedes the exit
             self._recorder.exited(self.returncode)
         _ = self.unread  # is kept, because the owner of `stream` may close stdin next
         self._terminate()  # no scheduling point since the process id became free (rule 1)
@@ -390,7 +400,7 @@ class ChildProcess:
         return True
 
     def _signal_tree(self, number: int) -> bool:
-        """Signal each process of the tree outside the group, once. Return False if there is none.
+        """Signal each process of the tree outside the group, once. Return False if all have ended.
 
         One that ends meanwhile counts, because it may have started another one.
         """

@@ -44,7 +44,7 @@ class _ThreadDescriptor(Generic[T]):
     def __init__(self, fd: int) -> None:
         self.closed = False
         self.busy = False  # a thread uses the descriptor
-        # The result of the last use, None if there is none.
+        # The result of the last use, None until one has ended.
         self.result: T | OSError | None = None
         self._fd = fd
         self._changed = trio.lowlevel.ParkingLot()

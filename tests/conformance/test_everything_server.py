@@ -150,12 +150,13 @@ def model(params: CreateMessageParams) -> CreateMessageResult:
     return CreateMessageResult(role="assistant", content=TextContent("Paris"), model="m")
 
 
-@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("version", [D, pytest.param(E, marks=pytest.mark.process)])
 async def test_everything_server_tools_are_callable_by_own_client(version: str) -> None:
     # In real time: one tool runs in a thread, for which the clock of a test does not wait.
     await call_every_tool(everything_server.everything(), version)
 
 
+@pytest.mark.process
 async def test_everything_server_serves_every_revision_at_one_url(tmp_path: Path) -> None:
     with everything_at(tmp_path / "stderr.txt") as url:
         for version in ALL:

@@ -45,6 +45,7 @@ def test_host_prints_results_of_both_servers() -> None:
     )
 
 
+@pytest.mark.process
 def test_host_denied_call_is_result_for_model() -> None:
     shown = run("n\n")
     assert "mcp__sky__forecast: forecast of sky was denied: user\n" in shown

@@ -158,7 +158,10 @@ def test_options_page_lists_options_of_hosts() -> None:
     shown = options_of("Host")
     own = parameters(mcp_trio.Host, *keys(HostOptions))
     assert shown.keys() == {*keys(HostOptions), *own}
-    assert parameters(mcp_asyncio_shim.Host, *keys(HostOptions)).keys() == {"servers"}
+    assert parameters(mcp_asyncio_shim.Host, *keys(HostOptions)).keys() == {
+        "servers",
+        "record",
+    }
     for name, parameter in own.items():
         assert number(shown[name]) == parameter.default, name
     for name in "connect_timeout", "call_timeout", "wait":

@@ -245,17 +245,20 @@ async def test_http_sdk_server_session_ended_during_call_fails_only_that_call(
     servers: Servers,
 ) -> None:
     url = servers.url("sdk_server", "sessions")
-    started = trio.Event()
+    started, failed = trio.Event(), trio.Event()
 
     async def wait(client: Client) -> None:
         with pytest.raises(RemoteProtocolError, match="the stream ended without the response"):
             await client.call_tool("wait", progress=lambda *_: started.set())
+        failed.set()
 
     with trio.fail_after(PATIENCE):
         async with connect(url, versions=[D]) as client, trio.open_nursery() as nursery:
             nursery.start_soon(wait, client)
             await started.wait()
             await end_session(client, url)
+            # A 404 for the next call, if it came first, would fail the call as ConnectionLost.
+            await failed.wait()
             assert (await client.call_tool("echo", {"text": "again"})).text == "again"
 
 

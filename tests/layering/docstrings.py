@@ -54,6 +54,8 @@ PACKAGES: Final = (
     "mcp_trio",
     "mcp_trio.host",
     "mcp_trio.testing",
+    "mcp_trio.testing.strategies",
+    "mcp_trio.testing.hostile",
     "mcp_asyncio_shim",
 )
 # Fields here are members of the specification's schema, under its names. The docstrings explain
@@ -297,6 +299,8 @@ def _raised(function: FunctionType) -> list[str]:
 @functools.cache
 def _functions(path: str) -> dict[int, ast.AST]:
     """Return the functions of a file by their first line, that of a decorator included."""
+    if not Path(path).is_file():
+        return {}  # a decorator of hypothesis has made it
     return {
         min(each.lineno for each in [node, *node.decorator_list]): node
         for node in ast.walk(ast.parse(Path(path).read_text("utf-8")))

@@ -81,12 +81,14 @@ ON_FIRST_USE: Final = {
     "typing_extensions": "mcp_core/registry/_context.py",
 }
 
-# In one file only, so that a user without tests, or without a web framework, does not need it.
-BY_ONE_FILE: Final = {
-    "fastapi": "examples/fastapi_guard.py",
-    "pytest": "mcp_trio/testing/pytest_plugin.py",
-    "starlette": "examples/fastapi_guard.py",
+# In these files only, so that a user without tests, or without a web framework, does not need it.
+BY_FILES: Final = {
+    "fastapi": ("examples/fastapi_guard.py",),
+    "pytest": ("mcp_trio/testing/oracle.py", "mcp_trio/testing/pytest_plugin.py"),
+    "starlette": ("examples/fastapi_guard.py",),
 }
+# An extra: the strategies, and the one file that draws cases of them.
+HYPOTHESIS: Final = ("mcp_trio/testing/strategies/*.py", "mcp_trio/fuzz/_steps.py")
 
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
@@ -138,9 +140,11 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
 
 # The one folder of the core that does I/O: for what must serve both drivers, such as a database. It
 # imports no runtime either, each library on first use, and beside them what is needed for files,
-# for a lock between the event loop and a worker thread, and to wait in a thread.
+# for locks between threads and between processes, and to wait in a thread.
 ADAPTERS: Final = "mcp_core/adapters/*"
-ADAPTERS_IMPORT: Final = frozenset({"os", "pathlib", "shlex", "stat", "threading", "time"})
+ADAPTERS_IMPORT: Final = frozenset(
+    {"errno", "fcntl", "os", "pathlib", "shlex", "stat", "threading", "time"}
+)
 
 # The folders of the core that may have coroutines. They await what a driver hands in.
 RUNTIME: Final = "mcp_core/runtime/*"
@@ -163,6 +167,9 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_child_pipes.py",  # to our stderr, which no connection uses
     "mcp_trio/streams/_trace.py",  # is itself a stream: it passes on what a writer sends through it
     "mcp_trio/recording/_stream.py",  # the same
+    "mcp_trio/proxy/_stdio.py",  # passes on what it reads
+    "mcp_trio/proxy/_http_connection.py",  # the same, and one connection at a time
+    "mcp_trio/proxy/_http_exchange.py",
     "mcp_trio/_websocket.py",
     "mcp_trio/auth/_loopback.py",
     "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
@@ -171,7 +178,16 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/http_server/_h2_connection.py",
     "mcp_trio/http_client/_h11_connection.py",
     "mcp_trio/http_client/_h2_connection.py",
+    "mcp_trio/fuzz/_http.py",  # writes what no client would
+    "mcp_trio/fuzz/_stdio.py",  # writes what no connection would
+    "mcp_trio/fuzz/client/_lines.py",  # the same
+    "mcp_trio/fuzz/client/_http.py",  # the same
+    # The peers of a replay, which have no connection: each stream has one task that writes.
+    "mcp_trio/replay/_stream.py",
+    "mcp_trio/replay/_http_server.py",
     "mcp_trio/testing/_peer.py",  # the peer, played by a task of a test
+    "mcp_trio/testing/hostile/_client_attacks.py",  # the same
+    "mcp_trio/testing/hostile/_server.py",  # the same
 )
 
 ACTING_BUILTINS: Final = frozenset({"__import__", "eval", "exec", "input", "open", "print"})
@@ -273,7 +289,9 @@ def imports_are_allowed(file: SourceFile) -> Complaints:
         owner = next((path for name, path in ON_FIRST_USE.items() if item.within(name)), None)
         if owner == file.path and not item.at_once:
             continue
-        if any(item.within(name) and path == file.path for name, path in BY_ONE_FILE.items()):
+        if any(item.within(name) and file.path in paths for name, paths in BY_FILES.items()):
+            continue
+        if item.within("hypothesis") and file.is_one_of(HYPOTHESIS):
             continue
         if file.is_one_of((ADAPTERS,)) and item.within(*ADAPTERS_IMPORT):
             continue

@@ -104,6 +104,7 @@ REFUSED = [
     ),
     ("imports_are_allowed", "mcp_trio/_x.py", "import asyncio", "imports asyncio"),
     ("imports_are_allowed", "mcp_trio/testing/_x.py", "import pytest", "imports pytest"),
+    ("imports_are_allowed", "mcp_trio/fuzz/_x.py", "import hypothesis", "imports hypothesis"),
     (
         "imports_are_allowed",
         "mcp_trio/_x.py",

@@ -27,13 +27,12 @@ _EVENTS: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 _ACCEPTED: Final = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
-_CHANGED: Final = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 _NO: Final = b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n"
 
 _SERVER: Final = {"serverInfo": {"name": "hostile", "version": "1"}}
 _WEBSOCKET_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-Where = Literal["post", "get", "sse", "ws", "ends"]
+Where = Literal["post", "get", "sse", "ws"]
 
 
 def _request(id: int | str, method: str, params: Any = None) -> bytes:
@@ -66,8 +65,7 @@ class HostileHttpServer:
     Args:
         messages: what it sends when a tool is called.
         where: on the response to that call, on the standalone stream, on the stream of HTTP+SSE, or
-            on a WebSocket, of which it reads nothing. With "ends" each stream ends after one event,
-            and is to be resumed at once.
+            on a WebSocket, of which it reads nothing.
         accepts: whether it accepts the responses of the client and then answers the call; if not,
             it lets all of these hang.
         page: what each page of `tools/list` has beside its cursor.
@@ -77,7 +75,6 @@ class HostileHttpServer:
         most: the largest number of connections at a time.
         responses: the ids of the responses that have arrived.
         pages: the number of pages that were sent.
-        streams: the number of streams that have ended.
     """
 
     def __init__(
@@ -92,7 +89,6 @@ class HostileHttpServer:
         self.most = 0
         self.responses: list[Any] = []
         self.pages = 0
-        self.streams = 0
         self.url = ""
         self._messages = list(messages)
         self._where = where
@@ -159,11 +155,7 @@ class HostileHttpServer:
         message = json.loads(await reader.readexactly(int(length)) if length else b"{}")
         method = message.get("method", "")
         is_sse = self._where == "sse"
-        if self._where == "ends" and (method == "tools/call" or head.startswith(b"get")):
-            self.streams += 1
-            event = b"id: %d\nretry: 0\ndata: %b\n\n" % (self.streams, _CHANGED)
-            writer.write(_EVENTS + _chunk(event) + _chunk(b""))
-        elif head.startswith(b"get") and self._where != "post":
+        if head.startswith(b"get") and self._where != "post":
             writer.write(_EVENTS)
             self._stream = writer
             if is_sse:

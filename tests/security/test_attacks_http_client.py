@@ -20,6 +20,7 @@ import mcp_asyncio_shim
 from mcp_core import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core.http.client import _response_queue
 from mcp_trio import connect
+from mcp_trio.testing import hostile
 from tests.core.helpers import D
 from tests.security.hostile_http_server import (
     HostileHttpServer,
@@ -28,6 +29,7 @@ from tests.security.hostile_http_server import (
     pings,
     roots_requests,
 )
+from tests.testing.hostile.threads import in_thread
 from tests.trio_.h2_peer import H2Peer, H2Request
 from tests.trio_.http_client.test_transport_sockets import serving
 from tests.trio_.http_wire import PlayedServer
@@ -78,7 +80,19 @@ async def test_http_client_pings_unread_responses_close_the_connection(where: Wh
     assert len(server.responses) == POSTS
 
 
-@pytest.mark.parametrize("where", WHERE)
+async def test_http_client_accepted_responses_to_pings_of_a_call_use_few_connections() -> None:
+    async with (
+        hostile.hostile_server("request-flood") as server,
+        connect(server.url, versions=[D]) as client,
+    ):
+        assert (await client.call_tool("attack")).text == "done"
+        with trio.fail_after(20):
+            while server.requests.count("response") < 5_000:  # noqa: ASYNC110 - it has no event
+                await trio.sleep(0.01)
+    assert server.most_connections <= POSTS + OTHERS
+
+
+@pytest.mark.parametrize("where", ["get", "sse"])
 async def test_http_client_pings_accepted_responses_use_few_connections(where: Where) -> None:
     with HostileHttpServer(pings(1_000), where=where) as server:
         async with connect(server.url, versions=versions(where)) as client:
@@ -219,14 +233,13 @@ def test_asyncio_websocket_client_pings_unread_responses_close_the_connection() 
 def test_asyncio_client_pings_accepted_responses_use_few_connections() -> None:
     async def main() -> None:
         async with mcp_asyncio_shim.connect(server.url, versions=[D]) as client:
-            assert (await client.call_tool("t")).text == "done"
-            while len(server.responses) < 500:  # noqa: ASYNC110 - in another thread
+            assert (await client.call_tool("attack")).text == "done"
+            while server.requests.count("response") < 5_000:  # noqa: ASYNC110 - in a thread
                 await asyncio.sleep(0.01)
 
-    server = HostileHttpServer(pings(500))
-    with server:
+    with in_thread("request-flood") as server:
         asyncio.run(main())
-    assert server.most <= POSTS + OTHERS
+    assert server.most_connections <= POSTS + OTHERS
 
 
 @pytest.mark.slow
@@ -251,11 +264,12 @@ def test_http_client_twenty_thousand_pings_use_64_descriptors_and_64_mebibytes(
 
 async def test_http_client_streams_that_end_at_once_are_not_resumed_at_once() -> None:
     """The standalone stream and the response to the call: each ten times a second at most."""
-    with HostileHttpServer(where="ends") as server:
+    async with hostile.hostile_server("retry-zero") as server:
         async with connect(server.url, versions=[D]) as client:
             with pytest.raises(CallTimeout):
-                await client.call_tool("t", max_timeout=0.5)
-    assert 4 <= server.streams <= 14
+                await client.call_tool("attack", max_timeout=0.5)
+        streams = [head for head in server.heads if head.startswith(b"GET ")]
+    assert 4 <= len(streams) + server.requests.count("tools/call") <= 14
 
 
 # -- Pages of a listing ----------------------------------------------------------------------------
@@ -270,12 +284,14 @@ def tools(count: int, description: str) -> list[Any]:
 
 
 async def test_http_client_listing_without_end_is_ended_by_its_size() -> None:
-    with HostileHttpServer(page={"tools": tools(20, "x" * 500)}) as server:
-        async with connect(server.url, versions=[D], max_listing=100_000) as client:
-            with pytest.raises(RemoteProtocolError) as caught:
-                await client.list_tools()
-    assert server.pages == 5
-    assert "tools/list is too long: the server has sent 100 items in 5 pages" in str(caught.value)
+    async with (
+        hostile.hostile_server("endless-pages") as server,  # of 50 KB each
+        connect(server.url, versions=[D], max_listing=100_000) as client,
+    ):
+        with pytest.raises(RemoteProtocolError) as caught:
+            await client.list_tools()
+    assert server.requests.count("tools/list") == 2
+    assert "tools/list is too long: the server has sent 100 items in 2 pages" in str(caught.value)
     assert "the limit is 100000; connect with a higher max_listing" in str(caught.value)
 
 
@@ -287,10 +303,9 @@ def test_asyncio_client_listing_without_end_is_ended_by_its_size() -> None:
             with pytest.raises(RemoteProtocolError, match="max_listing"):
                 await client.list_tools()
 
-    server = HostileHttpServer(page={"tools": tools(20, "x" * 500)})
-    with server:
+    with in_thread("endless-pages") as server:  # of 50 KB each
         asyncio.run(main())
-    assert server.pages == 5
+    assert server.requests.count("tools/list") == 2
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ def test_harmless(): print("a token was refused")
 """
 
 
+@pytest.mark.process
 def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None:
     place = tmp_path / "test_it.py"
     place.write_text(TESTS)

@@ -186,6 +186,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    return t.EmptyResult(), None",
         "    return t.ListToolsResult(tools=[]), None",
     ),
+    Mutation(
+        ("RPC-35",),
+        "mcp_core/runtime/_service.py",
+        "    def dropped(self) -> None:\n        if self._finished:",
+        "    def dropped(self) -> None:\n        if not self._finished:",
+    ),
     # _meta
     Mutation(
         ("META-1",),

@@ -18,6 +18,7 @@ import trio.testing
 from mcp_core import ALL, Limits, PeerError, RemoteProtocolError
 from mcp_core.registry import Context, Server
 from mcp_trio import memory_pair, serve_stream
+from mcp_trio.testing import hostile
 from tests.core.helpers import (
     META_CAPABILITIES,
     META_VERSION,
@@ -370,6 +371,37 @@ async def test_server_all_bad_messages_on_one_connection(setup: Setup) -> None:
                     continue  # it may be the first one in that revision
                 await wire.send(row.message(wire))
                 check(row, setup, await receive_answers(wire))
+
+
+# What the server serves, or ignores as it is no request.
+TOLERATED: Final = ("duplicate-members", "response-to-nothing", "result-and-error", "bom")
+
+
+@pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
+@pytest.mark.parametrize("attack", hostile.MESSAGE_ATTACKS, ids=str)
+async def test_server_hostile_message_is_rejected_and_the_next_is_answered(
+    attack: hostile.Attack, setup: Setup
+) -> None:
+    async with served(bad_server(setup.served), setup.version) as wire:
+        await wire.send(hostile.hostile_message(attack))
+        answers = await receive_answers(wire)
+    assert answers or attack.name in TOLERATED
+    assert all("error" in answer or attack.name in TOLERATED for answer in answers)
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("attack", hostile.MESSAGE_ATTACKS, ids=str)
+async def test_client_hostile_message_leaves_the_connection_open(
+    attack: hostile.Attack, version: str, nursery: trio.Nursery, autojump_clock: object
+) -> None:
+    async with connected(version) as (client, wire):
+        await wire.send(hostile.hostile_message(attack))
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        while (sent := await wire.receive()).get("method") != "tools/call":
+            pass  # errors and responses to the message
+        await wire.send(result(sent["id"], {"content": []}))
+        await call_task.ended.wait()
+        assert call_task.result.content == []
 
 
 @pytest.mark.parametrize(

@@ -322,6 +322,7 @@ async def a_child(world: World, of_the_probe: str) -> None:
             assert (await client.call_tool("hello")).text == "hello"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("seed", "stride"), SEEDS_AND_STRIDES)
 @pytest.mark.parametrize("of_the_probe", ["lives", "dies"])
 def test_client_of_a_child_process_cancelled_at_every_step(

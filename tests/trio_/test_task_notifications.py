@@ -433,8 +433,7 @@ async def test_task_cancelled_by_another_worker_stops_its_handler(autojump_clock
 # -- What a task keeps -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [D, E])
-@pytest.mark.parametrize("middleware", [False, True])
+@pytest.mark.parametrize(("version", "middleware"), [(D, True), (E, False)])
 async def test_running_task_keeps_nothing_of_its_closed_connection(
     version: str, middleware: bool
 ) -> None:

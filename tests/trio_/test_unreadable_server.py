@@ -11,10 +11,11 @@ import trio.testing
 from mcp_core import CallTimeout
 from mcp_core.connection import _unreadable
 from mcp_trio import Grace, connect_stdio, connect_stream, memory_pair
+from mcp_trio.testing.hostile import hostile_command
 from tests.core.helpers import D
 from tests.trio_.test_client import open_as_server
 from tests.trio_.wire import Wire
-from tests.unreadable import ROWS, options, unreadable_server
+from tests.unreadable import ROWS, options
 
 if TYPE_CHECKING:
     MockClock = trio.testing.MockClock
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 QUICK = Grace(stdin=0.2, terminate=0.3)
 
 
-@pytest.mark.parametrize(("plan", "error", "texts", "responds"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("attack", "error", "texts", "responds"), ROWS, ids=[row[0] for row in ROWS]
+)
 async def test_unreadable_response_of_child_fails_the_call_at_once(
-    plan: str,
+    attack: str,
     error: type[Exception],
     texts: tuple[str, ...],
     responds: bool,
@@ -32,7 +35,7 @@ async def test_unreadable_response_of_child_fails_the_call_at_once(
 ) -> None:
     monkeypatch.setattr(_unreadable, "_DOUBT", 0.05)
     async with connect_stdio(
-        unreadable_server(plan), stderr="discard", grace=QUICK, **options()
+        hostile_command(attack), stderr="discard", grace=QUICK, **options()
     ) as client:
         with trio.fail_after(5), pytest.raises(error) as caught:
             await client.call_tool("x", timeout=None)
@@ -40,8 +43,8 @@ async def test_unreadable_response_of_child_fails_the_call_at_once(
             await client.ping()
     for text in texts:
         assert text in str(caught.value)
-    assert str(caught.value).endswith("\n  its stderr: about to respond")
-    assert ("(exit status 3)" in str(caught.value)) == (plan == "exit")
+    assert str(caught.value).endswith(f"\n  its stderr: attack: {attack}")
+    assert ("(exit status 3)" in str(caught.value)) == (attack == "exits")
 
 
 async def test_unreadable_response_is_in_the_text_of_a_timeout(autojump_clock: MockClock) -> None:

@@ -394,6 +394,7 @@ def test_stdio_end_of_stdin_ends_without_a_signal() -> None:
         assert server.wait(20) == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("stuck", "first", "second"),
     [
@@ -422,6 +423,7 @@ def test_stdio_second_signal_kills_a_blocked_server(stuck: str, first: str, seco
         assert server.wait(20) == -signal.Signals["SIG" + second]
 
 
+@pytest.mark.process
 def test_stdio_ignored_signal_stays_ignored() -> None:
     source = """
         import signal
