@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from mcp_core import ConnectFailed
 
-from ._play import CALL_TIMEOUT, Outcome, Player, play_case
+from ._play import CALL_TIMEOUT, PROBE_METHODS, Outcome, Player, play_case
 from ._session import is_modern
 from ._shrink import ShrinkBudget, shrink
 
@@ -131,7 +131,7 @@ class Campaign:
         side: of the target; `find_faults` is the function of `mcp_trio.testing` for its tests.
         findings: those that were confirmed.
         unplayed: stored cases that `run` has not played to their end.
-        unconfirmed: how often something was seen that no further play has shown.
+        unconfirmed: how often each row and method was seen that no further play has shown.
         opportunities: how often each row was judged.
         cases: that were played. `messages` of the server were judged.
         notes: what is strange, and no fault.
@@ -157,7 +157,7 @@ class Campaign:
         self.target = target
         self.findings: list[FuzzFinding] = []
         self.unplayed: list[Case] = []
-        self.unconfirmed = 0
+        self.unconfirmed: Counter[str] = Counter()
         self.opportunities: Counter[str] = Counter()
         self.cases = 0
         self.messages = 0
@@ -360,6 +360,10 @@ class Campaign:
             return
         self.activity = f"confirming {fault.row} {fault.method}"
         hits, last = await self._confirm(case, fault)
+        if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
+            # The response to the probe can be what is wrong: the case sends it itself.
+            case = [*case, ("request", fault.method, {}, "int", "whole")]
+            hits, last = await self._confirm(case, fault)
         for count in HISTORIES if not hits else ():
             joined = [step for each in before[-count:] for step in each] + list(case)
             hits, last = await self._confirm(joined, fault)
@@ -367,7 +371,7 @@ class Campaign:
                 case = joined
                 break
         if not hits or last is None:
-            self.unconfirmed += 1
+            self.unconfirmed[f"{fault.row} {fault.method}".strip()] += 1
             return
         finding = FuzzFinding(
             fault=fault,

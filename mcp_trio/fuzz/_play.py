@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Player", "TargetLike", "play_case"]
 
+PROBE_METHODS: Final = ("ping", "server/discover")  # requests that every server answers at once
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
 EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server does not owe
@@ -257,7 +258,7 @@ class Player:
     async def _probe(self) -> None:
         """Send a request that every server answers at once."""
         session = self.session
-        method = "server/discover" if is_modern(session.revision) else "ping"
+        method = PROBE_METHODS[is_modern(session.revision)]
         faults = session.take_faults()  # the probe is not a part of the case
         last_sent = session.last_sent
         request = await self._send(method, {})

@@ -545,9 +545,11 @@ def _show_summary(
     for note in campaign.notes:
         stderr.write_line(("note: ", "yellow"), escape_text(note))
     if campaign.unconfirmed:
-        stderr.write_line(
-            f"{campaign.unconfirmed} times something was wrong that further plays did not show"
+        seen = ", ".join(
+            f"{escape_text(name)} ({count} times)" if count > 1 else escape_text(name)
+            for name, count in campaign.unconfirmed.most_common()
         )
+        stderr.write_line(f"seen in a case, and in no further play of it: {seen}")
     judged = campaign.rows_seen()
     count = len(campaign.findings)
     advice = sum(not each.is_failure for each in campaign.findings)

@@ -46,7 +46,7 @@ def test_target_that_starts_in_ten_seconds_has_no_fault(steps: list[tuple[Any, .
     target = MemoryTarget(same_each_time(answers), START_TIME)
     run = played(target, steps)
     assert run.findings == []
-    assert run.unconfirmed == 0
+    assert not run.unconfirmed
     assert run.messages > 0
 
 
@@ -93,7 +93,7 @@ def test_fault_of_some_plays_is_flaky_with_its_rate(broken_starts: set[int], hit
 def test_fault_of_no_further_play_is_only_counted() -> None:
     run = played(MemoryTarget(broken_in({0})), PING)
     assert run.findings == []
-    assert run.unconfirmed == 1
+    assert run.unconfirmed == {"RPC-7 ping": 1}
 
 
 def test_fault_that_needs_earlier_cases_is_found_with_them() -> None:
@@ -113,6 +113,23 @@ def test_fault_that_needs_earlier_cases_is_found_with_them() -> None:
     assert (finding.fault.row, finding.is_solid) == ("RPC-7", True)
     assert finding.case == [("open", NEW, "whole", "all"), *[case[1]] * 3]
     assert finding.steps_before == 6
+
+
+@pytest.mark.parametrize(
+    ("revision", "method"), [(OLD, "ping"), (NEW, "server/discover")], ids=["ping", "discover"]
+)
+def test_fault_that_only_the_probe_shows_is_confirmed(revision: str, method: str) -> None:
+    def answers_probe_twice(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == method:
+            yield from answers(message)
+
+    opening = ("open", revision, "whole", "all")
+    run = played(MemoryTarget(answers_probe_twice), [opening, ("notify", "notifications/x", {})])
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.fault.method, finding.is_solid) == ("RPC-7", method, True)
+    assert finding.case[1:] == [("request", method, {}, "int", "whole")]
+    assert not run.unconfirmed
 
 
 def test_known_findings_are_left_out() -> None:

@@ -76,7 +76,8 @@ def written(folder: Path, *findings: FuzzFinding, **options: Any) -> list[str]:
 
 def test_report_has_run_findings_and_opportunities() -> None:
     campaign = run_with(found(SOLID, methods=["tools/list"], seen=2), found(ADVICE))
-    campaign.cases, campaign.messages, campaign.unconfirmed = 9, 40, 1
+    campaign.cases, campaign.messages = 9, 40
+    campaign.unconfirmed["RPC-7 ping"] = 2
     campaign.notes.append("memory grows")
     campaign.slow["tools/call nap"] = 3
     document = json.loads(json.dumps(report_document(campaign, OFFERS, 7)))
@@ -89,7 +90,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "cases": 9,
         "seconds": 0.0,
         "messages": 40,
-        "unconfirmed": 1,
+        "unconfirmed": {"RPC-7 ping": 2},
         "notes": ["memory grows"],
         "slow": {"tools/call nap": 3},
         "opportunities": {"RPC-1": 2, "RPC-2": 0, "RPC-7": 4},
