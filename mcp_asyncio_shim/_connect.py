@@ -106,8 +106,8 @@ async def connect(
     Raises:
         ConnectFailed: the server could not be started or reached, or did not open a connection.
         RuntimeError: `async with` is used outside an event loop of asyncio.
-        TypeError: the target has another type, such as a command in one string; or an option is
-            unknown.
+        TypeError: the target has another type, such as a command in one string, or is an empty
+            command; or an option is unknown.
         ValueError: an option is out of its range, the URL is invalid, a header cannot be sent or is
             set by the protocol, or a credential would be sent unencrypted (`allow_cleartext`).
         OSError: the file of `record` cannot be opened.
@@ -115,7 +115,9 @@ async def connect(
     Source: 2026-07-28, basic/transports/streamable-http and basic/transports/stdio; 2025-11-25 to
     2024-11-05, basic/transports; RFC 6455.
     """
-    if isinstance(target, str) and "://" not in target:
+    is_url = isinstance(target, str) and "://" in target
+    is_command = isinstance(target, Sequence) and not isinstance(target, (str, bytes)) and target
+    if not (is_url or is_command or isinstance(target, Server)):
         raise TypeError(
             f"connect to a URL, a Server, or a command as a list of words, not to {target!r}"
         )

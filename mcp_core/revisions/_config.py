@@ -152,8 +152,8 @@ class Config:
 
     Raises:
         ValueError: the identifier of an extension is malformed, a version is unknown or there is
-            none, a custom method has the name of one that MCP defines, or `keep_alive` is not
-            positive.
+            none, a custom method has the name of one that MCP defines, or a number of seconds is
+            not positive.
     """
 
     __slots__ = (
@@ -210,13 +210,11 @@ class Config:
                 name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role
             ):
                 raise ValueError(f"{name} is a method of MCP and cannot be redefined")
+        if not probe_timeout > 0:
+            raise ValueError(f"probe_timeout is a number of seconds above 0, not {probe_timeout!r}")
         self.probe_timeout = probe_timeout
-        self.initialize_timeout = initialize_timeout
-        if keep_alive is not None and not keep_alive > 0:
-            raise ValueError(
-                f"keep_alive is a number of seconds above 0, or None, not {keep_alive!r}"
-            )
-        self.keep_alive = keep_alive
+        self.initialize_timeout = _checked_seconds("initialize_timeout", initialize_timeout)
+        self.keep_alive = _checked_seconds("keep_alive", keep_alive)
         self._compute_derived()
 
     def _compute_derived(self) -> None:
@@ -302,3 +300,14 @@ class CacheHint(Struct, frozen=True):
             ttl_ms=round(self.ttl * 1000) if result.ttl_ms is None else result.ttl_ms,
             cache_scope=self.scope if result.cache_scope is None else result.cache_scope,
         )
+
+
+def _checked_seconds(name: str, seconds: float | None) -> float | None:
+    """Return a number of seconds.
+
+    Raises:
+        ValueError: it is not positive.
+    """
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"{name} is a number of seconds above 0, or None, not {seconds!r}")
+    return seconds

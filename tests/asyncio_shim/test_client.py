@@ -462,10 +462,11 @@ def test_connect_without_common_revision_raises() -> None:
     run(main())
 
 
-def test_connect_command_as_string_raises() -> None:
+@pytest.mark.parametrize("target", ["python server.py", b"python", [], 5, None])
+def test_connect_other_type_of_target_raises(target: Any) -> None:
     async def main() -> None:
         with pytest.raises(TypeError, match="list of words"):
-            async with connect("python server.py"):
+            async with connect(target):
                 pass
 
     run(main())
