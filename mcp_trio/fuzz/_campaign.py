@@ -364,6 +364,12 @@ class Campaign:
             # The response to the probe can be what is wrong: the case sends it itself.
             case = [*case, ("request", fault.method, {}, "int", "whole")]
             hits, last = await self._confirm(case, fault)
+        slower = self._with_waits(case)
+        if hits < CONFIRMATIONS and slower != case:
+            # Responses that overtake each other can hide what one of them shows.
+            slower_hits, slower_last = await self._confirm(slower, fault)
+            if slower_hits > hits:
+                case, hits, last = slower, slower_hits, slower_last
         for count in HISTORIES if not hits else ():
             joined = [step for each in before[-count:] for step in each] + list(case)
             hits, last = await self._confirm(joined, fault)
@@ -454,6 +460,10 @@ class Campaign:
     def _newest(self) -> str:
         """Return the newest revision of the target, or "" if cases do not choose it."""
         return max(self._choices.revisions)
+
+    def _with_waits(self, case: Case) -> Case:
+        """Return a case that waits for the responses to each step before the next one."""
+        return [each for step in case for each in (step, ("wait",))]
 
     def _may_shrink(self, finding: FuzzFinding) -> bool:
         return 2 * finding.hits > finding.plays and self._options.shrinks and len(finding.case) > 1

@@ -90,6 +90,14 @@ def test_fault_of_some_plays_is_flaky_with_its_rate(broken_starts: set[int], hit
     assert sum('"result":{}' in (each.raw or "").replace(" ", "") for each in finding.lines) == 2
 
 
+def test_fault_that_waiting_shows_each_time_is_solid_with_waits() -> None:
+    """Starts 1 to 3 play the case as it was drawn, 4 to 6 wait after each step."""
+    run = played(MemoryTarget(broken_in({0, 1, 4, 5, 6})), PING[:2], shrinks=False)
+    (finding,) = run.findings
+    assert finding.is_solid
+    assert finding.case == [PING[0], ("wait",), PING[1]]
+
+
 def test_fault_of_no_further_play_is_only_counted() -> None:
     run = played(MemoryTarget(broken_in({0})), PING)
     assert run.findings == []
