@@ -34,7 +34,6 @@ Steps over HTTP: see `_http_steps`. Steps of `--stress`: see `_stress`.
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any, Final, TypeAlias
 
 __all__ = ["Case", "Step", "decode_case", "encode_case", "shown_case"]
@@ -88,8 +87,3 @@ def _decoded(part: Any) -> Any:
     if isinstance(part, dict) and list(part) == ["base64"] and isinstance(part["base64"], str):
         return base64.b64decode(part["base64"])
     return part
-
-
-def step_size(step: Step) -> int:
-    """Return how large a step is: a measure for making it smaller."""
-    return len(json.dumps(encode_case([step]), default=str))

@@ -32,9 +32,10 @@ __all__ = ["CommandTarget", "StdioSession"]
 
 LINE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
 MAX_INPUT: Final = 256 * 1024 * 1024  # bytes of one session; more is a flood
-MAX_STDERR: Final = 16 * 1024  # bytes that are kept
 EXIT_TIMEOUT: Final = 2.0  # seconds for an exit after the end of stdin
-_TROUBLE: Final = re.compile(rb"Traceback \(most recent|panic(ked)?\b|[Uu]nhandled\b[^\n]{0,80}")
+_TROUBLE: Final = re.compile(
+    rb"Traceback \(most recent call last\)|panic(ked)?\b|[Uu]nhandled\b[^\n]{0,80}"
+)
 
 
 class StdioSession(TargetSession):

@@ -46,7 +46,6 @@ __all__ = ["CaseChoices", "CaseSource", "cases"]
 
 Step = tuple[Any, ...]
 
-NEWEST_WITH_HANDSHAKE: Final = next(each for each in ALL if DIALECTS[each].stateful)
 IDS: Final = ("int", "digits", "text")
 OPENINGS: Final = ("half", "late", "twice", "unknown", "none", "late", "versions", "versions")
 WITH_HANDSHAKE: Final = tuple(each for each in ALL if DIALECTS[each].stateful)
@@ -306,7 +305,7 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
     if modern:
         found += [_strange_meta, _strange_meta]
     if choices.http:
-        found += [*[_wrong_head] * 4, _half_bodies]
+        found += [*[_wrong_head] * 5, _half_bodies]
         if not modern:
             found += [_standalone_stream, _ended_session]
         elif choices.mirrored_tools:
@@ -424,12 +423,14 @@ def _stressed(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
 
 # -- HTTP ------------------------------------------------------------------------------------------
 
-_HEADS: Final = ("origin", "host", "accept", "type", "version", "method", "name", "session", "none")
-_NAMED: Final = ("tools/call", "prompts/get", "resources/read")
+_HEADS: Final = ("origin", "origin", "host", "accept", "type", "version")
+_STATEFUL_HEADS: Final = (*_HEADS, "session")
+_STATELESS_HEADS: Final = (*_HEADS, "method", "none", *["name"] * 3)
 
 
 def _wrong_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    what = draw.pick(_HEADS)
+    stateful = DIALECTS[revision].stateful
+    what = draw.pick(_STATEFUL_HEADS if stateful else _STATELESS_HEADS)
     if what == "name":
         is_call = draw.below(2) > 0
         if choices.tools and is_call:
@@ -441,8 +442,8 @@ def _wrong_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step
         if choices.uris:
             uri = draw.pick(choices.uris)
             return [("head", what, "resources/read", {"uri": uri})]
-    method = "tools/list" if draw.below(2) else "ping"
-    return [("head", what, "tools/list" if not DIALECTS[revision].stateful else method, {})]
+    method = "ping" if stateful and draw.below(2) else "tools/list"
+    return [("head", what, method, {})]
 
 
 def _wrong_argument_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

@@ -45,7 +45,6 @@ MAX_CONCURRENT_STREAMS: Final = 100
 # Frame types and flags (RFC 9113, 6).
 _DATA: Final = 0
 _HEADERS: Final = 1
-_PRIORITY: Final = 2
 _RST_STREAM: Final = 3
 _SETTINGS: Final = 4
 _PUSH_PROMISE: Final = 5

@@ -390,15 +390,6 @@ def _is_message(line: TraceLine, data: bytes) -> bool:
     return b'"jsonrpc"' in data or not line.http.status
 
 
-def _has_result(session: RecordedSession) -> bool:
-    """Return True if the handshake of a session has a result."""
-    asked = {each.id for each in session.messages if each.method == "initialize"}
-    return any(
-        each.kind == "response" and each.sender == "server" and each.id in asked
-        for each in session.messages
-    )
-
-
 def encode_message(value: Any) -> bytes:
     """Encode a JSON value as one line of UTF-8."""
     try:

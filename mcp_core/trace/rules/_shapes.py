@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["META_ROWS", "SHAPE_ROWS", "find_message_error", "row_of_shape", "shape_of"]
 
 _CAPABILITIES: Final = (r"/(capabilities|_meta/[^/]*clientCapabilities)(/.*)?", ("CAP-1", "CAP-2"))
-_CONTENT: Final = (
-    (r".*/annotations(/.*)?", ("CONT-5",)),
-    (r".*/resource(/.*)?", ("CONT-6",)),
-    (r".*/data", ("CONT-4",)),
-)
 _ICON: Final = (r".*/icons(/.*)?", ("META-19",))
 
 # By the name of a shape: patterns of JSON pointers with their rows. The first row that the revision
