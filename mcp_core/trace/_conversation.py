@@ -47,6 +47,8 @@ MAX_OPEN: Final = 10_000  # requests without a response, of one side
 MAX_ANSWERED: Final = 1_000  # responses that are remembered in full
 MAX_ENTRIES: Final = 10_000  # tools, cursors, subscriptions, tasks and tokens, of each kind
 MAX_ROUNDS: Final = 1_000  # `requestState`s that are remembered with their requests
+MAX_ROUND_BYTES: Final = 65_536  # of a result that is remembered with its `requestState`
+MAX_EARLIER: Final = 100  # open requests with one id
 MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of the pages of the last list of tools
 MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of the pages of a list whose names are remembered
 # The member of the result of each list, and that of an entry which names it.
@@ -115,7 +117,8 @@ class ConversationState:
         invalid_ids: the ids of those of them that have one: an error can repeat it.
         id_less_errors: how many errors without an id each side has sent, parse errors left out.
         last_kind: the kind of the last message of each side.
-        tools: the tools of the last complete list by name, None before such a list.
+        tools, tools_line: the tools of the last complete list by name, None before such a list, and
+            the line of its last page.
         compiled, annotations: schemas of the tools with what a rule has made of them, by identity.
         lists: the last complete lists, by method.
         changed: the line of the last notification that a list has changed, by its method.
@@ -132,7 +135,6 @@ class ConversationState:
         end_times: when each side ended a byte stream.
         exit: the status and the time of the end of the server's process, or None.
         cursors: the cursors that were given out, by method.
-        subscribed: the URIs of `resources/subscribe` with the line of its response.
         ever_subscribed: a subscription was requested.
         log_level: the level of the last `logging/setLevel` and the line of its response, or None.
         tasks: the tasks by id.
@@ -209,7 +211,6 @@ class ConversationState:
         self.exit: tuple[int, float] | None = None
         self.cursors: dict[str, set[str]] = {}
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
-        self.subscribed: dict[str, int] = {}
         self.ever_subscribed = False
         self.log_level: tuple[str, int] | None = None
         self.tasks: OrderedDict[str, SeenTask] = OrderedDict()
@@ -229,6 +230,7 @@ class ConversationState:
         self.denied: set[str] = set()
         self.events: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self.has_all_events = True
+        self.tools_line = 0
 
     def __repr__(self) -> str:
         revision = LETTERS.get(self.negotiated) or (LETTERS[MODERN] if self.is_modern else "?")
@@ -370,6 +372,10 @@ class ConversationState:
         """Return the tool of a name in the last complete list, or None if that is unknown."""
         return self.tools.get(name) if self.tools is not None and isinstance(name, str) else None
 
+    def tool_of(self, request: SeenRequest) -> Mapping[str, Any] | None:
+        """Return the tool of a call in a list that came before it, or None if that is unknown."""
+        return self.tool(request.params.get("name")) if self.tools_line < request.line else None
+
     def capabilities(self, side: Side, message: SeenMessage) -> Mapping[str, Any] | None:
         """Return what `side` has declared at the time of `message`, or None if that is unknown."""
         if message.letters == MODERN:
@@ -400,6 +406,12 @@ class ConversationState:
         if key is None:
             return
         request.earlier = self.open[sender].get(key)
+        if request.earlier is not None:
+            request.count = request.earlier.count + 1
+            if request.count > MAX_EARLIER:
+                request.earlier.earlier = None
+                request.count = 2
+                self.lose("there are too many open requests with one id to remember")
         self.used[sender].add(key)
         self.open[sender][key] = request
         if len(self.open[sender]) > MAX_OPEN:
@@ -412,6 +424,16 @@ class ConversationState:
         task = self.task_of(message.params)
         if task is not None:
             self._receive_task_request(message, task)
+
+    def drop_request(self, message: SeenMessage) -> None:
+        """Forget a request that has only a status for its response. It can be sent again."""
+        key = id_key(message.id)
+        request = None if key is None else self.open[message.sender].get(key)
+        if key is None or request is None or request.line != message.line:
+            return
+        del self.open[message.sender][key]
+        if request.earlier is not None:
+            self.open[message.sender][key] = request.earlier
 
     def task_of(self, params: Mapping[str, Any]) -> SeenTask | None:
         """Return the task that params name, or None."""
@@ -460,8 +482,6 @@ class ConversationState:
                 request = None if key is None else self.open[CLIENT].get(key)
                 if request is not None and not request.acknowledged:
                     request.acknowledged = message.line
-                    found = message.params.get("notifications")
-                    request.filter = found if isinstance(found, dict) else {}
             case "notifications/tasks/status" | "notifications/tasks":
                 self._see_task(message, message.params)
             case _:
@@ -544,12 +564,11 @@ class ConversationState:
         if request.letters == MODERN and self.answers_modern(message):
             self.has_served_modern = True
         if kind == "input_required":
-            request.result = result
+            request.result = result if message.size <= MAX_ROUND_BYTES else None
             state = result.get("requestState")
             if isinstance(state, str):
                 self._put(self.request_states, state, request, MAX_ROUNDS)
             return
-        uri = request.params.get("uri")
         match request.method:
             case "initialize" if request.sender == CLIENT:
                 self._finish_handshake(message, request, result)
@@ -559,11 +578,6 @@ class ConversationState:
                 versions = result.get("supportedVersions")
                 for version in versions if isinstance(versions, list) else ():
                     self._add_version(version)
-            case "resources/subscribe" if isinstance(uri, str):
-                if len(self.subscribed) < MAX_ENTRIES:
-                    self.subscribed[uri] = message.line
-            case "resources/unsubscribe" if isinstance(uri, str):
-                self.subscribed.pop(uri, None)
             case "logging/setLevel" if isinstance(request.params.get("level"), str):
                 self.log_level = request.params["level"], message.line
             case method if method in _LISTS:
@@ -659,7 +673,7 @@ class ConversationState:
             if isinstance(name, str) and len(self._listed_tools) < MAX_ENTRIES:
                 self._listed_tools[name] = tool
         if following is None and (cursor is None or self._listed_tools):
-            self.tools = dict(self._listed_tools)
+            self.tools, self.tools_line = dict(self._listed_tools), message.line
 
     def _add_task(self, message: SeenMessage, request: SeenRequest, task: Any) -> None:
         id = task["taskId"]
@@ -691,11 +705,13 @@ class ConversationState:
         return self.is_ordered or message.exchange == exchange != 0
 
     def follows(self, message: SeenMessage, line: int) -> bool:
-        """Return True if the sender of a response certainly wrote it after the line `line`.
+        """Return True if what a message says is certainly newer than the line `line`.
 
-        Over HTTP only that is certain which the other side had read before it sent the request.
+        A response can say what was true when its request was read.
         """
-        return self.is_ordered or (message.request is not None and message.request.line > line)
+        if message.request is None:
+            return self.is_ordered
+        return message.request.line > line
 
     def _put(
         self,

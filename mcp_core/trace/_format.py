@@ -143,7 +143,8 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
         sender: the side that sent it: the member `from`. None if it was not sent.
         raw: a message exactly as it crossed, without its line break. A batch is one message.
         data: a message that is not UTF-8, in place of `raw`: the member `b64`.
-        truncated: set if `raw` or `data` is only the beginning of the message.
+        truncated: set if `raw` or `data` is only the beginning of the message, because of the limit
+            of the recording, or because the body of an HTTP message was cut off.
         http: the head of a request or a response.
         sse: the fields of the event that carried the message, or an event without one.
         websocket: a close frame: the member `ws`.

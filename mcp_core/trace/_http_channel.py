@@ -146,15 +146,17 @@ class HttpChannel:
         self._body.add(data)
         return self._end_request(t) if is_last or not data else []
 
-    def _end_request(self, t: float) -> list[TraceLine]:
+    def _end_request(self, t: float, *, is_cut: bool = False) -> list[TraceLine]:
         head, self._request = self._request, None
-        return [] if head is None else [self._line_with_body(t, "client", head)]
+        if head is None:
+            return []
+        return [self._line_with_body(t, "client", head, is_cut=is_cut)]
 
     # -- The response ------------------------------------------------------------------------------
 
     def response(self, t: float, actions: list[Action]) -> list[TraceLine]:
         """Return the lines, at time `t`, for `actions`, a part of the response."""
-        lines = self._end_request(t)  # a response may precede the end of the body
+        lines = self._end_request(t, is_cut=True)  # a response may precede the end of the body
         for action in actions:
             if type(action) is Head:
                 lines += self._begin_response(t, action)
@@ -223,11 +225,12 @@ class HttpChannel:
             return []
         self._is_over = True
         sender, reason = what
-        lines = self._end_request(t)
+        lines = self._end_request(t, is_cut=True)
         if self._response is not None:
             head, self._response = self._response, None
             end = reason if sender == "server" else None
-            lines.append(self._line_with_body(t, "server", head, end))
+            is_cut = reason != "complete"
+            lines.append(self._line_with_body(t, "server", head, end, is_cut=is_cut))
             if end is not None:
                 return lines
         return [*lines, self._line(t, sender=sender, end=reason)]
@@ -259,11 +262,17 @@ class HttpChannel:
         self._skips = True
 
     def _line_with_body(
-        self, t: float, sender: Sender, head: HttpHead, end: str | None = None
+        self,
+        t: float,
+        sender: Sender,
+        head: HttpHead,
+        end: str | None = None,
+        *,
+        is_cut: bool = False,
     ) -> TraceLine:
         if not self._body:
             return self._line(t, sender=sender, http=head, end=end)
-        message, truncated = self._body.take()
+        message, truncated = self._body.take(is_cut=is_cut)
         return message_line(
             t, sender, message, truncated, self._conversation, self.number, end=end, http=head
         )

@@ -20,7 +20,7 @@ from ._ids import GivenTexts
 from ._seen import CLIENT, LETTER_OF, MODERN, SERVER, STATEFUL, SeenExchange, SeenMessage
 from .rows import ROWS
 from .rules import RULES, RuleFailure
-from .rules._http import receive_exchange
+from .rules._http import SESSION, receive_exchange
 from .rules._shapes import find_message_error
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Judge:
                 state.exchanges.popitem(last=False)
         elif line.http is not None and exchange is not None:
             has_body = bool(line.raw or line.data)
-            exchange.respond(line.http, self._line, has_body=has_body)
+            exchange.respond(line.http, self._line, line.t, has_body=has_body)
         state.exchange = exchange
         if exchange is not None and line.sse is not None:
             yield from self._judge_event(line, line.sse, exchange, state)
@@ -320,6 +320,9 @@ class Judge:
         sender = line.sender
         assert sender is not None
         text = line.raw
+        if line.end not in (None, "complete") and _is_cut(line):
+            state.lose("a message was cut off by the end of the stream")
+            return
         if text is None:
             state.add_unreadable(sender)
             if "A" in state.candidates(sender):
@@ -410,6 +413,8 @@ class Judge:
         state.prepare(message)
         if state.exchange is not None:
             _attach(message, state.exchange)
+            if self._observer != CLIENT and _is_alone(message, state.exchange, state):
+                state.lose("the requests of a client cannot be told from those of another one")
         method = message.method
         if message.kind == "response":
             method = message.request.method if message.request is not None else ""
@@ -591,6 +596,30 @@ def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
 _MAX_BATCH: Final = 100
 _MAX_PIECES: Final = 200  # lines of one message
 _MAX_PIECES_SIZE: Final = 20_000  # characters
+
+
+def _is_alone(message: SeenMessage, exchange: SeenExchange, state: ConversationState) -> bool:
+    """Return True if nothing says to which client the request of an exchange belongs.
+
+    A request of 2026-07-28 needs no other one.
+    """
+    if message.sender != CLIENT or message.letters == MODERN or message.method == "initialize":
+        return False
+    begun = state.initialize is not None or state.has_endpoint
+    return not begun and SESSION not in exchange.headers
+
+
+def _is_cut(line: TraceLine) -> bool:
+    """Return True if the text of a line is only the beginning of a message."""
+    if line.raw is None:
+        return True  # the end can be within a character
+    if line.raw.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        _DECODER.decode(line.raw)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _has_message(line: TraceLine) -> bool:

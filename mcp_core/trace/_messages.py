@@ -53,12 +53,16 @@ class MessageBuffer:
             self._digest = hashlib.sha256(self._data)
             del self._data[_KEPT:]
 
-    def take(self) -> tuple[bytes, TruncatedMessage | None]:
-        """Return the message, or its beginning and what was truncated. Then begin another one."""
+    def take(self, *, is_cut: bool = False) -> tuple[bytes, TruncatedMessage | None]:
+        """Return the message, or its beginning and what was truncated. Then begin another one.
+
+        If `is_cut` is true, more of the message was to come.
+        """
         data = self._whole if self._data is None else bytes(self._data)
         truncated = None
-        if self._digest is not None:
-            truncated = TruncatedMessage(size=self._size, sha256=self._digest.hexdigest())
+        if self._digest is not None or is_cut:
+            digest = self._digest or hashlib.sha256(data)
+            truncated = TruncatedMessage(size=self._size, sha256=digest.hexdigest())
         self._whole = b""
         self._data = None
         self._size = 0

@@ -78,6 +78,7 @@ class SeenRequest:
         letters: the revisions that it can be of.
         is_well_formed, in_batch: see `SeenMessage`.
         earlier: an open request of its sender with the same id, or None.
+        count: how many open requests have the id, the earlier ones included.
         exchange: the HTTP exchange that carried it, 0 if none.
         token: the key of its progress token, or None.
         progress, progress_line: the last value that was reported, and where.
@@ -87,7 +88,6 @@ class SeenRequest:
         result: the result if it is needed later: an `input_required` result.
         task: the id of the task that it became, or None.
         acknowledged: the line of the acknowledgement of a subscription; 0 before it arrives.
-        filter: the acknowledged filter of a subscription.
     """
 
     __slots__ = (
@@ -95,9 +95,9 @@ class SeenRequest:
         "answer_exchange",
         "answered",
         "cancelled",
+        "count",
         "earlier",
         "exchange",
-        "filter",
         "has_all_params",
         "id",
         "in_batch",
@@ -135,6 +135,7 @@ class SeenRequest:
         self.is_well_formed = message.is_well_formed
         self.in_batch = message.in_batch
         self.earlier: SeenRequest | None = None
+        self.count = 1
         self.exchange = message.exchange
         self.token = id_key(message.meta.get("progressToken"))
         self.progress: float | None = None
@@ -147,7 +148,6 @@ class SeenRequest:
         self.result: Mapping[str, Any] | None = None
         self.task: str | None = None
         self.acknowledged = 0
-        self.filter: Mapping[str, Any] | None = None
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -266,7 +266,7 @@ class SeenExchange:
     """An HTTP exchange in a trace.
 
     Attributes:
-        line, time, response_line: where its heads are in the trace, and the seconds of the request.
+        line, time, response_line, response_time: where its heads are in the trace, and the seconds.
         method, target: of the request.
         headers, response_headers: by name in lower case, the values joined by commas.
         messages: the messages of the request, at most a few.
@@ -300,6 +300,7 @@ class SeenExchange:
         "response",
         "response_headers",
         "response_line",
+        "response_time",
         "retry",
         "status",
         "target",
@@ -316,6 +317,7 @@ class SeenExchange:
         self.letters = ""
         self.status = 0
         self.response_line = 0
+        self.response_time = 0.0
         self.response_headers: Mapping[str, str] = {}
         self.response: SeenMessage | None = None
         self.has_body = False
@@ -352,10 +354,10 @@ class SeenExchange:
         found = self.response_headers.get("content-type", "")
         return found.split(";")[0].strip().lower() == "text/event-stream"
 
-    def respond(self, head: HttpHead, line: int, *, has_body: bool) -> None:
+    def respond(self, head: HttpHead, line: int, time: float, *, has_body: bool) -> None:
         """Record the head of the response."""
         self.status = head.status
-        self.response_line = line
+        self.response_line, self.response_time = line, time
         self.response_headers = _joined(head)
         self.has_body = has_body
 

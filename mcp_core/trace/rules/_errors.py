@@ -310,7 +310,7 @@ def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, boo
     request = message.request
     if request is None or not request.has_all_params:
         return None
-    tool = state.tool(request.params.get("name"))
+    tool = state.tool_of(request)
     arguments = request.params.get("arguments", {})
     schema = lookup(tool, "inputSchema")
     if not isinstance(schema, dict) or not isinstance(arguments, dict):
@@ -371,7 +371,7 @@ def failure_of_a_tool_is_in_its_result(message: SeenMessage, state: Conversation
     if message.result is not None:
         return True if lookup(message.result, "isError") is True else None
     request, code = message.request, _code(message)
-    if request is None or code is None or state.tool(request.params.get("name")) is None:
+    if request is None or code is None or state.tool_of(request) is None:
         return None
     if code != _INTERNAL and -32768 <= code <= -32000:
         return None

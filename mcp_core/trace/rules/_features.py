@@ -31,6 +31,7 @@ _URI: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 )
 _SECRET: Final = re.compile(r"passw|passphrase|secret|api.?key|token|cvv|pin.?code", re.IGNORECASE)
+_USER_INFO: Final = re.compile(r"[^:/?#]+://[^/?#]*@")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -77,7 +78,7 @@ def structured_content_fits_schema(message: SeenMessage, state: ConversationStat
     result, request = message.result, message.request
     assert result is not None
     assert request is not None
-    tool = state.tool(request.params.get("name"))
+    tool = state.tool_of(request)
     if tool is None or result.get("isError") or not is_complete(message):
         return None
     schema = tool.get("outputSchema")
@@ -660,8 +661,7 @@ def _credentials_in_url(message: SeenMessage) -> Outcome:
         url = params.get("url")
         if params.get("mode") != "url" or not isinstance(url, str):
             continue
-        authority = url.partition("://")[2].partition("/")[0]
-        if "@" in authority:
+        if _USER_INFO.match(url):
             return "the URL of an elicitation has user info"
         outcome = True
     return outcome

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from ._registry import Outcome
 
-__all__ = ["decode_header", "mirrored_name", "receive_exchange"]
+__all__ = ["SESSION", "decode_header", "mirrored_name", "receive_exchange"]
 
-_SESSION: Final = "mcp-session-id"
+SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
 _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
@@ -43,7 +43,7 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
     if not exchange.status:
         return
     request = exchange.request
-    given = exchange.response_headers.get(_SESSION)
+    given = exchange.response_headers.get(SESSION)
     if given is not None and request is not None and request.method == "initialize":
         state.session = given
     is_authorized = "authorization" in exchange.headers
@@ -52,11 +52,13 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
     is_denied = exchange.status == 401 and not is_authorized
     if is_denied and request is not None and len(state.denied) < _MAX_SESSIONS:
         state.denied.add(request.method)
-    sent = exchange.headers.get(_SESSION)
+    if request is not None and 400 <= exchange.status < 500 and exchange.response is None:
+        state.drop_request(request)
+    sent = exchange.headers.get(SESSION)
     if sent is None:
         return
     if exchange.status == 404 and len(state.lost_sessions) < _MAX_SESSIONS:
-        state.lost_sessions.setdefault(sent, (exchange.response_line, exchange.time))
+        state.lost_sessions.setdefault(sent, (exchange.response_line, exchange.response_time))
     has_ended = exchange.method == "DELETE" and exchange.status < 300
     if has_ended and len(state.ended_sessions) < _MAX_SESSIONS:
         state.ended_sessions.setdefault(sent, exchange.response_line)
@@ -85,14 +87,16 @@ def post_accepts_json_and_events(exchange: SeenExchange, state: ConversationStat
 
 def _is_of_endpoint(exchange: SeenExchange, state: ConversationState) -> bool:
     """True if a GET or DELETE is for the endpoint: only such requests name a session."""
-    return exchange.headers.get(_SESSION) is not None
+    return exchange.headers.get(SESSION) is not None
 
 
 @rule("SHL-22", on="http_request", needs_history=True)
 def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if state.session is None or not _is_post(exchange) or _is_initialize(exchange):
         return None
-    sent = exchange.headers.get(_SESSION)
+    if all(message.kind == "response" for message in exchange.messages):
+        return None  # it can answer a request of the session before
+    sent = exchange.headers.get(SESSION)
     return sent == state.session or (
         "the request does not repeat `Mcp-Session-Id`"
         if sent is None
@@ -190,7 +194,7 @@ def request_is_answered_in_a_known_type(
     if exchange.status != 200:
         # On the HTTP+SSE transport the response comes on another stream.
         is_modern = exchange.letters == MODERN and state.answers_modern(exchange.response)
-        is_certain = is_modern or exchange.headers.get(_SESSION) is not None
+        is_certain = is_modern or exchange.headers.get(SESSION) is not None
         key = id_key(exchange.request.id)
         request = None if key is None else state.open[CLIENT].get(key)
         if (request is not None and request.cancelled) or _ends_session(exchange, state):
@@ -205,9 +209,9 @@ def request_is_answered_in_a_known_type(
 
 def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
     """True if the client has ended the session of an exchange, or is about to."""
-    session = exchange.headers.get(_SESSION)
+    session = exchange.headers.get(SESSION)
     return session is not None and any(
-        each.method == "DELETE" and each.headers.get(_SESSION) == session
+        each.method == "DELETE" and each.headers.get(SESSION) == session
         for each in state.exchanges.values()
     )
 
@@ -236,7 +240,7 @@ def get_is_answered_with_events(exchange: SeenExchange, state: ConversationState
 
 @rule("SHL-21", on="http_response")
 def session_id_is_visible_ascii(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    found = exchange.response_headers.get(_SESSION)
+    found = exchange.response_headers.get(SESSION)
     if found is None:
         return None
     return (bool(found) and all("\x21" <= each <= "\x7e" for each in found)) or (
@@ -246,7 +250,7 @@ def session_id_is_visible_ascii(exchange: SeenExchange, state: ConversationState
 
 @rule("SHL-24", on="http_response", needs_history=True)
 def ended_session_is_not_found(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    sent = exchange.headers.get(_SESSION)
+    sent = exchange.headers.get(SESSION)
     ended = state.ended_sessions.get(sent) if sent is not None else None
     if ended is None or ended > exchange.line or exchange.method == "DELETE":
         return None
@@ -323,7 +327,7 @@ def wrong_method_header_is_rejected(exchange: SeenExchange, state: ConversationS
 def no_session_is_given(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if exchange.request is None:
         return None
-    return _SESSION not in exchange.response_headers or (
+    return SESSION not in exchange.response_headers or (
         "a response of a revision without sessions has `Mcp-Session-Id`"
     )
 

@@ -70,8 +70,10 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
 
 def _is_rejected(exchange: SeenExchange) -> bool:
     """True if a request was lost, or rejected for example without a token: it is sent again."""
-    is_unauthorized = exchange.status in (0, 401, 403)
-    return is_unauthorized or (exchange.status >= 400 and exchange.response is None)
+    if exchange.status in (0, 401, 403):
+        return True
+    response = exchange.response
+    return exchange.status >= 400 and (response is None or response.id is None)
 
 
 def is_same(message: SeenMessage, earlier: SeenRequest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
@@ -21,6 +22,8 @@ _SLACK: Final = 0.9  # of a time that a peer asks for
 _LINGER: Final = 5.0  # seconds that a stream can stay open after its response
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
 _SESSION: Final = "mcp-session-id"
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+_PORT: Final = re.compile(r":[0-9]*$")
 _CHANGES: Final = (
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",
@@ -233,7 +236,7 @@ def foreign_origins_are_rejected(exchange: SeenExchange, state: ConversationStat
     # A server can be configured to allow an origin, but none whose name is never given to a host.
     return RuleFailure(
         f"a request of the origin {show(exchange.headers['origin'])} is served",
-        is_certain=host.rpartition(".")[2] in ("invalid", "example", "test"),
+        is_certain=host.rpartition(".")[2] in ("invalid", "example"),
     )
 
 
@@ -251,11 +254,13 @@ def foreign_origins_are_forbidden(exchange: SeenExchange, state: ConversationSta
 
 def _foreign_host(exchange: SeenExchange) -> str | None:
     """Return the host of an origin that is not that of the server, or None."""
-    origin, host = exchange.headers.get("origin", ""), exchange.headers.get("host", "")
-    if "://" not in origin or not host or exchange.method == "OPTIONS":
+    origin, host = exchange.headers.get("origin", "").lower(), exchange.headers.get("host", "")
+    scheme, _, found = origin.partition("://")
+    if not found or not host or exchange.method == "OPTIONS":
         return None
-    found = origin.partition("://")[2]
-    return None if found == host else found.rpartition(":")[0] or found
+    port = _DEFAULT_PORTS.get(scheme, "")
+    same = found.removesuffix(port) == host.lower().removesuffix(port)
+    return None if same else _PORT.sub("", found)
 
 
 @rule("SHL-23", on="http_response", needs_history=True)
@@ -308,8 +313,10 @@ def each_request_is_authorized(exchange: SeenExchange, state: ConversationState)
         return None
     if "authorization" in exchange.headers or "access_token=" in exchange.target:
         return None
-    return exchange.status >= 400 or (
-        f"{request.method} without `Authorization` is served, and was denied before"
+    # It can have credentials of another kind: a cookie, a key, a certificate.
+    return exchange.status >= 400 or RuleFailure(
+        f"{request.method} without `Authorization` is served, and was denied before",
+        is_certain=False,
     )
 
 

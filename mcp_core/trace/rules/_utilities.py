@@ -113,9 +113,11 @@ def cancelled_request_is_not_answered(message: SeenMessage, state: ConversationS
     # A response that crossed the cancellation is legal.
     if state.has_read[message.sender] <= request.cancelled:
         return True
+    # Before 2026-07-28 a receiver may ignore the cancellation of what it cannot cancel (CXL-8).
     return RuleFailure(
         "a response to a request whose cancellation was read before",
         (request.line, request.cancelled),
+        is_certain=message.letters == MODERN,
     )
 
 

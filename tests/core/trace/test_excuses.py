@@ -6,8 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
-from mcp_core.trace import HttpHead, Judge, TraceHeader, TraceLine
+from mcp_core.http import Body, End, Head, RequestHead
+from mcp_core.trace import (
+    ConversationNumbers,
+    HttpChannel,
+    HttpHead,
+    Judge,
+    TraceHeader,
+    TraceLine,
+)
 from tests.core.trace.conversations import (
     C,
     S,
@@ -77,15 +86,19 @@ def answer(exchange: int, status: int, message: Any = None) -> TraceLine:
     return TraceLine(t=0.0, exchange=exchange, sender="server", http=head, raw=raw)
 
 
-def found_over_http(*lines: TraceLine) -> list[str]:
-    """Return the rows of the server that the judge finds broken, after a handshake."""
+def found_over_http(*lines: TraceLine, side: str = "server", certain: bool = False) -> list[str]:
+    """Return the rows that the judge finds a side to break, after a handshake.
+
+    If `certain` is true, leave out those that are inconclusive.
+    """
     judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
     found: list[Finding] = []
     begin, begun, initialized = (said.message for said in HANDSHAKE)
     handshake = [post(1, begin), answer(1, 200, begun), post(2, initialized), answer(2, 202)]
     for line in (*handshake, *lines):
         found += judged.receive(line)
-    return [each.row for each in (*found, *judged.close()) if each.side == "server"]
+    found += judged.close()
+    return [each.row for each in found if each.side == side and (each.is_certain or not certain)]
 
 
 @pytest.mark.parametrize("answered", [error(7, -32600), result(7)])
@@ -104,3 +117,194 @@ def test_server_that_sends_no_response_to_a_cancelled_request_is_not_accused(sta
     sent, cancelled = post(3, call), [post(4, cancel), answer(4, 202)]
     assert found_over_http(sent, *cancelled, answer(3, status)) == []
     assert found_over_http(sent, answer(3, status), *cancelled) == ["HTTP-8"]
+
+
+# -- Messages that were cut off --------------------------------------------------------------------
+
+PART = '{"jsonrpc":"2.0","id":1,"resu'
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+@pytest.mark.parametrize(
+    "body", [{"raw": PART}, {"raw": "[" + PART}, {"data": PART.encode() + b"\xc3"}]
+)
+def test_side_whose_stream_ends_within_a_message_is_not_accused(side: Any, body: Any) -> None:
+    end = TraceLine(t=0.0, sender=side, end="closed", **body)
+    found, _ = judge(Start("D"), [Said(side, end)])
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "row"), [("done", "STDIO-2"), ('{"jsonrpc":"2.0","id":9,"result":{}}', "RPC-7")]
+)
+def test_server_whose_last_line_is_whole_is_judged(raw: str, row: str) -> None:
+    end = TraceLine(t=0.0, sender="server", end="closed", raw=raw)
+    found, _ = judge(Start("D"), [Said("server", end)])
+    assert [each.row for each in found] == [row]
+
+
+@pytest.mark.parametrize("end", [("client", "closed"), ("server", "reset"), ("server", "complete")])
+def test_peer_is_judged_by_a_complete_body_only(end: tuple[Any, str]) -> None:
+    channel = HttpChannel(1, ConversationNumbers(single=True), 1_000)
+    head = RequestHead(b"POST", b"/mcp", [])
+    lines = channel.request(0.0, (head, json.dumps(PING).encode(), "1.1"))
+    lines += channel.response(0.1, [Head(200, [(b"content-type", b"application/json")])])
+    lines += channel.response(0.2, [Body(PART.encode())])
+    lines += channel.ended(0.3, end)
+    judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
+    rows = [each.row for line in lines for each in judged.receive(line) if each.side == "server"]
+    assert rows == (["RPC-1"] if end[1] == "complete" else [])
+
+
+def test_client_that_is_answered_within_its_body_is_not_accused() -> None:
+    channel = HttpChannel(1, ConversationNumbers(single=True), 1_000)
+    lines = channel.request(0.0, (RequestHead(b"POST", b"/mcp", []), None, "1.1"))
+    lines += channel.request_data(0.1, (PART.encode(), False))
+    lines += channel.response(0.2, [Head(413, []), End()])
+    judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
+    assert [each for line in lines for each in judged.receive(line)] == []
+
+
+# -- Races -----------------------------------------------------------------------------------------
+
+
+def test_server_that_serves_a_call_by_the_list_before_it_is_not_accused() -> None:
+    plain = {"name": "t", "inputSchema": {"type": "object"}}
+    strict = {
+        "name": "t",
+        "inputSchema": {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+        "outputSchema": {"type": "object"},
+    }
+    call, done = C(ask(2, "tools/call", name="t")), S(result(2, content=[]))
+    changed = S(notify("notifications/tools/list_changed"))
+    first = [C(ask(1, "tools/list")), S(result(1, tools=[plain]))]
+    second = [C(ask(3, "tools/list")), S(result(3, tools=[strict]))]
+    start = Start("D", server={"tools": {"listChanged": True}})
+    assert judge(start, [*first, call, changed, *second, done])[0] == []
+    found, _ = judge(start, [*first, changed, *second, call, done])
+    assert {each.row for each in found} == {"TOOL-10", "TOOL-24"}
+
+
+def test_server_whose_views_of_a_task_cross_is_not_accused() -> None:
+    def view(status: str) -> dict[str, Any]:
+        times = dict.fromkeys(("createdAt", "lastUpdatedAt"), "2025-11-25T10:30:00Z")
+        return {"taskId": "786512e2-9e0d-44bd", "status": status, "ttl": 60_000, **times}
+
+    def poll(id: int) -> Said:
+        return C(ask(id, "tasks/get", taskId="786512e2-9e0d-44bd"))
+
+    declared = {"tasks": {"requests": {"tools": {"call": {}}}}, "tools": {}}
+    start = Start("D", server=declared)
+    begun = [
+        C(ask(1, "tools/call", name="t", task={})),
+        S(result(1, task=view("working"))),
+    ]
+    told = S(notify("notifications/tasks/status", **view("completed")))
+    late = S(result(2, **view("working")))
+    assert judge(start, [*begun, poll(2), told, late])[0] == []
+    crossed = [poll(2), poll(3), S(result(3, **view("completed"))), late]
+    assert judge(start, [*begun, *crossed])[0] == []
+    found, _ = judge(start, [*begun, told, poll(2), late])
+    assert [each.row for each in found] == ["TSK-11"]
+
+
+@pytest.mark.parametrize(("seconds", "rows"), [(0.1, []), (2.0, ["SHL-25"])])
+def test_client_has_time_to_learn_that_its_session_is_lost(seconds: float, rows: Any) -> None:
+    """The time counts from a response that took three seconds."""
+    lines = [post(3, ask(2, "tools/list")), answer(4, 404), post(5, ask(3, "tools/list"))]
+    lines = [
+        replace(lines[0], exchange=4),
+        replace(lines[1], t=3.0),
+        replace(lines[2], t=3 + seconds),
+    ]
+    found = found_over_http(*lines, side="client")
+    assert [each for each in found if each == "SHL-25"] == rows
+
+
+def test_client_that_answers_a_request_of_its_former_session_is_not_accused() -> None:
+    head = HttpHead(method="POST", target="/mcp", headers=(("mcp-session-id", "former"),))
+    old = TraceLine(t=0.0, exchange=9, sender="client", http=head, raw=json.dumps(result("s-1")))
+    assert "SHL-22" not in found_over_http(old, side="client")
+    asks = replace(old, raw=json.dumps(ask(9, "tools/list")))
+    assert "SHL-22" in found_over_http(asks, side="client")
+
+
+@pytest.mark.parametrize(
+    "body", [None, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Busy."}}]
+)
+def test_client_that_repeats_what_a_gateway_has_refused_is_not_accused(body: Any) -> None:
+    sent = post(3, ask(2, "tools/list"))
+    again = replace(sent, exchange=4)
+    assert "RPC-4" not in found_over_http(sent, answer(3, 503, body), again, side="client")
+    served = answer(3, 200, result(2, tools=[]))
+    assert "RPC-4" in found_over_http(sent, served, again, side="client")
+
+
+# -- Who sent it -----------------------------------------------------------------------------------
+
+
+def test_client_of_a_server_without_sessions_is_not_accused_in_between() -> None:
+    """Each of its requests is a conversation of its own."""
+    head = HttpHead(method="POST", target="/mcp", headers=())
+    for message in (result("s-1"), notify("notifications/progress", progressToken=1, progress=1)):
+        for observer in ("between", "server"):
+            header = TraceHeader(format_version=1, transport="http", observer=observer)
+            line = TraceLine(
+                t=0.0, conversation=8, exchange=8, sender="client", http=head,
+                raw=json.dumps(message),
+            )  # fmt: skip
+            found = Judge(header, from_start=True).receive(line)
+            assert not any(each.is_certain for each in found), (observer, found)
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "rows"),
+    [
+        ("https://mcp.invalid", "mcp.invalid:443", []),
+        ("http://MCP.invalid:80", "mcp.invalid", []),
+        ("http://mcp.invalid:8000", "mcp.invalid:8000", []),
+        ("http://[::1]:80", "[::1]", []),
+        ("http://mcp.invalid:8001", "mcp.invalid:8000", ["HTTP-1"]),
+        ("http://app.invalid", "mcp.invalid:8000", ["HTTP-1"]),
+        ("http://app.test", "mcp.test:8000", []),  # a server can be configured to allow it
+    ],
+)
+def test_server_that_serves_its_own_origin_is_not_accused(
+    origin: str, host: str, rows: list[str]
+) -> None:
+    head = HttpHead(
+        method="POST", target="/mcp", headers=(SESSION, ("origin", origin), ("host", host))
+    )
+    asked = TraceLine(t=0.0, exchange=3, sender="client", http=head, raw=json.dumps(ask(2, "ping")))
+    assert found_over_http(asked, answer(3, 200, result(2)), certain=True) == rows
+
+
+@pytest.mark.parametrize(
+    ("url", "rows"),
+    [
+        ("https://login.org?user=a@b.com", []),
+        ("https://login.org/a@b", []),
+        ("https://login.org#a@b", []),
+        ("https://ada:secret@login.org/?q", ["ELIC-19"]),
+    ],
+)
+def test_elicitation_of_a_url_with_an_at_sign_has_no_user_info(url: str, rows: list[str]) -> None:
+    params = {"mode": "url", "message": "Log in.", "elicitationId": "x", "url": url}
+    said = [S(ask(9, "elicitation/create", **params))]
+    found, _ = judge(Start("D", {"elicitation": {"url": {}}}), said)
+    assert [each.row for each in found if each.side == "server"] == rows
+
+
+# -- After a login ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_server_is_judged_after_a_login_with_the_same_id(status: int) -> None:
+    """The request that was sent without a token is over."""
+    begin, begun, initialized = (said.message for said in HANDSHAKE)
+    wrong = [post(4, ask(7, "tools/list")), answer(4, 200, result(7, tools=17))]
+    judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
+    lines = [post(1, begin), answer(1, status), post(2, begin), answer(2, 200, begun)]
+    lines += [post(3, initialized), answer(3, 202), *wrong]
+    found = [each for line in lines for each in judged.receive(line)]
+    assert "TOOL-2" in [each.row for each in found if each.side == "server"]

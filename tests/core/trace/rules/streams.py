@@ -450,6 +450,7 @@ CASES: Final[list[Case]] = [
         [*SERVED_BEFORE, *DENIED, sent(2, CALL_2, MIRRORED), AGAIN],
         ALLOWED,
         start=None,
+        is_certain=False,
     ),
     case(
         "AR-14",
