@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import tracemalloc
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,9 @@ from tests.core.trace.conversations import (
 )
 from tests.core.trace.rules.http import IN, START, ended, got, sent
 from tests.core.trace.rules.messages import HANDSHAKE, META_E
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 KEYS = st.sampled_from(
     [
@@ -408,3 +412,45 @@ def test_judge_takes_schema_of_any_depth(depth: int) -> None:
     said = [C(ask(1, "tools/list")), S(f'{{"jsonrpc":"2.0","id":1,"result":{tools}}}')]
     found, _ = judge(Start("D"), said)
     assert "JSCH-3" not in {each.row for each in found}
+
+
+# -- Memory ----------------------------------------------------------------------------------------
+
+
+def traced_growth(lines: Callable[[int], Iterable[TraceLine]], first: int, last: int) -> int:
+    """Return by how many bytes a judge grows between the rounds `first` and `last`."""
+    judged = Judge(from_start=True)
+    tracemalloc.start()
+    try:
+        for number in range(last):
+            if number == first:
+                before = tracemalloc.get_traced_memory()[0]
+            for line in lines(number):
+                judged.receive(line)
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def said(sender: Any, message: Any) -> TraceLine:
+    return TraceLine(t=0.0, sender=sender, raw=json.dumps(message))
+
+
+def test_judge_of_requests_with_one_id_does_not_grow() -> None:
+    request = ask(1, "tools/call", name="t", arguments={"text": "x" * 400})
+    assert traced_growth(lambda number: [said("client", request)], 300, 1_500) < 40_000
+
+
+def test_judge_of_large_rounds_does_not_grow() -> None:
+    def large_round(number: int) -> Iterator[TraceLine]:
+        asked = {"method": "roots/list", "params": {"text": "x" * 100_000}}
+        answered = result(
+            number,
+            resultType="input_required",
+            inputRequests={"a": asked},
+            requestState=f"state-{number}",
+        )
+        yield said("client", ask(number, "tools/call", name="t", _meta=META_E))
+        yield said("server", answered)
+
+    assert traced_growth(large_round, 20, 120) < 1_000_000
