@@ -599,11 +599,8 @@ _MAX_PIECES_SIZE: Final = 20_000  # characters
 
 
 def _is_alone(message: SeenMessage, exchange: SeenExchange, state: ConversationState) -> bool:
-    """Return True if nothing says to which client the request of an exchange belongs.
-
-    A request of 2026-07-28 needs no other one.
-    """
-    if message.sender != CLIENT or message.letters == MODERN or message.method == "initialize":
+    """Return True if what a client says of other messages came without a session."""
+    if message.sender != CLIENT or message.letters == MODERN or message.kind == "request":
         return False
     begun = state.initialize is not None or state.has_endpoint
     return not begun and SESSION not in exchange.headers
