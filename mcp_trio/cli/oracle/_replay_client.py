@@ -63,7 +63,7 @@ class ClientReplay:
         env: variables of the command beside the few that are inherited.
         inherit_env: whether it inherits the whole environment.
         cwd: its working directory.
-        response_timeout: seconds for each response, at least.
+        response_timeout: seconds for each response, as for `ReplayClient`.
         stderr: for warnings.
     """
 
@@ -78,7 +78,7 @@ class ClientReplay:
         env: Mapping[str, str],
         inherit_env: bool,
         cwd: Path | None,
-        response_timeout: float,
+        response_timeout: float | None,
         stderr: Screen,
     ) -> None:
         self._path = path
