@@ -72,9 +72,7 @@ class ReplayClient:
         sent: messages that were sent.
     """
 
-    def __init__(
-        self, session: RecordedSession, *, response_timeout: float | None = None
-    ) -> None:
+    def __init__(self, session: RecordedSession, *, response_timeout: float | None = None) -> None:
         self._messages = session.messages
         self.response_timeout = RESPONSE_TIMEOUT if response_timeout is None else response_timeout
         # What the user has set is the whole timeout.
@@ -146,6 +144,10 @@ class ReplayClient:
         if now >= self._waits_until:
             self._give_up(now)
             self._walk(now)
+
+    def postpone(self, seconds: float) -> None:
+        """Wait so much longer for the next message: for so long nothing could be sent."""
+        self._waits_until += seconds
 
     def request_failed(self, ids: Iterable[int | str], reason: str, now: float) -> None:
         """Take note that requests get no response, for `reason`. `ids` are theirs."""

@@ -120,6 +120,15 @@ def test_response_with_a_timeout_is_not_awaited_longer() -> None:
     assert server.wait(1.0) == [call(2)]
 
 
+def test_response_is_awaited_longer_if_nothing_could_be_sent() -> None:
+    server = live_server(recorded([C(call(1)), S(text(1, "A")), C(call(2))]), timeout=1.0)
+    server.received()
+    server.client.postpone(5.0)
+    assert server.client.next_deadline == 6.0
+    assert server.wait(5.9) == []
+    assert server.wait(6.0) == [call(2)]
+
+
 def test_server_that_answers_nothing_is_given_up() -> None:
     said = []
     for id in range(1, 6):
