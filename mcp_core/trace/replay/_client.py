@@ -146,7 +146,7 @@ class ReplayClient:
             self._walk(now)
 
     def postpone(self, seconds: float) -> None:
-        """Wait so much longer for the next message: for so long nothing could be sent."""
+        """Wait `seconds` longer for the next message: for so long nothing could be sent."""
         self._waits_until += seconds
 
     def request_failed(self, ids: Iterable[int | str], reason: str, now: float) -> None:
