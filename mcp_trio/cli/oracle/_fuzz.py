@@ -133,7 +133,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         default=[],
         help="call this tool too (may be repeated)",
     )
-    add("--allow-all", action="store_true", help="call all tools, whatever they change")
+    add("--allow-all", action="store_true", help="call all tools, also those that change something")
     add(
         "--deny",
         metavar="NAME",
