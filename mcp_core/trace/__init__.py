@@ -26,6 +26,7 @@ from ._format import read_trace as read_trace
 from ._http_channel import ConversationNumbers as ConversationNumbers
 from ._http_channel import HttpChannel as HttpChannel
 from ._judge import Judge as Judge
+from ._messages import MessageSplitter as MessageSplitter
 from ._redaction import Redactor as Redactor
 from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
 from .replay._client import ReplayClient as ReplayClient
@@ -66,6 +67,7 @@ __all__ = [
     "HttpHead",
     "InvalidTrace",
     "Judge",
+    "MessageSplitter",
     "RecordedMessage",
     "RecordedSession",
     "RecordedTrace",

@@ -71,7 +71,11 @@ class MessageBuffer:
 
 
 class MessageSplitter:
-    """The lines of one direction of a byte stream. `limit` is that of `MessageBuffer`."""
+    """The lines of one direction of a byte stream.
+
+    Args:
+        limit: bytes of a message. Of a longer one the beginning is returned, with its size.
+    """
 
     __slots__ = ("_limit", "_partial", "_skips")
 

@@ -239,13 +239,14 @@ class Redactor:
     def _redact_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
         """Redact a header, and remember it: most headers are the same in every request."""
         name, value = pair
-        found = pair if name in _PLAIN_HEADERS else (name, self._redact_header(name, value))
+        found = pair if name in _PLAIN_HEADERS else (name, self.redact_header(name, value))
         if len(self._headers) >= _MAX_HEADERS:
             self._headers.clear()
         self._headers[pair] = found
         return found
 
-    def _redact_header(self, name: str, value: str) -> str:
+    def redact_header(self, name: str, value: str) -> str:
+        """Return the `value` of the header `name`, which is in lower case, without secrets."""
         if name == "mcp-session-id":
             return self.pseudonym_of_id(value)
         if name in _SECRET_HEADERS or SECRET_NAME.search(name):

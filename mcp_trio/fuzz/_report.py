@@ -6,6 +6,9 @@ import json
 import os
 import re
 import secrets
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import quoteattr
@@ -16,14 +19,18 @@ from mcp_core.trace import ROWS, Redactor, TraceEncoder
 from ._case import Case, decode_case, encode_case, shown_case
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ._campaign import Campaign, FuzzFinding
+    from ._play import TargetLike
     from ._probe import Offers
 
 __all__ = [
     "REPORT",
     "TESTS",
+    "FromEnvironment",
+    "hidden_header",
+    "hidden_variable",
     "junit_report",
     "read_cases",
     "read_known",
@@ -35,12 +42,68 @@ REPORT: Final = "report.json"
 TESTS: Final = "test_findings.py"
 TRACE_LIMIT: Final = 16 * 1024 * 1024  # bytes
 _NAME: Final = re.compile(r"[^A-Za-z0-9]+")
+_PREFIX: Final = "MCP_FUZZ_"  # of the variables that the tests read, if the user has named none
+
+
+@dataclass(frozen=True)
+class FromEnvironment:
+    """A secret, which the tests read from an environment variable.
+
+    Attributes:
+        variable: its name.
+        prefix: what comes before the secret.
+    """
+
+    variable: str
+    prefix: str = ""
+
+    @property
+    def source(self) -> str:
+        """The Python expression of the value."""
+        value = f"os.environ[{self.variable!r}]"
+        return f"{self.prefix!r} + {value}" if self.prefix else value
+
+
+def hidden_variable(name: str, value: str) -> str | FromEnvironment:
+    """Return the value of an environment variable of the target, unless it is a secret."""
+    word = f"{name}={value}"
+    return value if Redactor(b"").redact_command([word]) == [word] else FromEnvironment(name)
+
+
+def hidden_header(name: str, value: str) -> str | FromEnvironment:
+    """Return the value of a header, whose name is in lower case, unless it is a secret."""
+    if Redactor(b"").redact_header(name, value) == value:
+        return value
+    return FromEnvironment(_PREFIX + _NAME.sub("_", name).upper())
+
+
+def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | FromEnvironment]:
+    """Return the command or the URL of a target for the tests, without secrets."""
+    command = getattr(target, "command", None)
+    if command is None:
+        url = target.name
+        return url if Redactor(b"").redact_url(url) == url else FromEnvironment(_PREFIX + "URL")
+    # In the whole command, because some secrets are only known by the option before them.
+    shown = Redactor(b"").redact_command(command)
+    return [
+        word if word == seen else FromEnvironment(f"{_PREFIX}ARGUMENT_{place}")
+        for place, (word, seen) in enumerate(zip(command, shown, strict=True))
+    ]
+
+
+def _shown_target(target: TargetLike) -> str:
+    """Return the name of a target for the reports, without secrets."""
+    redactor = Redactor(secrets.token_bytes(32))
+    command = getattr(target, "command", None)
+    if command is None:
+        return redactor.redact_url(target.name)
+    return shlex.join(redactor.redact_command(command))
 
 
 def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, Any]:
     """Return what a run has found as one JSON document."""
     return {
-        "target": campaign.target.name,
+        "target": _shown_target(campaign.target),
         campaign.side: offers.name,
         "revisions": offers.revisions,
         "seed": seed,
@@ -88,7 +151,8 @@ def write_findings(
         folder: it is made if needed. Files of an earlier run are replaced.
         campaign: the run.
         document: its report.
-        options: further arguments of `find_faults` for the tests.
+        options: further arguments of `find_faults` for the tests. A `FromEnvironment` in them, or
+            in a dictionary in them, is read when the tests run.
 
     Raises:
         OSError: a file cannot be written.
@@ -129,30 +193,53 @@ def _trace(finding: FuzzFinding) -> bytes:
 
 
 def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
-    command = getattr(campaign.target, "command", None)
-    target: Any = list(command) if command is not None else campaign.target.name
-    more = "".join(f", {key}={value!r}" for key, value in options.items() if value)
-    head = (
-        '"""What `mcp-trio fuzz` has found: each test fails until its fault is repaired."""\n\n'
-        f"from mcp_trio.testing import {campaign.find_faults}\n\n"
-        f"TARGET = {target!r}\n"
-    )
-    parts = [head]
+    target = _hidden_target(campaign.target)
+    more = "".join(f", {key}={_source_of(value)}" for key, value in options.items() if value)
+    variables = sorted({*_variables_in(target), *_variables_in(options)})
+    head = '"""What `mcp-trio fuzz` has found: each test fails until its fault is repaired."""\n\n'
+    if variables:
+        head += "import os\n\n"
+    head += f"from mcp_trio.testing import {campaign.find_faults}\n\n"
+    if variables:
+        # A name is any text: `repr` keeps it in the comment.
+        names = ", ".join(map(repr, variables))
+        head += f"# Secrets are not in this file. Set these environment variables: {names}\n"
+    parts = [head + f"TARGET = {_source_of(target)}\n"]
     for number, finding in enumerate(campaign.findings, 1):
         fault = finding.fault
         name = _NAME.sub("_", f"{fault.row} {fault.method[:40]}").strip("_").lower()
         steps = "".join(f"        {step!r},\n" for step in finding.case)
         # The sentence has words of the server.
-        sentence = escape_text(fault.sentence).replace("\\", "\\\\").replace('"', "'")
+        sentence = escape_text(fault.sentence)[:300].replace("\\", "\\\\").replace('"', "'")
         rate = "" if finding.is_solid else f" Seen in {finding.hits} of {finding.plays} plays."
         parts.append(
             f"\n\ndef test_{number}_{name}():\n"
-            f'    """{fault.level} {fault.row}: {sentence[:300]}.{rate}"""\n'
+            f'    """{fault.level} {fault.row}: {sentence}.{rate}"""\n'
             f"    steps = [\n{steps}    ]\n"
             f"    faults = {campaign.find_faults}(TARGET, steps{more})\n"
             f"    assert {fault.row!r} not in faults, faults[{fault.row!r}]\n"
         )
     return "".join(parts)
+
+
+def _source_of(value: Any) -> str:
+    """Return the Python expression of a value."""
+    if isinstance(value, FromEnvironment):
+        return value.source
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_source_of(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_source_of, value)) + "]"
+    return repr(value)
+
+
+def _variables_in(value: Any) -> Iterator[str]:
+    """Yield the names of the environment variables that a value is read from."""
+    if isinstance(value, FromEnvironment):
+        yield value.variable
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _variables_in(each)
 
 
 def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
@@ -174,10 +261,11 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
             for each in found.get(row, ())
         )
         cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
+    name = _attribute(f"mcp-trio fuzz {_shown_target(campaign.target)}")
     failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
-        f"<testsuites><testsuite name={_attribute('mcp-trio fuzz ' + campaign.target.name)} "
+        f"<testsuites><testsuite name={name} "
         f'tests="{len(cases)}" failures="{failed}">\n{"".join(cases)}</testsuite></testsuites>\n'
     )
 

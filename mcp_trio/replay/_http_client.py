@@ -74,6 +74,7 @@ class _HttpPlayer:
         self._opens_stream = opens_stream
         self._changed = trio.Event()
         self._limit = trio.Semaphore(_MAX_REQUESTS)
+        self._time_lock = trio.Lock()  # held while the client may give nothing up
         self._idle: list[H11ClientConnection | H2ClientConnection] = []
 
     async def run(self) -> None:
@@ -98,7 +99,7 @@ class _HttpPlayer:
             for data in messages:
                 request = self._http.post(data)
                 if request.is_notice:
-                    await self._run(request)
+                    await self._run_notice(request)
                     self._begin_stream(nursery)
                 else:
                     await self._limit.acquire()
@@ -120,6 +121,18 @@ class _HttpPlayer:
         if request is not None:
             with trio.move_on_after(_END_TIMEOUT):
                 await self._exchange(request)
+
+    async def _run_notice(self, request: ReplayRequest) -> None:
+        """Send a notification or a response. The next message does not wait longer than that."""
+        timeout = self._client.response_timeout
+        begun_at = trio.current_time()
+        async with self._time_lock:
+            with trio.move_on_after(timeout) as waiting:
+                await self._run(request)
+            # What follows could not be sent meanwhile.
+            self._client.postpone(trio.current_time() - begun_at)
+        if waiting.cancelled_caught:
+            self._client.note(f"no complete HTTP response to {request.name} within {timeout:g} s")
 
     async def _run_limited(self, request: ReplayRequest) -> None:
         try:
@@ -202,5 +215,6 @@ class _HttpPlayer:
             with trio.move_on_at(self._client.next_deadline) as timer:
                 await changed.wait()
             if timer.cancelled_caught:
-                self._client.advance(trio.current_time())
+                async with self._time_lock:
+                    self._client.advance(trio.current_time())
                 self._wake()

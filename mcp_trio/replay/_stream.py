@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 import trio.lowlevel
 
+from mcp_core.trace import MessageSplitter
 from mcp_trio._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ async def serve_on_stream(server: ReplayServer, stream: trio.abc.Stream) -> None
     session.begin(trio.current_time())
     try:
         await _send_outputs(session, stream)
-        lines = _LineBuffer()
+        lines = MessageSplitter(_MAX_LINE)
         while True:
             data: bytes | None = None
             with trio.move_on_at(session.next_deadline):
@@ -44,8 +45,8 @@ async def serve_on_stream(server: ReplayServer, stream: trio.abc.Stream) -> None
             elif not data:
                 return
             else:
-                for line in lines.feed(data):
-                    session.receive(line, trio.current_time())
+                for message in _messages(lines, data):
+                    session.receive(message, trio.current_time())
             await _send_outputs(session, stream)
     except trio.BrokenResourceError:
         return  # the client is gone
@@ -101,11 +102,11 @@ class _StreamPlayer:
                 await self._changed.wait()
 
     async def _read(self) -> None:
-        lines = _LineBuffer()
+        lines = MessageSplitter(_MAX_LINE)
         try:
             while data := bytes(await self._stream.receive_some(_READ_SIZE)):
-                for line in lines.feed(data):
-                    self._client.receive(line, trio.current_time())
+                for message in _messages(lines, data):
+                    self._client.receive(message, trio.current_time())
                 self._wake()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
@@ -136,28 +137,6 @@ def _chunks(messages: list[bytes]) -> Iterator[bytes]:
         yield b"".join(chunk)
 
 
-class _LineBuffer:
-    """A splitter of bytes into lines. Of a line that is too long, the beginning is a line."""
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-        self._skips = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that end in `data`, without empty ones."""
-        *lines, rest = data.split(b"\n")
-        found = []
-        for line in lines:
-            if self._skips:
-                self._skips = False
-            else:
-                self._data += line
-                found.append(bytes(self._data).removesuffix(b"\r"))
-            self._data.clear()
-        if not self._skips:
-            self._data += rest
-            if len(self._data) > _MAX_LINE:
-                found.append(bytes(self._data[:_READ_SIZE]))
-                self._data.clear()
-                self._skips = True
-        return [line for line in found if line.strip()]
+def _messages(lines: MessageSplitter, data: bytes) -> list[bytes]:
+    """Return the messages that end in `data`; of one that is too long, its beginning."""
+    return [message for message, _ in lines.feed(data) if message.strip()]

@@ -21,6 +21,7 @@ import trio
 import trio.testing
 
 from mcp_core import DIALECTS, LATEST
+from mcp_trio._nursery import open_quiet_nursery
 
 __all__ = ["Message", "ScriptedPeer"]
 
@@ -265,10 +266,9 @@ class ScriptedPeer:
             self._buffer.extend(data)
 
         if not self._buffer:
-            async with trio.open_nursery() as nursery:
+            async with open_quiet_nursery() as nursery:
                 nursery.start_soon(listen)
                 await trio.testing.wait_all_tasks_blocked()
-                nursery.cancel_scope.cancel()
         if self._buffer:
             raise self._failure(
                 f"expected silence, got {_cut(bytes(self._buffer).decode(errors='replace'))}"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 
+from mcp_trio.testing import hostile
 from tests.examples.pages import EXAMPLES, PAGES, ROOT, WITH_CODE, code, read, run
 from tests.layering.rules import PUBLIC
 
@@ -38,6 +39,12 @@ def test_index_lists_every_page() -> None:
     listed = set(re.findall(r"\]\(([\w/-]+\.md)\)", read("docs/index.md")))
     pages = {page.removeprefix("docs/") for page in PAGES if not page.startswith("docs/project/")}
     assert listed == pages - {"README.md", "index.md"}
+
+
+@pytest.mark.parametrize("page", ["docs/howto/testing.md", "CHANGELOG.md"])
+def test_number_of_attacks_is_that_of_the_tables(page: str) -> None:
+    tables = [getattr(hostile, name) for name in hostile.__all__ if name.endswith("_ATTACKS")]
+    assert re.findall(r"(\d+) (?:bounded )?attacks\b", read(page)) == [str(sum(map(len, tables)))]
 
 
 def test_reference_has_a_page_for_every_public_package() -> None:

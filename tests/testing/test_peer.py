@@ -293,6 +293,13 @@ async def test_peer_expect_silence_sees_buffered_messages() -> None:
         await peer.expect_silence()
 
 
+async def test_peer_expect_silence_on_a_closed_stream_raises_without_a_group() -> None:
+    peer, _ = pair()
+    await peer.stream.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await peer.expect_silence()
+
+
 async def test_peer_expect_silence_sees_the_end_of_the_stream() -> None:
     peer, other = pair()
     await other.aclose()

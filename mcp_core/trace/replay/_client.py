@@ -58,9 +58,11 @@ class ReplayClient:
 
     Args:
         session: the recorded session.
-        response_timeout: seconds for a response, if three times the recorded time are less.
+        response_timeout: seconds for each response. By default 10, or three times the recorded
+            time if that is more.
 
     Attributes:
+        response_timeout: seconds for a response without a recorded time.
         is_over: everything was sent, and every response has come or was given up.
         problems: texts about what went otherwise than recorded, the first 1,000.
         hidden: the numbers of the lines of the client with redacted values, which are sent as they
@@ -70,11 +72,11 @@ class ReplayClient:
         sent: messages that were sent.
     """
 
-    def __init__(
-        self, session: RecordedSession, *, response_timeout: float = RESPONSE_TIMEOUT
-    ) -> None:
+    def __init__(self, session: RecordedSession, *, response_timeout: float | None = None) -> None:
         self._messages = session.messages
-        self._timeout = response_timeout
+        self.response_timeout = RESPONSE_TIMEOUT if response_timeout is None else response_timeout
+        # What the user has set is the whole timeout.
+        self._slower = _SLOWER if response_timeout is None else 0.0
         self.is_over = False
         self.problems: list[str] = []
         self.hidden = _lines_with_hidden(session.messages)
@@ -142,6 +144,10 @@ class ReplayClient:
         if now >= self._waits_until:
             self._give_up(now)
             self._walk(now)
+
+    def postpone(self, seconds: float) -> None:
+        """Wait `seconds` longer for the next message: for so long nothing could be sent."""
+        self._waits_until += seconds
 
     def request_failed(self, ids: Iterable[int | str], reason: str, now: float) -> None:
         """Take note that requests get no response, for `reason`. `ids` are theirs."""
@@ -315,16 +321,17 @@ class ReplayClient:
         if message.kind == "notification":
             previous = self._messages[max(self._place - 1, 0)].t
             gap = max(message.t - previous, 0.0)
-            return now + min(max(_GRACE, _SLOWER * gap), self._timeout)
+            return now + min(max(_GRACE, _SLOWER * gap), self.response_timeout)
         asked = self._turn_of.get(message)
         if message.kind == "request":
             asked, _ = self._asked[message]
             if asked in self._done:
                 return now + _GRACE  # it may have been sent for another reason
         if asked is None or asked.message is None:
-            return now + self._timeout
+            return now + self.response_timeout
         sent_at = self._sent_at.get(asked.message, now)
-        return max(sent_at, now) + max(self._timeout, _SLOWER * (message.t - asked.message.t))
+        recorded = message.t - asked.message.t
+        return max(sent_at, now) + max(self.response_timeout, self._slower * recorded)
 
     def _give_up(self, now: float) -> None:
         """Pass over the message that did not come in time."""

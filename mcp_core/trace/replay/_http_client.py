@@ -47,6 +47,7 @@ _OTHER_TRANSPORT: Final = (
     ". Replay speaks stdio and Streamable HTTP: if this is a server of HTTP+SSE, or the URL of a"
     " WebSocket, give its URL for Streamable HTTP, or its command after --"
 )
+_MAX_NAME: Final = 80  # characters
 _RETRY: Final = 1.0  # seconds before a stream is resumed, without another word of the server
 
 
@@ -169,6 +170,7 @@ class ReplayRequest:
     """One HTTP request and its response. `client` is its maker, `members` are its messages.
 
     Attributes:
+        name: the methods of its messages, for texts.
         head: the head to send.
         body: the body to send.
         failure: why the response is not a message of MCP, or "".
@@ -180,6 +182,7 @@ class ReplayRequest:
         self, client: ReplayHttpClient, head: RequestHead, body: bytes, members: list[Any]
     ) -> None:
         self._client = client
+        self.name = ", ".join(str(each.get("method", "a response")) for each in members)[:_MAX_NAME]
         self.head = head
         self.body = body
         self.failure = ""

@@ -23,8 +23,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
         ("TSK-2", "SHOULD", "D", "requestor",
          "Augment only request types the receiver declared; none if `tasks` is absent."),
         ("TSK-3", "MUST NOT", "D", "client",
-         "No augmentation of `tools/call` if `tasks.requests.tools.call` is absent, whatever "
-         "the tool says."),
+         "No augmentation of `tools/call` if `tasks.requests.tools.call` is absent, regardless of "
+         "what the tool says."),
         ("TSK-4", "MUST NOT", "D", "client",
          "Not for tools with `execution.taskSupport` absent or `forbidden`; server SHOULD "
          "answer `-32601`."),
@@ -97,8 +97,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "Declared as `{}` in client per-request `extensions` and in server `extensions` "
          "(discover). Only with E; MUST NOT enable anything under D."),
         ("TX-2", "MUST NOT", "E", "server",
-         "No `CreateTaskResult` to a request that did not declare the extension, whatever "
-         "earlier requests said."),
+         "No `CreateTaskResult` to a request that did not declare the extension, regardless of "
+         "earlier requests."),
         ("TX-3", "MUST", "E", "client",
          "A declaring client handles both the ordinary result and `CreateTaskResult` on "
          "`tools/call`."),

@@ -30,7 +30,7 @@ __all__ = [
     "CheckReport",
     "CheckSide",
     "check",
-    "judge_trace",
+    "fill_report",
     "show_finding",
 ]
 
@@ -75,7 +75,7 @@ def check(
     """
     known = _read_baseline(baseline) if baseline is not None else frozenset()
     report = CheckReport(path, known, side, level)
-    judge_trace(path, report)
+    fill_report(path, report)
     if as_json:
         Screen(sys.stdout).write_json(report.document())
     else:
@@ -88,7 +88,7 @@ def check(
     return FOUND if report.failed else 0
 
 
-def judge_trace(path: str, report: CheckReport) -> None:
+def fill_report(path: str, report: CheckReport) -> None:
     """Judge the trace in the file `path`, and add the findings to `report`.
 
     Raises:

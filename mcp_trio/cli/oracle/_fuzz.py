@@ -12,7 +12,7 @@ import argparse
 import importlib.util
 import secrets
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -92,6 +92,8 @@ class FuzzOptions:
     baseline: Path | None = None
     yes: bool = False
     as_json: bool = False
+    # Further arguments of the function that plays a case, for the tests that are written.
+    test_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -133,7 +135,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         default=[],
         help="call this tool too (may be repeated)",
     )
-    add("--allow-all", action="store_true", help="call all tools, whatever they change")
+    add("--allow-all", action="store_true", help="call all tools, also those that change something")
     add(
         "--deny",
         metavar="NAME",
@@ -248,8 +250,31 @@ def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
         junit=found.junit,
         baseline=found.baseline,
         as_json=found.json,
+        test_arguments=_test_arguments(found),
         **more,
     )
+
+
+def _test_arguments(found: argparse.Namespace) -> dict[str, Any]:
+    """Return how the tests start the target as the run does, without secrets."""
+    from mcp_trio.fuzz._report import FromEnvironment, hidden_header, hidden_variable
+
+    headers: dict[str, Any] = {
+        name.lower(): hidden_header(name.lower(), value)
+        for name, value in getattr(found, "headers", ())
+    }
+    token_variable = getattr(found, "token_env", None)
+    if token_variable is not None:
+        headers["authorization"] = FromEnvironment(token_variable, "Bearer ")
+    return {
+        "env": {
+            name: FromEnvironment(name) if value is None else hidden_variable(name, value)
+            for name, value in found.env
+        },
+        "inherit_env": found.inherit_env,
+        "cwd": str(found.cwd) if found.cwd else "",
+        "headers": headers,
+    }
 
 
 def _positive(text: str) -> float:
@@ -312,12 +337,7 @@ async def _fuzz(target: Target, options: FuzzOptions) -> int:
             await run_shown(campaign, display, options.output)
     if campaign is None:
         return INTERRUPTED
-    more = {
-        "env": dict(target.env) if not target.file else {},
-        "inherit_env": target.inherit_env,
-        "cwd": str(target.cwd) if target.cwd else "",
-    }
-    write(options, campaign, offers, stdout, stderr, more)
+    write(options, campaign, offers, stdout, stderr)
     if stop.caught:
         return stop.exit_code
     return status_of(campaign, options)
@@ -430,7 +450,6 @@ def write(
     offers: Offers,
     stdout: Screen,
     stderr: Screen,
-    more: Mapping[str, Any],
 ) -> None:
     """Write the files of a run, and print its report or summary.
 
@@ -439,18 +458,18 @@ def write(
         campaign: the run.
         offers: of the target.
         stdout, stderr: of this process.
-        more: further arguments of the function that plays a case, for the tests.
 
     Raises:
         CliError: a file cannot be written.
     """
     from mcp_trio.fuzz._report import junit_report, report_document, write_findings
 
+    arguments = {**options.test_arguments}
     if options.response_timeout != DEFAULT_RESPONSE_TIMEOUT:
-        more = {**more, "response_timeout": options.response_timeout}
+        arguments["response_timeout"] = options.response_timeout
     document = report_document(campaign, offers, options.seed)
     try:
-        names = write_findings(options.output, campaign, document, **more)
+        names = write_findings(options.output, campaign, document, **arguments)
         if options.junit is not None:
             options.junit.write_text(junit_report(campaign, strict=options.strict), "utf-8")
     except OSError as exc:

@@ -111,5 +111,5 @@ async def _run(command: list[str], found: argparse.Namespace, options: servers.F
         await servers.run_shown(campaign, display, options.output)
     if campaign is None:
         return INTERRUPTED
-    servers.write(options, campaign, offers, stdout, stderr, more)
+    servers.write(options, campaign, offers, stdout, stderr)
     return stop.exit_code if stop.caught else servers.status_of(campaign, options)

@@ -350,7 +350,7 @@ def _replay_client(
             env=env,
             inherit_env=found.inherit_env,
             cwd=found.cwd,
-            response_timeout=found.response_timeout or RESPONSE_TIMEOUT,
+            response_timeout=found.response_timeout,
             stderr=stderr,
         )
         return replay.run(ignore=found.ignore, with_meta=found.meta, as_json=found.json)

@@ -17,7 +17,7 @@ from mcp_trio.cli._errors import NO_CONNECTION, CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.streams._stdio import stop_on_signals
 
-from ._check import CheckReport, judge_trace
+from ._check import CheckReport, fill_report
 from ._diff import diff_document, show_diff
 from ._trace_file import load_trace_file
 
@@ -63,7 +63,7 @@ class ClientReplay:
         env: variables of the command beside the few that are inherited.
         inherit_env: whether it inherits the whole environment.
         cwd: its working directory.
-        response_timeout: seconds for each response, at least.
+        response_timeout: seconds for each response, as for `ReplayClient`.
         stderr: for warnings.
     """
 
@@ -78,7 +78,7 @@ class ClientReplay:
         env: Mapping[str, str],
         inherit_env: bool,
         cwd: Path | None,
-        response_timeout: float,
+        response_timeout: float | None,
         stderr: Screen,
     ) -> None:
         self._path = path
@@ -113,7 +113,7 @@ class ClientReplay:
             raise CliError(f"no conversation: {cause}", NO_CONNECTION)
         new_path = os.fspath(self._recording.path)
         report = CheckReport(new_path, self._known_findings(), "server", "should")
-        judge_trace(new_path, report)
+        fill_report(new_path, report)
         try:
             new = load_trace_file(new_path, self._stderr)
         except InvalidTrace as exc:
@@ -137,7 +137,7 @@ class ClientReplay:
     def _known_findings(self) -> frozenset[tuple[str, str, str]]:
         """Return the findings of the trace that is played: the server had them already."""
         report = CheckReport(self._path, frozenset(), "server", "should")
-        judge_trace(self._path, report)
+        fill_report(self._path, report)
         return frozenset((each.row, each.side, each.sentence) for each in report.findings)
 
     def _warn(self) -> None:

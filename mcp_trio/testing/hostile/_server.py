@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import trio
 
+from mcp_trio._nursery import open_quiet_nursery
+
 from ._attack import MAX_BYTES, MAX_SECONDS
 
 __all__ = [
@@ -171,12 +173,9 @@ async def hosting(play: Play, on: str, scheme: str) -> AsyncGenerator[HostileSer
             server.open_connections -= 1
             await trio.aclose_forcefully(stream)
 
-    async with trio.open_nursery() as nursery:
+    async with open_quiet_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, serve, [*listeners, *others])
-        try:
-            yield server
-        finally:
-            nursery.cancel_scope.cancel()
+        yield server
 
 
 def _port(listener: trio.SocketListener) -> int:

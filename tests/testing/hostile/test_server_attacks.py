@@ -45,6 +45,12 @@ async def call(url: str, attack: str, version: str) -> str:
         return f"{type(exc).__name__}: {exc}"
 
 
+async def test_hostile_server_block_that_fails_raises_without_a_group() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with hostile.hostile_server("closes"):
+            raise ZeroDivisionError
+
+
 async def survive(attack: str, version: str) -> None:
     with BoundedMemory(32 * MIB):
         async with hostile.hostile_server(attack) as server:

@@ -15,6 +15,7 @@ from mcp_trio.cli import main
 from mcp_trio.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
 from mcp_trio.fuzz._probe import Offers
 from mcp_trio.fuzz._report import (
+    FromEnvironment,
     junit_report,
     read_cases,
     read_known,
@@ -23,6 +24,7 @@ from mcp_trio.fuzz._report import (
 )
 from mcp_trio.fuzz._session import TargetFault
 from mcp_trio.fuzz._steps import CaseChoices
+from tests.testing.hostile.threads import in_thread
 
 from .memory_target import (
     NEW,
@@ -66,8 +68,9 @@ def run_with(*findings: FuzzFinding) -> Campaign:
     return campaign
 
 
-def written(folder: Path, *findings: FuzzFinding, **options: Any) -> list[str]:
+def written(folder: Path, *findings: FuzzFinding, target: Any = None, **options: Any) -> list[str]:
     campaign = run_with(*findings)
+    campaign.target = target or campaign.target
     return write_findings(folder, campaign, report_document(campaign, OFFERS, 7), **options)
 
 
@@ -83,7 +86,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
     document = json.loads(json.dumps(report_document(campaign, OFFERS, 7)))
     solid, advice = document.pop("findings")
     assert document == {
-        "target": "memory",
+        "target": "memory --fast",
         "server": "small 1",
         "revisions": [NEW, OLD],
         "seed": 7,
@@ -242,6 +245,108 @@ def test_written_test_starts_the_target_as_the_run_did(tmp_path: Path) -> None:
     written(tmp_path, found(SOLID), env={"A": "1"}, inherit_env=False, cwd="/srv")
     _, calls = run_tests(tmp_path, {})
     assert calls == [(["memory", "--fast"], PING, {"env": {"A": "1"}, "cwd": "/srv"})]
+
+
+def target_of(*command: str, url: str = "") -> Any:
+    """Return the target of a command or a URL."""
+    target: Any = MemoryTarget(same_each_time(answers))
+    target.name, target.command = (url, None) if url else (" ".join(command), command)
+    return target
+
+
+SECRET = "sk-live-0123456789abcdef"
+
+
+def test_written_test_reads_secrets_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {"A": "1", "API_KEY": FromEnvironment("API_KEY")}
+    headers = {"authorization": FromEnvironment("TOKEN", "Bearer ")}
+    written(tmp_path, found(SOLID), env=env, headers=headers)
+    text = (tmp_path / "test_findings.py").read_text()
+    compile(text, "test_findings.py", "exec")
+    assert "# Secrets are not in this file. Set these environment variables: 'API_KEY'," in text
+    monkeypatch.setenv("API_KEY", SECRET)
+    monkeypatch.setenv("TOKEN", "abc")
+    _, ((target, _, options),) = run_tests(tmp_path, {})
+    assert target == ["memory", "--fast"]
+    assert options == {
+        "env": {"A": "1", "API_KEY": SECRET},
+        "headers": {"authorization": "Bearer abc"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "variable", "value", "shown"),
+    [
+        (
+            target_of("./server", "--api-key", SECRET),
+            "MCP_FUZZ_ARGUMENT_2",
+            SECRET,
+            "./server --api-key ",
+        ),
+        (
+            target_of(url=f"https://me:{SECRET}@a.example/mcp"),
+            "MCP_FUZZ_URL",
+            f"https://me:{SECRET}@a.example/mcp",
+            "https://redacted@a.example/mcp",
+        ),
+    ],
+    ids=["command", "url"],
+)
+def test_secret_of_the_target_is_in_no_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: Any,
+    variable: str,
+    value: str,
+    shown: str,
+) -> None:
+    names = written(tmp_path, found(SOLID), target=target)
+    campaign = run_with()
+    campaign.target = target
+    junit = junit_report(campaign)
+    for text in (junit, *((tmp_path / name).read_text() for name in names)):
+        assert SECRET not in text
+    assert json.loads((tmp_path / "report.json").read_text())["target"].startswith(shown)
+    assert ET.fromstring(junit)[0].attrib["name"].startswith(f"mcp-trio fuzz {shown}")
+    monkeypatch.setenv(variable, value)
+    _, ((played_target, *_),) = run_tests(tmp_path, {})
+    assert played_target == (list(target.command) if target.command else target.name)
+
+
+def test_written_test_of_an_odd_variable_is_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = "A\nimport os #'\"\\"
+    written(tmp_path, found(SOLID), env={odd: FromEnvironment(odd)}, cwd=HOSTILE)
+    monkeypatch.setenv(odd, "1")
+    _, ((_, _, options),) = run_tests(tmp_path, {})
+    assert options == {"env": {odd: "1"}, "cwd": HOSTILE}
+
+
+def test_written_test_for_a_url_sends_its_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "abc")
+    headers = {"authorization": FromEnvironment("TOKEN", "Bearer "), "x-tenant": "a"}
+    with in_thread("closes") as server:
+        written(tmp_path, found(SOLID), target=target_of(url=server.url), headers=headers)
+        names: dict[str, Any] = {}
+        exec((tmp_path / "test_findings.py").read_text(), names)
+        names["test_1_rpc_7_ping"]()
+    assert server.heads
+    for head in server.heads:
+        assert b"authorization: Bearer abc\r\n" in head
+        assert b"x-tenant: a\r\n" in head
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("length", range(295, 301))
+def test_written_test_of_a_long_sentence_has_no_half_escape(tmp_path: Path, length: int) -> None:
+    sentence = "x" * length + "\\" * 10
+    written(tmp_path, found(TargetFault(kind="row", row="RPC-7", method="a", sentence=sentence)))
+    run_tests(tmp_path, {})
 
 
 def test_written_test_of_words_of_the_server_is_python(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import pytest
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_core.http import HostOriginPolicy, Url
+from mcp_core.http import Body, End, Head, HostOriginPolicy, Url
 from mcp_core.trace import (
     ReplayClient,
     ReplayHttpServer,
@@ -26,8 +28,14 @@ from tests.core.trace.conversations import META, C, S, Said, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from trio.testing import MockClock
+
+    from mcp_core.http import Action, RequestHead
+
+OPENED: Any = HANDSHAKE[1].message
 LEGACY = [
     *HANDSHAKE,
     C(call(1)),
@@ -85,3 +93,61 @@ async def test_client_of_a_trace_without_server_fails(tmp_path: Path) -> None:
     await listeners[0].aclose()
     with pytest.raises(ConnectFailed):
         await play(MODERN, Url.parse(f"http://127.0.0.1:{port}/mcp"), tmp_path / "x.mcp.jsonl")
+
+
+class SilentServer:
+    """A server in memory that answers requests, and does not end its response to anything else.
+
+    It is a connector and its connections. `begin` is of each response without an end.
+    """
+
+    def __init__(self, begin: list[Action]) -> None:
+        self.begin = begin
+        self.methods: list[str] = []
+
+    async def connect(self) -> SilentServer:
+        await trio.lowlevel.checkpoint()
+        return self
+
+    def absolute_head(self, head: RequestHead) -> RequestHead:
+        return head
+
+    async def run(
+        self, head: RequestHead, body: bytes, receive: Callable[[list[Action]], None]
+    ) -> bool:
+        message = json.loads(body)
+        self.methods.append(message["method"])
+        await trio.lowlevel.checkpoint()
+        if "id" not in message:
+            receive(self.begin)
+            await trio.sleep_forever()
+        answer = OPENED if message["method"] == "initialize" else text(message["id"], "A")
+        data = json.dumps(answer).encode()
+        receive([Head(200, [(b"content-type", b"application/json")]), Body(data), End()])
+        return True
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        [],
+        [Head(200, [(b"content-type", b"text/event-stream")])],
+        [Head(200, [(b"content-type", b"text/event-stream")]), Body(b": alive\n\n")],
+    ],
+    ids=["silence", "stream", "comment"],
+)
+async def test_notification_without_complete_response_does_not_stop_the_client(
+    begin: list[Action], autojump_clock: MockClock
+) -> None:
+    client = ReplayClient(recorded([*HANDSHAKE, *CALL]).sessions[0], response_timeout=2.0)
+    server: Any = SilentServer(begin)
+    url = Url.parse("http://127.0.0.1:1/mcp")
+    with trio.fail_after(60):
+        await play_over_http(client, url, server, MagicMock(), headers={}, opens_stream=False)
+    assert server.methods == ["initialize", "notifications/initialized", "tools/call"]
+    assert (client.answered, client.unanswered) == (2, 0)
+    assert client.problems == ["no complete HTTP response to notifications/initialized within 2 s"]
+    assert trio.current_time() < 3.0

@@ -87,3 +87,22 @@ async def test_server_of_a_trace_survives_junk_and_pieces() -> None:
     junk, answer = received.splitlines()
     assert json.loads(junk)["error"]["code"] == -32700
     assert json.loads(answer) == text(7, "A")
+
+
+async def test_server_of_a_trace_reads_on_after_a_line_that_is_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mcp_trio.replay._stream._MAX_LINE", 1_000)
+    server = ReplayServer(recorded(CALL))
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_on_stream, server, theirs)
+        await ours.send_all(b"x" * 2_000 + b"\n" + json.dumps(call(7, x="a")).encode() + b"\n")
+        received = b""
+        with trio.fail_after(5):
+            while received.count(b"\n") < 2:
+                received += await ours.receive_some()
+        await ours.aclose()
+    junk, answer = received.splitlines()
+    assert json.loads(junk)["error"]["code"] == -32700
+    assert json.loads(answer) == text(7, "A")

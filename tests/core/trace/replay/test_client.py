@@ -113,12 +113,28 @@ def test_response_is_awaited_three_times_as_long_as_recorded() -> None:
     assert server.client.unanswered == 1
 
 
+def test_response_with_a_timeout_is_not_awaited_longer() -> None:
+    server = live_server(recorded([C(call(1)), S(text(1, "A")), C(call(2))], gap=20.0), timeout=1.0)
+    server.received()
+    assert server.client.next_deadline == 1.0
+    assert server.wait(1.0) == [call(2)]
+
+
+def test_response_is_awaited_longer_if_nothing_could_be_sent() -> None:
+    server = live_server(recorded([C(call(1)), S(text(1, "A")), C(call(2))]), timeout=1.0)
+    server.received()
+    server.client.postpone(5.0)
+    assert server.client.next_deadline == 6.0
+    assert server.wait(5.9) == []
+    assert server.wait(6.0) == [call(2)]
+
+
 def test_server_that_answers_nothing_is_given_up() -> None:
     said = []
     for id in range(1, 6):
         said += [C(call(id)), S(text(id, "A"))]
     server = live_server(recorded(said), timeout=1.0)
-    for now in 3.0, 6.0, 9.0:
+    for now in 1.0, 2.0, 3.0:
         server.wait(now)
     assert server.client.is_over
     assert server.client.sent == 3

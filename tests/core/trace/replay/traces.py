@@ -86,7 +86,7 @@ class live_client:  # noqa: N801 - used as a function
 class live_server:  # noqa: N801 - used as a function
     """A live server of a replayed client, for the first session of a trace."""
 
-    def __init__(self, trace: RecordedTrace, *, timeout: float = 10.0) -> None:
+    def __init__(self, trace: RecordedTrace, *, timeout: float | None = None) -> None:
         self.client = ReplayClient(trace.sessions[0], response_timeout=timeout)
         self.client.begin(0.0)
 

@@ -61,11 +61,16 @@ class Fuzz:
         findings = [{"steps": case} for case in cases]
         (self.folder / "found" / "report.json").write_text(json.dumps({"findings": findings}))
 
-    def __call__(self, *words: str) -> Run:
+    def __call__(self, *words: str, server: tuple[str, ...] = ("--", "memory")) -> Run:
         """Play the stored cases only, unless `words` say more."""
         limits = ["--cases", "1", "--seed", "7", "--output", str(self.folder / "found")]
-        status = main(["fuzz", "--era", "legacy", *limits, *words, "--", "memory"])
+        status = main(["fuzz", "--era", "legacy", *limits, *words, *server])
         return Run(status, *self._capsys.readouterr())
+
+    @property
+    def tests(self) -> str:
+        """The tests that were written."""
+        return (self.folder / "found" / "test_findings.py").read_text()
 
     @property
     def report(self) -> dict[str, Any]:
@@ -364,3 +369,49 @@ def test_interrupt_at_any_start_writes_what_was_found(fuzz: Fuzz, start: int) ->
     fuzz.target = MemoryTarget(TWICE)
     assert fuzz().status == 1
     assert fuzz.rows == ["RPC-7"]
+
+
+# -- Secrets ---------------------------------------------------------------------------------------
+
+
+def test_tests_of_a_command_read_the_variables_without_a_value(
+    fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "the-secret")
+    monkeypatch.setenv("REGION", "the-region")
+    fuzz.target = MemoryTarget(TWICE)
+    variables = ("API_KEY", "REGION", "LEVEL=debug", "DB_PASSWORD=hunter2")
+    assert fuzz(*(word for each in variables for word in ("--env", each))).status == 1
+    compile(fuzz.tests, "test_findings.py", "exec")
+    assert (
+        "env={'API_KEY': os.environ['API_KEY'], 'REGION': os.environ['REGION'], 'LEVEL': 'debug',"
+        " 'DB_PASSWORD': os.environ['DB_PASSWORD']}"
+    ) in fuzz.tests
+    for secret in "the-secret", "the-region", "hunter2":
+        assert secret not in fuzz.tests
+
+
+def test_tests_of_a_file_have_the_variables_of_the_command_line_only(
+    fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "the-secret")
+    fuzz.target = MemoryTarget(TWICE)
+    (fuzz.folder / "server.py").touch()
+    fuzz("--env", "API_KEY", server=(str(fuzz.folder / "server.py"),))
+    assert "env={'API_KEY': os.environ['API_KEY']})" in fuzz.tests
+
+
+def test_tests_of_a_url_send_its_headers(fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "the-secret")
+    fuzz.target = MemoryTarget(TWICE)
+    fuzz(
+        *("--token-env", "MY_TOKEN", "--header", "X-Api-Key: hunter2", "--header", "X-Tenant: a"),
+        server=("http://127.0.0.1:9/mcp",),
+    )
+    compile(fuzz.tests, "test_findings.py", "exec")
+    assert (
+        "headers={'x-api-key': os.environ['MCP_FUZZ_X_API_KEY'], 'x-tenant': 'a',"
+        " 'authorization': 'Bearer ' + os.environ['MY_TOKEN']}"
+    ) in fuzz.tests
+    assert "the-secret" not in fuzz.tests
+    assert "hunter2" not in fuzz.tests
