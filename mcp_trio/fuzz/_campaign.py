@@ -364,12 +364,8 @@ class Campaign:
             # The response to the probe can be what is wrong: the case sends it itself.
             case = [*case, ("request", fault.method, {}, "int", "whole")]
             hits, last = await self._confirm(case, fault)
-        slower = self._with_waits(case)
-        if hits < CONFIRMATIONS and slower != case:
-            # Responses that overtake each other can hide what one of them shows.
-            slower_hits, slower_last = await self._confirm(slower, fault)
-            if slower_hits > hits:
-                case, hits, last = slower, slower_hits, slower_last
+        if hits < CONFIRMATIONS:
+            case, hits, last = await self._confirm_slower(case, fault, hits, last)
         for count in HISTORIES if not hits else ():
             joined = [step for each in before[-count:] for step in each] + list(case)
             hits, last = await self._confirm(joined, fault)
@@ -409,6 +405,10 @@ class Campaign:
             )
             if smaller != case:
                 hits, outcome = await self._confirm(smaller, fault)
+                if hits < finding.hits:
+                    smaller, hits, outcome = await self._confirm_slower(
+                        smaller, fault, hits, outcome
+                    )
                 if outcome is not None:  # otherwise only the shorter timeout has shown it
                     finding.case, finding.hits, last = smaller, hits, outcome
         return last
@@ -456,6 +456,20 @@ class Campaign:
             if any(each.cause == fault.cause for each in outcome.faults):
                 hits, last = hits + 1, outcome
         return hits, last
+
+    async def _confirm_slower(
+        self, case: Case, fault: TargetFault, hits: int, last: Outcome | None
+    ) -> tuple[Case, int, Outcome | None]:
+        """Play a case that was seen `hits` times with waits. Return it if they show the fault more.
+
+        Responses that overtake each other can hide what one of them shows.
+        """
+        slower = self._with_waits(case)
+        if slower != case:
+            slower_hits, slower_last = await self._confirm(slower, fault)
+            if slower_hits > hits:
+                return slower, slower_hits, slower_last
+        return case, hits, last
 
     def _newest(self) -> str:
         """Return the newest revision of the target, or "" if cases do not choose it."""
