@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mcp_core import ALL
 
-from ._answers import result_for, result_of_input
+from ._answers import client_result, result_of_input
 from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of
 from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
 
@@ -545,7 +545,7 @@ class Player:
 
     async def _respond_to(self, request: Mapping[str, Any], how: str) -> None:
         response: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-        result = result_for(str(request["method"]), request.get("params"))
+        result = client_result(str(request["method"]), request.get("params"))
         if how == "error" or result is None:
             code = -32601 if result is None else -32603
             response["error"] = {"code": code, "message": "not available"}

@@ -233,7 +233,6 @@ class TargetSession(ABC):
         self.messages = 0
         self.played = 0
         self.last_sent = ""
-        self.stderr = bytearray()
         self._faults: list[TargetFault] = []
         self._next_id = 1_000
         self._changed = trio.Event()

@@ -211,9 +211,6 @@ class CommandTarget:
         nursery: for the processes. Cancel it to kill all of them.
         env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
         ahead: how many processes are started before they are needed.
-
-    Attributes:
-        failed_starts: how many starts in a row have failed.
     """
 
     kind = "stdio"
