@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import secrets
 import socket
 from collections import deque
 from contextlib import suppress
@@ -138,6 +139,7 @@ class UrlTarget:
     ) -> None:
         parsed = Url.parse(url)
         self.name = url
+        self._shown = Redactor(secrets.token_bytes(32)).redact_url(url)
         self.is_local = is_local_host(parsed.host)
         self.nursery = nursery
         self.path = parsed.target
@@ -164,7 +166,7 @@ class UrlTarget:
 
     def header(self) -> TraceHeader:
         """Return the header of a trace of this target."""
-        return new_header("client", "http", Redactor(b"").redact_url(self.name))
+        return new_header("client", "http", self._shown)
 
     def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """Learn from listed tools which of their arguments headers repeat."""
