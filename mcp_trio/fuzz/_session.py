@@ -17,7 +17,7 @@ import trio
 from msgspec import Struct
 
 from mcp_core import ALL, DIALECTS, __version__
-from mcp_core.trace import FORMAT_VERSION, ROWS, Judge, TraceHeader
+from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ UNANSWERED: Final = "RPC-35"
 META: Final = "io.modelcontextprotocol/"
 TASKS: Final = META + "tasks"
 # Levels of rows that are obligations. The others are readings and choices of this project.
-LEVELS: Final = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "schema"})
+LEVELS: Final = CHECKED_LEVELS["should"]
 # An error without an id answers the notification before it, or a request right after that.
 SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
