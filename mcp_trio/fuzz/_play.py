@@ -1,6 +1,7 @@
 """Play a case on a session: send what its steps say, wait, and collect the faults.
 
-1. A step that makes no sense at its time does nothing, so any part of a case is a case.
+1. A step that makes no sense at its time, or calls a tool that may not be called, does nothing. So
+   any part of a case is a case.
 2. A request that is not answered is a fault only if no code of the server's author decides how long
    it takes, and if the machine is not slow at that moment.
 3. After each case the target must answer a request, and its process must run.
@@ -8,6 +9,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
@@ -84,6 +87,10 @@ class Outcome(Struct, kw_only=True):
     lines: list[TraceLine] = field(default_factory=list)
 
 
+class ToolNotAllowed(Exception):
+    """A step calls a tool that may not be called."""
+
+
 class Player:
     """A player of cases on one session after the other.
 
@@ -132,7 +139,8 @@ class Player:
                 act = _STEPS.get(step[0]) or session.steps.get(step[0])
                 if act is None or (self.session.ended and step[0] != "reconnect"):
                     continue
-                await act(self, *step[1:])
+                with suppress(ToolNotAllowed):
+                    await act(self, *step[1:])
             await self._finish()
         finally:
             if self.session is not session:
@@ -393,7 +401,12 @@ class Player:
     def make_request(
         self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
     ) -> dict[str, Any]:
-        """Return a request with a new id and the `_meta` of its revision."""
+        """Return a request with a new id and the `_meta` of its revision.
+
+        Raises:
+            ToolNotAllowed: it calls a tool that may not be called.
+        """
+        self._check_call(method, params)
         session = self.session
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": session.new_id(id), "method": method}
         if params == "absent":
@@ -406,6 +419,23 @@ class Player:
         if params != {}:
             message["params"] = params
         return message
+
+    def _check_call(self, method: Any, params: Any) -> None:
+        """Raise `ToolNotAllowed` if a request calls a tool that may not be called."""
+        name = params.get("name") if isinstance(params, dict) else None
+        if method == "tools/call" and isinstance(name, str) and not self._may_call(name):
+            raise ToolNotAllowed(name)
+
+    async def _send_bytes(self, data: bytes) -> None:
+        for text in {data, *data.split(b"\n")}:
+            try:
+                message = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            for each in message if isinstance(message, list) else [message]:
+                if isinstance(each, dict):
+                    self._check_call(each.get("method"), each.get("params"))
+        await self.session.send_bytes(data)
 
     async def _send(
         self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
@@ -477,16 +507,10 @@ class Player:
     async def _request(
         self, method: str, params: Any = "absent", id: str = "int", meta: str = "whole"
     ) -> None:
-        if method == "tools/call" and isinstance(params, dict):
-            name = params.get("name")
-            if isinstance(name, str) and not self._may_call(name):
-                return
         await self._send(method, params, id, meta)
 
     async def _call(self, tool: str, arguments: Any, extra: tuple[str, ...] = ()) -> None:
         session = self.session
-        if not self._may_call(tool):
-            return
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         if "task" in extra and not is_modern(session.revision):
             params["task"] = {"ttl": 60_000}
@@ -660,10 +684,10 @@ class Player:
             await trio.sleep(FOLLOW_INTERVAL)
 
     async def _mutate(self, text: str) -> None:
-        await self.session.send_bytes(text.encode("utf-8", "surrogatepass"))
+        await self._send_bytes(text.encode("utf-8", "surrogatepass"))
 
     async def _damage(self, data: bytes) -> None:
-        await self.session.send_bytes(data)
+        await self._send_bytes(data)
 
     async def _reconnect(self) -> None:
         """End the conversation in order, and begin another one with the same target."""
