@@ -186,17 +186,21 @@ class UrlTarget:
         await trio.lowlevel.checkpoint()
         return HttpSession(self, former, keep=keep)
 
-    async def acquire(self, *, fresh: bool = False) -> _HttpLine:
-        """Return a connection for one exchange.
-
-        Raises:
-            ConnectFailed: the server cannot be reached.
-        """
+    async def wait_for_turn(self) -> None:
+        """Wait until the rate allows another request."""
         if self._interval:
             wait = self._next_at - trio.current_time()
             self._next_at = max(self._next_at, trio.current_time()) + self._interval
             if wait > 0:
                 await trio.sleep(wait)
+
+    async def acquire(self, *, fresh: bool = False) -> _HttpLine:
+        """Return a connection for one exchange, once the rate allows it.
+
+        Raises:
+            ConnectFailed: the server cannot be reached.
+        """
+        await self.wait_for_turn()
         while self._idle and not fresh:
             line = self._idle.pop()
             if trio.current_time() - line.released_at < MAX_IDLE_TIME:
@@ -460,14 +464,14 @@ class HttpSession(TargetSession):
         headers.append((b"accept", b"text/event-stream"))
         return encode_head(RequestHead(b"GET", self.target.path, headers))
 
-    async def hold(self, data: bytes, *, max_read: int | None = None) -> bool:
-        """Send bytes on a connection of its own, which stays open until `release`.
+    async def hold(self, *requests: bytes, max_read: int | None = None) -> bool:
+        """Send requests on a connection of its own, which stays open until `release`.
 
         Nothing of it is recorded or read. Return False if the server has closed the connection, or
         takes no more of them: it may.
 
         Args:
-            data: the bytes.
+            requests: the bytes of each. Each is sent once the rate allows it.
             max_read: bytes that the kernel takes from the server, about; None for its default.
         """
         try:
@@ -475,7 +479,10 @@ class HttpSession(TargetSession):
             self._held.append(line)
             if max_read is not None and isinstance(line.stream, trio.SocketStream):
                 line.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max_read)
-            await line.stream.send_all(data)
+            for place, data in enumerate(requests):
+                if place:
+                    await self.target.wait_for_turn()
+                await line.stream.send_all(data)
         except (ConnectFailed, trio.BrokenResourceError, trio.ClosedResourceError):
             return False
         return True
