@@ -54,6 +54,27 @@ def is_loopback(url: str) -> bool:
     return is_local_host(Url.parse(url).host)
 
 
+class _ResponseState:
+    """What was seen of a response.
+
+    Attributes:
+        status: 0 before its head.
+        is_complete: it has ended in order.
+        may_follow: the message that it lacks can come on another stream, or was too large to read.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.is_complete = False
+        self.may_follow = False
+
+    def add(self, lines: Iterable[TraceLine]) -> None:
+        """Add lines of the trace for a part of it."""
+        for line in lines:
+            has_id = line.sse is not None and bool(line.sse.id)  # the stream can be resumed
+            self.may_follow |= has_id or line.truncated is not None or line.kind == "lost"
+
+
 class _HttpLine:
     """A connection, for one exchange after the other."""
 
@@ -245,6 +266,7 @@ class HttpSession(TargetSession):
         self._held: list[_HttpLine] = []
         self._beside: list[HttpSession] = []
         self._error = ""
+        self._is_deleted = False
         if former is not None:
             self.follow(former)
             self._numbers, self._exchanges = former._numbers, former._exchanges
@@ -339,7 +361,7 @@ class HttpSession(TargetSession):
         channel = HttpChannel(next(self._exchanges), self._numbers, MESSAGE_LIMIT)
         method = request.method if request is not None else self.last_sent
         line: _HttpLine | None = None
-        is_complete = False
+        response = _ResponseState()
         end: tuple[Any, str] = ("server", "reset")
         scope = trio.CancelScope()
         key = request.id if request is not None else opened
@@ -349,8 +371,8 @@ class HttpSession(TargetSession):
             with scope:
                 line = await self._begin(head, body, interval)
                 self._take(channel.request(self.time(), (head, body, "1.1")), method)
-                is_complete = await self._read(channel, line, request, method, opened)
-                end = ("server", "complete" if is_complete else "reset")
+                await self._read(channel, line, request, method, response, opened)
+                end = ("server", "complete" if response.is_complete else "reset")
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as exc:
             self._error = str(exc) or type(exc).__name__
         except ConnectFailed as exc:
@@ -359,7 +381,7 @@ class HttpSession(TargetSession):
         finally:
             if line is not None:
                 with trio.CancelScope(shield=True):
-                    await self.target.release(line, is_complete=is_complete)
+                    await self.target.release(line, is_complete=response.is_complete)
         if scope.cancelled_caught:
             end = ("client", "closed")
         self._take(channel.ended(self.time(), end), method)
@@ -369,8 +391,20 @@ class HttpSession(TargetSession):
             opened.set()
         if request is not None and request.answer is None:
             request.answer = _LOST
+            is_excused = scope.cancelled_caught or self._is_excused(request, response)
+            is_complete = response.is_complete
+            request.loss = "excused" if is_excused else "missing" if is_complete else "broken"
             self.open.pop(request.id, None)
             self.wake()
+
+    def _is_excused(self, request: SentRequest, response: _ResponseState) -> bool:
+        """Return True if there can be a reason that a request has no response."""
+        if request.cancelled or not request.is_owed or not request.was_open:
+            return True
+        if self.ended or self._is_deleted:  # its streams end with a session
+            return True
+        is_rejected = response.status >= 300
+        return is_rejected or response.may_follow or request.method == "subscriptions/listen"
 
     async def _begin(self, head: RequestHead, body: bytes, interval: float) -> _HttpLine:
         """Send a request on a connection. One that was idle can be over; then take another one."""
@@ -392,15 +426,17 @@ class HttpSession(TargetSession):
         line: _HttpLine,
         request: SentRequest | None,
         method: str,
+        response: _ResponseState,
         opened: trio.Event | None,
-    ) -> bool:
-        """Read a response. Return True if it is complete."""
+    ) -> None:
+        """Read a response, and note in `response` what is seen of it."""
         size = 0
-        while True:
+        while not response.is_complete:
             action = await line.next_action()
             if action is None:
-                return False
+                return
             if type(action) is Head:
+                response.status = action.status
                 self._see_head(action, request)
                 if opened is not None:
                     opened.set()
@@ -408,10 +444,11 @@ class HttpSession(TargetSession):
                 size += len(action.data)
                 if size > MAX_EXCHANGE:
                     self.end("it sends without end")
-                    return False
-            self._take(channel.response(self.time(), [action]), method)
-            if type(action) is End:
-                return True
+                    return
+            lines = channel.response(self.time(), [action])
+            response.add(lines)
+            self._take(lines, method)
+            response.is_complete = type(action) is End
 
     def _see_head(self, head: Head, request: SentRequest | None) -> None:
         self.last_status = head.status
@@ -523,13 +560,15 @@ class HttpSession(TargetSession):
         for scope in list(self._scopes.values()):
             scope.cancel()
 
-    async def delete(self) -> None:
-        """End the session of the server."""
+    async def delete(self, session_id: bytes | None = None) -> None:
+        """End the session of the server, or try to end another one."""
         if self.session_id is None:
             return
+        if session_id is None:
+            self._is_deleted = True
         headers = [
             (b"host", self.target.host),
-            (b"mcp-session-id", self.session_id),
+            (b"mcp-session-id", session_id or self.session_id),
             *self.target.headers,
         ]
         await self.exchange(RequestHead(b"DELETE", self.target.path, headers), b"")

@@ -157,6 +157,9 @@ class Player:
         session = self.session
         if not self._is_over():
             await self._settle()
+        for request in session.requests:
+            if request.loss == "missing":
+                self._report_missing(request)
         if self._wanted is not None and not self._is_over():
             await self.wait_until(lambda: False, LINGER)  # for what no request brings
         if self._probes and not self._is_over() and session.is_open:
@@ -251,14 +254,18 @@ class Player:
             return
         params = request.message.get("params", {})
         shown = "" if isinstance(params, dict) else f" with params {params!r}"[:_SHOWN]
+        lacks = (
+            "got no response: its HTTP exchange is complete"
+            if request.loss
+            else f"was not answered within {self._timeout:g} s"
+        )
         self._add_fault(
             TargetFault(
                 kind="row",
                 row=UNANSWERED,
                 method=request.method,
                 level=level_of(UNANSWERED),
-                sentence=f"the request {request.method[:_SHOWN]}{shown} was not answered within"
-                f" {self._timeout:g} s",
+                sentence=f"the request {request.method[:_SHOWN]}{shown} {lacks}",
                 link=link_of(UNANSWERED, session.revision),
             )
         )
@@ -268,20 +275,16 @@ class Player:
         session = self.session
         method = PROBE_METHODS[is_modern(session.revision)]
         faults = session.take_faults()  # the probe is not a part of the case
-        last_sent = session.last_sent
-        request = await self._send(method, {})
-        session.last_sent = last_sent
-        timeout = self._start_timeout() if self._may_be_starting() else self._timeout
-        await self.wait_until(lambda: request.answer is not None, timeout)
-        if request.answer is None and not session.ended:
-            if session.is_busy:
-                await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
-            elif self.stress.is_used or await self._is_slow():
-                rest = (PATIENCE - 1) * self._timeout
-                await self.wait_until(lambda: request.answer is not None, rest)
+        request = await self._exchange_probe(method)
+        if request.loss == "broken" and not session.ended:
+            # A server may close a connection that was idle, or one too many for it.
+            await session.end_case()
+            request = await self._exchange_probe(method)
         for fault in faults:
             session.add_fault(fault)
-        if request.answer is not None or session.ended:
+        if request.loss == "missing":
+            self._report_missing(request)
+        if session.ended or (request.answer is not None and request.loss != "broken"):
             return
         session.spent = True
         if session.is_busy:
@@ -301,6 +304,22 @@ class Player:
                 link=link_of(UNANSWERED, session.revision),
             )
         )
+
+    async def _exchange_probe(self, method: str) -> SentRequest:
+        """Send the probe, and wait for its response, longer if there is a reason."""
+        session = self.session
+        last_sent = session.last_sent
+        request = await self._send(method, {})
+        session.last_sent = last_sent
+        timeout = self._start_timeout() if self._may_be_starting() else self._timeout
+        await self.wait_until(lambda: request.answer is not None, timeout)
+        if request.answer is None and not session.ended:
+            if session.is_busy:
+                await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
+            elif self.stress.is_used or await self._is_slow():
+                rest = (PATIENCE - 1) * self._timeout
+                await self.wait_until(lambda: request.answer is not None, rest)
+        return request
 
     def _report_end(self) -> None:
         session = self.session

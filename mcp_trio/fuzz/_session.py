@@ -148,6 +148,9 @@ class SentRequest:
         is_overdue: a step has waited for the response in vain, and no other one does.
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case with the response.
+        is_owed: the server owes a response; False if its exchange is wrong.
+        loss: why there is no response, over HTTP: "missing" if its exchange has ended in order,
+            "broken" if that was cut off, and "excused" if the server owes none. Empty otherwise.
     """
 
     __slots__ = (
@@ -157,7 +160,9 @@ class SentRequest:
         "id",
         "is_bounded",
         "is_overdue",
+        "is_owed",
         "is_plain",
+        "loss",
         "message",
         "method",
         "sent_at",
@@ -177,6 +182,8 @@ class SentRequest:
         self.answered_at = 0
         self.cancelled = False
         self.is_overdue = False
+        self.is_owed = True
+        self.loss: Literal["", "missing", "broken", "excused"] = ""
         self.was_open = True
         self.unread = 0  # errors without an id that the server had sent before
         params = message.get("params")

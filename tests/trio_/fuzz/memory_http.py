@@ -24,12 +24,16 @@ JSON, SSE = "application/json", "text/event-stream"
 
 
 class HttpResponse(NamedTuple):
-    """What the server sends for a request. With `is_cut` the connection ends before the end."""
+    """What the server sends for a request, once `after` is set.
+
+    With `is_cut` the connection ends before the end of the response.
+    """
 
     status: int = 200
     type: str = JSON
     body: bytes = b""
     is_cut: bool = False
+    after: trio.Event | None = None
 
 
 EMPTY_STREAM = HttpResponse(type=SSE)
@@ -81,6 +85,8 @@ class MemoryHttpServer:
                     body = b""
                     self.received.append(message)
                     response = self._respond(message)
+                    if response.after is not None:
+                        await response.after.wait()
                     await self._send(connection, stream, response)
                     if response.is_cut:
                         return
