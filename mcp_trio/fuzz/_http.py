@@ -369,8 +369,7 @@ class HttpSession(TargetSession):
             self._scopes[key] = scope
         try:
             with scope:
-                line = await self._begin(head, body, interval)
-                self._take(channel.request(self.time(), (head, body, "1.1")), method)
+                line = await self._begin(channel, head, body, method, interval)
                 await self._read(channel, line, request, method, response, opened)
                 end = ("server", "complete" if response.is_complete else "reset")
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as exc:
@@ -406,10 +405,14 @@ class HttpSession(TargetSession):
         is_rejected = response.status >= 300
         return is_rejected or response.may_follow or request.method == "subscriptions/listen"
 
-    async def _begin(self, head: RequestHead, body: bytes, interval: float) -> _HttpLine:
+    async def _begin(
+        self, channel: HttpChannel, head: RequestHead, body: bytes, method: str, interval: float
+    ) -> _HttpLine:
         """Send a request on a connection. One that was idle can be over; then take another one."""
         for fresh in (False, True):
             line = await self.target.acquire(fresh=fresh)
+            if not fresh:  # before it is sent: another exchange can show at once what it does
+                self._take(channel.request(self.time(), (head, body, "1.1")), method)
             try:
                 await line.send(head, body, interval)
             except BaseException as exc:
