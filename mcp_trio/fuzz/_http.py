@@ -55,7 +55,7 @@ def is_loopback(url: str) -> bool:
 
 
 class _ResponseState:
-    """What was seen of a response.
+    """The state of a response that is read.
 
     Attributes:
         status: 0 before its head.

@@ -24,7 +24,7 @@ JSON, SSE = "application/json", "text/event-stream"
 
 
 class HttpResponse(NamedTuple):
-    """What the server sends for a request, once `after` is set.
+    """The response of the server to a request, sent once `after` is set.
 
     With `is_cut` the connection ends before the end of the response.
     """
