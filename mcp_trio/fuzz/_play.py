@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from mcp_core import ALL
 
 from ._answers import client_result, result_of_input
-from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of
+from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of, row_fault
 from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
 
 if TYPE_CHECKING:
@@ -259,16 +259,8 @@ class Player:
             if request.loss
             else f"was not answered within {self._timeout:g} s"
         )
-        self._add_fault(
-            TargetFault(
-                kind="row",
-                row=UNANSWERED,
-                method=request.method,
-                level=level_of(UNANSWERED),
-                sentence=f"the request {request.method[:_SHOWN]}{shown} {lacks}",
-                link=link_of(UNANSWERED, session.revision),
-            )
-        )
+        sentence = f"the request {request.method[:_SHOWN]}{shown} {lacks}"
+        self._add_fault(row_fault(UNANSWERED, request.method, sentence, session.revision))
 
     async def _probe(self) -> None:
         """Send a request that every server answers at once."""
@@ -779,25 +771,13 @@ def _was_served_early(early: SentRequest, session: TargetSession) -> bool:
 
 
 def _early_result(request: SentRequest, revision: str) -> TargetFault:
-    return TargetFault(
-        kind="row",
-        row="LIFE-10",
-        method=request.method,
-        level=level_of("LIFE-10"),
-        sentence=f"the request {request.method} has a result before initialize",
-        link=link_of("LIFE-10", revision),
-    )
+    sentence = f"the request {request.method} has a result before initialize"
+    return row_fault("LIFE-10", request.method, sentence, revision)
 
 
 def _other_version(asked: str, version: str, revision: str) -> TargetFault:
-    return TargetFault(
-        kind="row",
-        row="LIFE-4",
-        method="initialize",
-        level=level_of("LIFE-4"),
-        sentence=f"{asked} was requested, which the server speaks, and it answers {version}",
-        link=link_of("LIFE-4", revision),
-    )
+    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
+    return row_fault("LIFE-4", "initialize", sentence, revision)
 
 
 def _altered(state: str) -> str:

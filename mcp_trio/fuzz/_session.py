@@ -569,6 +569,18 @@ def link_of(row: str, revision: str) -> str:
     return found.link("ABCDE"[list(reversed(ALL)).index(revision)])
 
 
+def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFault:
+    """Return the certain fault of a row at a message of `method`."""
+    return TargetFault(
+        kind="row",
+        row=row,
+        method=method,
+        level=level_of(row),
+        sentence=sentence,
+        link=link_of(row, revision),
+    )
+
+
 def level_of(row: str) -> str:
     """Return the level of a row, MUST if it is not known."""
     found = ROWS.get(row)
