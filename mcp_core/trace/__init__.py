@@ -47,11 +47,13 @@ from .replay._recorded import load_trace as load_trace
 from .replay._server import ReplayOutput as ReplayOutput
 from .replay._server import ReplayServer as ReplayServer
 from .replay._server import ReplaySession as ReplaySession
+from .rows import CHECKED_LEVELS as CHECKED_LEVELS
 from .rows import ROWS as ROWS
 from .rows import Requirement as Requirement
 from .rules import JUDGED_ROWS as JUDGED_ROWS
 
 __all__ = [
+    "CHECKED_LEVELS",
     "FORMAT_VERSION",
     "JUDGED_ROWS",
     "MAX_TRACE_BYTES",

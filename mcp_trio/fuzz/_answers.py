@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["result_for", "result_of_input"]
+__all__ = ["client_result", "result_of_input"]
 
 
-def result_for(method: str, params: Any) -> dict[str, Any] | None:
+def client_result(method: str, params: Any) -> dict[str, Any] | None:
     """Return the result that a client gives for a request of the server, None for an error."""
     match method:
         case "ping":
@@ -37,7 +37,7 @@ def result_of_input(request: Any) -> dict[str, Any]:
     """Return the response to one of the `inputRequests` of a result."""
     if not isinstance(request, dict):
         return {}
-    return result_for(str(request.get("method")), request.get("params")) or {}
+    return client_result(str(request.get("method")), request.get("params")) or {}
 
 
 def _filled(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import trio
 from msgspec import Struct, field
 
 from mcp_core import ConnectFailed
+from mcp_trio._nursery import open_quiet_nursery
 
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Outcome, Player, play_case
 from ._session import is_modern
@@ -51,6 +52,7 @@ MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it is n
 SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
 _GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which the memory of a process is compared
 _GROWTH: Final = 2.0
+_SHOWN: Final = 80  # characters of a method, which can be a word of the peer
 
 
 class CampaignOptions(Struct, kw_only=True, frozen=True):
@@ -227,7 +229,7 @@ class Campaign:
         while drawn:
             batch = list(drawn)
             self._choices.avoided |= self._avoid
-            async with trio.open_nursery() as nursery:
+            async with open_quiet_nursery(wait=True) as nursery:
                 nursery.start_soon(draw)
                 for case in batch:
                     if self._is_over():
@@ -358,7 +360,7 @@ class Campaign:
             )
             self._add_note("the server does not answer any more: its finding could not be repeated")
             return
-        self.activity = f"confirming {fault.row} {fault.method}"
+        self.activity = f"confirming {fault.row} {fault.method[:_SHOWN]}"
         hits, last = await self._confirm(case, fault)
         if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
             # The response to the probe can be what is wrong: the case sends it itself.
@@ -395,7 +397,7 @@ class Campaign:
             if any(each.cause == fault.cause for each in opening.faults):
                 finding.case, last = list(case[:1]), opening
         if self._may_shrink(finding):
-            self.activity = f"shrinking {fault.row} {fault.method}"
+            self.activity = f"shrinking {fault.row} {fault.method[:_SHOWN]}"
             tries = 1 if finding.is_solid else MAX_TRIES
             smaller, finding.shrink_plays = await shrink(
                 case,

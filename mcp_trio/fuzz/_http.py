@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import secrets
 import socket
 from collections import deque
 from contextlib import suppress
@@ -51,6 +52,27 @@ _LOST: Final[Mapping[str, Any]] = {"lost": True}  # the exchange has ended witho
 def is_loopback(url: str) -> bool:
     """Return True if a URL is of this machine."""
     return is_local_host(Url.parse(url).host)
+
+
+class _ResponseState:
+    """The state of a response that is read.
+
+    Attributes:
+        status: 0 before its head.
+        is_complete: it has ended in order.
+        may_follow: the message that it lacks can come on another stream, or was too large to read.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.is_complete = False
+        self.may_follow = False
+
+    def add(self, lines: Iterable[TraceLine]) -> None:
+        """Add lines of the trace for a part of it."""
+        for line in lines:
+            has_id = line.sse is not None and bool(line.sse.id)  # the stream can be resumed
+            self.may_follow |= has_id or line.truncated is not None or line.kind == "lost"
 
 
 class _HttpLine:
@@ -138,6 +160,7 @@ class UrlTarget:
     ) -> None:
         parsed = Url.parse(url)
         self.name = url
+        self._shown = Redactor(secrets.token_bytes(32)).redact_url(url)
         self.is_local = is_local_host(parsed.host)
         self.nursery = nursery
         self.path = parsed.target
@@ -164,7 +187,7 @@ class UrlTarget:
 
     def header(self) -> TraceHeader:
         """Return the header of a trace of this target."""
-        return new_header("client", "http", Redactor(b"").redact_url(self.name))
+        return new_header("client", "http", self._shown)
 
     def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """Learn from listed tools which of their arguments headers repeat."""
@@ -184,17 +207,21 @@ class UrlTarget:
         await trio.lowlevel.checkpoint()
         return HttpSession(self, former, keep=keep)
 
-    async def acquire(self, *, fresh: bool = False) -> _HttpLine:
-        """Return a connection for one exchange.
-
-        Raises:
-            ConnectFailed: the server cannot be reached.
-        """
+    async def wait_for_turn(self) -> None:
+        """Wait until the rate allows another request."""
         if self._interval:
             wait = self._next_at - trio.current_time()
             self._next_at = max(self._next_at, trio.current_time()) + self._interval
             if wait > 0:
                 await trio.sleep(wait)
+
+    async def acquire(self, *, fresh: bool = False) -> _HttpLine:
+        """Return a connection for one exchange, once the rate allows it.
+
+        Raises:
+            ConnectFailed: the server cannot be reached.
+        """
+        await self.wait_for_turn()
         while self._idle and not fresh:
             line = self._idle.pop()
             if trio.current_time() - line.released_at < MAX_IDLE_TIME:
@@ -239,6 +266,7 @@ class HttpSession(TargetSession):
         self._held: list[_HttpLine] = []
         self._beside: list[HttpSession] = []
         self._error = ""
+        self._is_deleted = False
         if former is not None:
             self.follow(former)
             self._numbers, self._exchanges = former._numbers, former._exchanges
@@ -333,7 +361,7 @@ class HttpSession(TargetSession):
         channel = HttpChannel(next(self._exchanges), self._numbers, MESSAGE_LIMIT)
         method = request.method if request is not None else self.last_sent
         line: _HttpLine | None = None
-        is_complete = False
+        response = _ResponseState()
         end: tuple[Any, str] = ("server", "reset")
         scope = trio.CancelScope()
         key = request.id if request is not None else opened
@@ -341,10 +369,9 @@ class HttpSession(TargetSession):
             self._scopes[key] = scope
         try:
             with scope:
-                line = await self._begin(head, body, interval)
-                self._take(channel.request(self.time(), (head, body, "1.1")), method)
-                is_complete = await self._read(channel, line, request, method, opened)
-                end = ("server", "complete" if is_complete else "reset")
+                line = await self._begin(channel, head, body, method, interval)
+                await self._read(channel, line, request, method, response, opened)
+                end = ("server", "complete" if response.is_complete else "reset")
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as exc:
             self._error = str(exc) or type(exc).__name__
         except ConnectFailed as exc:
@@ -353,7 +380,7 @@ class HttpSession(TargetSession):
         finally:
             if line is not None:
                 with trio.CancelScope(shield=True):
-                    await self.target.release(line, is_complete=is_complete)
+                    await self.target.release(line, is_complete=response.is_complete)
         if scope.cancelled_caught:
             end = ("client", "closed")
         self._take(channel.ended(self.time(), end), method)
@@ -363,13 +390,29 @@ class HttpSession(TargetSession):
             opened.set()
         if request is not None and request.answer is None:
             request.answer = _LOST
+            is_excused = scope.cancelled_caught or self._is_excused(request, response)
+            is_complete = response.is_complete
+            request.loss = "excused" if is_excused else "missing" if is_complete else "broken"
             self.open.pop(request.id, None)
             self.wake()
 
-    async def _begin(self, head: RequestHead, body: bytes, interval: float) -> _HttpLine:
+    def _is_excused(self, request: SentRequest, response: _ResponseState) -> bool:
+        """Return True if there can be a reason that a request has no response."""
+        if request.cancelled or not request.is_owed or not request.was_open:
+            return True
+        if self.ended or self._is_deleted:  # its streams end with a session
+            return True
+        is_rejected = response.status >= 300
+        return is_rejected or response.may_follow or request.method == "subscriptions/listen"
+
+    async def _begin(
+        self, channel: HttpChannel, head: RequestHead, body: bytes, method: str, interval: float
+    ) -> _HttpLine:
         """Send a request on a connection. One that was idle can be over; then take another one."""
         for fresh in (False, True):
             line = await self.target.acquire(fresh=fresh)
+            if not fresh:  # before it is sent: another exchange can show at once what it does
+                self._take(channel.request(self.time(), (head, body, "1.1")), method)
             try:
                 await line.send(head, body, interval)
             except BaseException as exc:
@@ -386,15 +429,17 @@ class HttpSession(TargetSession):
         line: _HttpLine,
         request: SentRequest | None,
         method: str,
+        response: _ResponseState,
         opened: trio.Event | None,
-    ) -> bool:
-        """Read a response. Return True if it is complete."""
+    ) -> None:
+        """Read a response, and note in `response` what is seen of it."""
         size = 0
-        while True:
+        while not response.is_complete:
             action = await line.next_action()
             if action is None:
-                return False
+                return
             if type(action) is Head:
+                response.status = action.status
                 self._see_head(action, request)
                 if opened is not None:
                     opened.set()
@@ -402,10 +447,11 @@ class HttpSession(TargetSession):
                 size += len(action.data)
                 if size > MAX_EXCHANGE:
                     self.end("it sends without end")
-                    return False
-            self._take(channel.response(self.time(), [action]), method)
-            if type(action) is End:
-                return True
+                    return
+            lines = channel.response(self.time(), [action])
+            response.add(lines)
+            self._take(lines, method)
+            response.is_complete = type(action) is End
 
     def _see_head(self, head: Head, request: SentRequest | None) -> None:
         self.last_status = head.status
@@ -458,14 +504,14 @@ class HttpSession(TargetSession):
         headers.append((b"accept", b"text/event-stream"))
         return encode_head(RequestHead(b"GET", self.target.path, headers))
 
-    async def hold(self, data: bytes, *, max_read: int | None = None) -> bool:
-        """Send bytes on a connection of its own, which stays open until `release`.
+    async def hold(self, *requests: bytes, max_read: int | None = None) -> bool:
+        """Send requests on a connection of its own, which stays open until `release`.
 
         Nothing of it is recorded or read. Return False if the server has closed the connection, or
         takes no more of them: it may.
 
         Args:
-            data: the bytes.
+            requests: the bytes of each. Each is sent once the rate allows it.
             max_read: bytes that the kernel takes from the server, about; None for its default.
         """
         try:
@@ -473,7 +519,10 @@ class HttpSession(TargetSession):
             self._held.append(line)
             if max_read is not None and isinstance(line.stream, trio.SocketStream):
                 line.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max_read)
-            await line.stream.send_all(data)
+            for place, data in enumerate(requests):
+                if place:
+                    await self.target.wait_for_turn()
+                await line.stream.send_all(data)
         except (ConnectFailed, trio.BrokenResourceError, trio.ClosedResourceError):
             return False
         return True
@@ -514,13 +563,15 @@ class HttpSession(TargetSession):
         for scope in list(self._scopes.values()):
             scope.cancel()
 
-    async def delete(self) -> None:
-        """End the session of the server."""
+    async def delete(self, session_id: bytes | None = None) -> None:
+        """End the session of the server, or try to end another one."""
         if self.session_id is None:
             return
+        if session_id is None:
+            self._is_deleted = True
         headers = [
             (b"host", self.target.host),
-            (b"mcp-session-id", self.session_id),
+            (b"mcp-session-id", session_id or self.session_id),
             *self.target.headers,
         ]
         await self.exchange(RequestHead(b"DELETE", self.target.path, headers), b"")

@@ -67,6 +67,7 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
     if value is not None:
         headers.append((name, value))
     request = session.add_request(message, is_plain=False)
+    request.is_owed = False
     session.last_sent = method
     body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
     await session.post(body, message, headers)
@@ -110,11 +111,7 @@ async def _delete(player: Any, how: str) -> None:
         await session.delete()
         session.is_open = False
         return
-    own, session.session_id = session.session_id, UNKNOWN_SESSION
-    try:
-        await session.delete()
-    finally:
-        session.session_id = own
+    await session.delete(UNKNOWN_SESSION)
 
 
 async def _half(player: Any) -> None:

@@ -1,6 +1,7 @@
 """Play a case on a session: send what its steps say, wait, and collect the faults.
 
-1. A step that makes no sense at its time does nothing, so any part of a case is a case.
+1. A step that makes no sense at its time, or calls a tool that may not be called, does nothing. So
+   any part of a case is a case.
 2. A request that is not answered is a fault only if no code of the server's author decides how long
    it takes, and if the machine is not slow at that moment.
 3. After each case the target must answer a request, and its process must run.
@@ -8,6 +9,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
@@ -16,8 +19,8 @@ from msgspec.structs import replace
 
 from mcp_core import ALL
 
-from ._answers import result_for, result_of_input
-from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of
+from ._answers import client_result, result_of_input
+from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of, row_fault
 from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
 
 if TYPE_CHECKING:
@@ -84,6 +87,10 @@ class Outcome(Struct, kw_only=True):
     lines: list[TraceLine] = field(default_factory=list)
 
 
+class ToolNotAllowed(Exception):
+    """A step calls a tool that may not be called."""
+
+
 class Player:
     """A player of cases on one session after the other.
 
@@ -132,7 +139,8 @@ class Player:
                 act = _STEPS.get(step[0]) or session.steps.get(step[0])
                 if act is None or (self.session.ended and step[0] != "reconnect"):
                     continue
-                await act(self, *step[1:])
+                with suppress(ToolNotAllowed):
+                    await act(self, *step[1:])
             await self._finish()
         finally:
             if self.session is not session:
@@ -149,6 +157,9 @@ class Player:
         session = self.session
         if not self._is_over():
             await self._settle()
+        for request in session.requests:
+            if request.loss == "missing":
+                self._report_missing(request)
         if self._wanted is not None and not self._is_over():
             await self.wait_until(lambda: False, LINGER)  # for what no request brings
         if self._probes and not self._is_over() and session.is_open:
@@ -243,37 +254,29 @@ class Player:
             return
         params = request.message.get("params", {})
         shown = "" if isinstance(params, dict) else f" with params {params!r}"[:_SHOWN]
-        self._add_fault(
-            TargetFault(
-                kind="row",
-                row=UNANSWERED,
-                method=request.method,
-                level=level_of(UNANSWERED),
-                sentence=f"the request {request.method[:_SHOWN]}{shown} was not answered within"
-                f" {self._timeout:g} s",
-                link=link_of(UNANSWERED, session.revision),
-            )
+        lacks = (
+            "got no response: its HTTP exchange is complete"
+            if request.loss
+            else f"was not answered within {self._timeout:g} s"
         )
+        sentence = f"the request {request.method[:_SHOWN]}{shown} {lacks}"
+        self._add_fault(row_fault(UNANSWERED, request.method, sentence, session.revision))
 
     async def _probe(self) -> None:
         """Send a request that every server answers at once."""
         session = self.session
         method = PROBE_METHODS[is_modern(session.revision)]
         faults = session.take_faults()  # the probe is not a part of the case
-        last_sent = session.last_sent
-        request = await self._send(method, {})
-        session.last_sent = last_sent
-        timeout = self._start_timeout() if self._may_be_starting() else self._timeout
-        await self.wait_until(lambda: request.answer is not None, timeout)
-        if request.answer is None and not session.ended:
-            if session.is_busy:
-                await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
-            elif self.stress.is_used or await self._is_slow():
-                rest = (PATIENCE - 1) * self._timeout
-                await self.wait_until(lambda: request.answer is not None, rest)
+        request = await self._exchange_probe(method)
+        if request.loss == "broken" and not session.ended:
+            # A server may close a connection that was idle, or one too many for it.
+            await session.end_case()
+            request = await self._exchange_probe(method)
         for fault in faults:
             session.add_fault(fault)
-        if request.answer is not None or session.ended:
+        if request.loss == "missing":
+            self._report_missing(request)
+        if session.ended or (request.answer is not None and request.loss != "broken"):
             return
         session.spent = True
         if session.is_busy:
@@ -293,6 +296,22 @@ class Player:
                 link=link_of(UNANSWERED, session.revision),
             )
         )
+
+    async def _exchange_probe(self, method: str) -> SentRequest:
+        """Send the probe, and wait for its response, longer if there is a reason."""
+        session = self.session
+        last_sent = session.last_sent
+        request = await self._send(method, {})
+        session.last_sent = last_sent
+        timeout = self._start_timeout() if self._may_be_starting() else self._timeout
+        await self.wait_until(lambda: request.answer is not None, timeout)
+        if request.answer is None and not session.ended:
+            if session.is_busy:
+                await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
+            elif self.stress.is_used or await self._is_slow():
+                rest = (PATIENCE - 1) * self._timeout
+                await self.wait_until(lambda: request.answer is not None, rest)
+        return request
 
     def _report_end(self) -> None:
         session = self.session
@@ -393,7 +412,12 @@ class Player:
     def make_request(
         self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
     ) -> dict[str, Any]:
-        """Return a request with a new id and the `_meta` of its revision."""
+        """Return a request with a new id and the `_meta` of its revision.
+
+        Raises:
+            ToolNotAllowed: it calls a tool that may not be called.
+        """
+        self._check_call(method, params)
         session = self.session
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": session.new_id(id), "method": method}
         if params == "absent":
@@ -406,6 +430,23 @@ class Player:
         if params != {}:
             message["params"] = params
         return message
+
+    def _check_call(self, method: Any, params: Any) -> None:
+        """Raise `ToolNotAllowed` if a request calls a tool that may not be called."""
+        name = params.get("name") if isinstance(params, dict) else None
+        if method == "tools/call" and isinstance(name, str) and not self._may_call(name):
+            raise ToolNotAllowed(name)
+
+    async def _send_bytes(self, data: bytes) -> None:
+        for text in {data, *data.split(b"\n")}:
+            try:
+                message = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            for each in message if isinstance(message, list) else [message]:
+                if isinstance(each, dict):
+                    self._check_call(each.get("method"), each.get("params"))
+        await self.session.send_bytes(data)
 
     async def _send(
         self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
@@ -477,16 +518,10 @@ class Player:
     async def _request(
         self, method: str, params: Any = "absent", id: str = "int", meta: str = "whole"
     ) -> None:
-        if method == "tools/call" and isinstance(params, dict):
-            name = params.get("name")
-            if isinstance(name, str) and not self._may_call(name):
-                return
         await self._send(method, params, id, meta)
 
     async def _call(self, tool: str, arguments: Any, extra: tuple[str, ...] = ()) -> None:
         session = self.session
-        if not self._may_call(tool):
-            return
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         if "task" in extra and not is_modern(session.revision):
             params["task"] = {"ttl": 60_000}
@@ -545,7 +580,7 @@ class Player:
 
     async def _respond_to(self, request: Mapping[str, Any], how: str) -> None:
         response: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-        result = result_for(str(request["method"]), request.get("params"))
+        result = client_result(str(request["method"]), request.get("params"))
         if how == "error" or result is None:
             code = -32601 if result is None else -32603
             response["error"] = {"code": code, "message": "not available"}
@@ -660,10 +695,10 @@ class Player:
             await trio.sleep(FOLLOW_INTERVAL)
 
     async def _mutate(self, text: str) -> None:
-        await self.session.send_bytes(text.encode("utf-8", "surrogatepass"))
+        await self._send_bytes(text.encode("utf-8", "surrogatepass"))
 
     async def _damage(self, data: bytes) -> None:
-        await self.session.send_bytes(data)
+        await self._send_bytes(data)
 
     async def _reconnect(self) -> None:
         """End the conversation in order, and begin another one with the same target."""
@@ -736,25 +771,13 @@ def _was_served_early(early: SentRequest, session: TargetSession) -> bool:
 
 
 def _early_result(request: SentRequest, revision: str) -> TargetFault:
-    return TargetFault(
-        kind="row",
-        row="LIFE-10",
-        method=request.method,
-        level=level_of("LIFE-10"),
-        sentence=f"the request {request.method} has a result before initialize",
-        link=link_of("LIFE-10", revision),
-    )
+    sentence = f"the request {request.method} has a result before initialize"
+    return row_fault("LIFE-10", request.method, sentence, revision)
 
 
 def _other_version(asked: str, version: str, revision: str) -> TargetFault:
-    return TargetFault(
-        kind="row",
-        row="LIFE-4",
-        method="initialize",
-        level=level_of("LIFE-4"),
-        sentence=f"{asked} was requested, which the server speaks, and it answers {version}",
-        link=link_of("LIFE-4", revision),
-    )
+    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
+    return row_fault("LIFE-4", "initialize", sentence, revision)
 
 
 def _altered(state: str) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import quoteattr
 
+from msgspec.structs import replace
+
 from mcp_core import escape_text
 from mcp_core.trace import ROWS, Redactor, TraceEncoder
 
@@ -186,7 +188,7 @@ def _write(path: Path, data: bytes) -> None:
 def _trace(finding: FuzzFinding) -> bytes:
     assert finding.header is not None
     redactor = Redactor(secrets.token_bytes(32))
-    header = finding.header
+    header = replace(finding.header, redacted=redactor.redacted)
     encoder = TraceEncoder(header, redactor, TRACE_LIMIT)
     end = finding.lines[-1].t if finding.lines else 0.0
     return encoder.begin() + encoder.encode(finding.lines) + encoder.end(end)

@@ -17,7 +17,7 @@ import trio
 from msgspec import Struct
 
 from mcp_core import ALL, DIALECTS, __version__
-from mcp_core.trace import FORMAT_VERSION, ROWS, Judge, TraceHeader
+from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ UNANSWERED: Final = "RPC-35"
 META: Final = "io.modelcontextprotocol/"
 TASKS: Final = META + "tasks"
 # Levels of rows that are obligations. The others are readings and choices of this project.
-LEVELS: Final = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "schema"})
+LEVELS: Final = CHECKED_LEVELS["should"]
 # An error without an id answers the notification before it, or a request right after that.
 SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
@@ -148,6 +148,9 @@ class SentRequest:
         is_overdue: a step has waited for the response in vain, and no other one does.
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case with the response.
+        is_owed: the server owes a response; False if its exchange is wrong.
+        loss: why there is no response, over HTTP: "missing" if its exchange has ended in order,
+            "broken" if that was cut off, and "excused" if the server owes none. Empty otherwise.
     """
 
     __slots__ = (
@@ -157,7 +160,9 @@ class SentRequest:
         "id",
         "is_bounded",
         "is_overdue",
+        "is_owed",
         "is_plain",
+        "loss",
         "message",
         "method",
         "sent_at",
@@ -177,6 +182,8 @@ class SentRequest:
         self.answered_at = 0
         self.cancelled = False
         self.is_overdue = False
+        self.is_owed = True
+        self.loss: Literal["", "missing", "broken", "excused"] = ""
         self.was_open = True
         self.unread = 0  # errors without an id that the server had sent before
         params = message.get("params")
@@ -233,7 +240,6 @@ class TargetSession(ABC):
         self.messages = 0
         self.played = 0
         self.last_sent = ""
-        self.stderr = bytearray()
         self._faults: list[TargetFault] = []
         self._next_id = 1_000
         self._changed = trio.Event()
@@ -561,6 +567,18 @@ def link_of(row: str, revision: str) -> str:
     if found is None or revision not in DIALECTS:
         return ""
     return found.link("ABCDE"[list(reversed(ALL)).index(revision)])
+
+
+def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFault:
+    """Return the certain fault of a row at a message of `method`."""
+    return TargetFault(
+        kind="row",
+        row=row,
+        method=method,
+        level=level_of(row),
+        sentence=sentence,
+        link=link_of(row, revision),
+    )
 
 
 def level_of(row: str) -> str:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import shlex
 from collections import deque
 from contextlib import suppress
@@ -211,9 +212,6 @@ class CommandTarget:
         nursery: for the processes. Cancel it to kill all of them.
         env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
         ahead: how many processes are started before they are needed.
-
-    Attributes:
-        failed_starts: how many starts in a row have failed.
     """
 
     kind = "stdio"
@@ -230,6 +228,8 @@ class CommandTarget:
     ) -> None:
         self.command = tuple(command)
         self.name = shlex.join(command)
+        redactor = Redactor(secrets.token_bytes(32))
+        self._shown = shlex.join(redactor.redact_command(self.command))
         self._nursery = nursery
         self._env, self._inherit_env, self._cwd = env, inherit_env, cwd
         self._ahead = ahead
@@ -245,8 +245,7 @@ class CommandTarget:
 
     def header(self) -> TraceHeader:
         """Return the header of a trace of this target."""
-        words = Redactor(b"").redact_command(self.command)
-        return new_header("client", "stdio", shlex.join(words))
+        return new_header("client", "stdio", self._shown)
 
     def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """Do nothing: only HTTP repeats arguments in headers."""

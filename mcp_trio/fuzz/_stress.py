@@ -157,8 +157,8 @@ async def _unread(player: Any, count: int) -> None:
         with trio.move_on_after(HOLD_TIMEOUT):
             for _ in range(lines):
                 each = max(1, count // UNREAD_CONNECTIONS)
-                data = b"".join(session.encode_post(_list_message(player)) for _ in range(each))
-                if not await session.hold(data, max_read=UNREAD_BUFFER):
+                requests = [session.encode_post(_list_message(player)) for _ in range(each)]
+                if not await session.hold(*requests, max_read=UNREAD_BUFFER):
                     return
         return
     session.pause_reading()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from mcp_core import escape_text
 from mcp_core.adapters import Recording
-from mcp_core.trace import DamagedLine, Judge, read_trace
+from mcp_core.trace import CHECKED_LEVELS, DamagedLine, Judge, read_trace
 from mcp_trio._connect import connect
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["FindingsLevel", "FoundFaults", "connect_judged", "judge_trace"]
 
 FindingsLevel: TypeAlias = Literal["must", "should", "all"]
-_LEVELS: Final[dict[FindingsLevel, frozenset[str]]] = {
-    "must": frozenset({"MUST", "MUST NOT", "schema"}),
-    "should": frozenset({"MUST", "MUST NOT", "schema", "SHOULD", "SHOULD NOT"}),
-}
 _SHOWN_FINDINGS: Final = 20  # in the text of a failure
 _SHOWN_CHARACTERS: Final = 500  # of each message there
 _CHUNK: Final = 64 * 1024  # bytes
@@ -114,7 +110,7 @@ def _findings(path: Path, level: FindingsLevel) -> Iterable[Finding]:
 
 def _selected(findings: Iterable[Finding], level: FindingsLevel) -> Iterable[Finding]:
     for each in findings:
-        if each.is_certain and (level == "all" or each.level in _LEVELS[level]):
+        if each.is_certain and (level == "all" or each.level in CHECKED_LEVELS[level]):
             yield each
 
 

@@ -27,6 +27,7 @@ from . import (
     _transports,
     _utilities,
 )
+from ._requirement import CHECKED_LEVELS as CHECKED_LEVELS
 from ._requirement import LETTERS as LETTERS
 from ._requirement import Level as Level
 from ._requirement import Requirement as Requirement
@@ -36,7 +37,7 @@ from ._requirement import letters as letters
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LETTERS", "ROWS", "Level", "Requirement", "Role", "letters"]
+__all__ = ["CHECKED_LEVELS", "LETTERS", "ROWS", "Level", "Requirement", "Role", "letters"]
 
 # Every row by its id.
 ROWS: Final[Mapping[str, Requirement]] = {

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from mcp_core.types._revisions import REVISIONS
 
-__all__ = ["LETTERS", "Level", "Requirement", "Role", "letters", "rows"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CHECKED_LEVELS", "LETTERS", "Level", "Requirement", "Role", "letters", "rows"]
 
 SITE: Final = "https://modelcontextprotocol.io"
 # A to E: a revision by its letter, oldest first.
 LETTERS: Final = dict(zip("ABCDE", REVISIONS, strict=True))
 
 Level = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "schema", "reading", "decision"]
+# The levels of the obligations that a check reports, by what the user asks for.
+CHECKED_LEVELS: Final[Mapping[str, frozenset[Level]]] = {
+    "must": frozenset({"MUST", "MUST NOT", "schema"}),
+    "should": frozenset({"MUST", "MUST NOT", "schema", "SHOULD", "SHOULD NOT"}),
+}
 Role = Literal[
     "both",
     "client",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from xml.sax.saxutils import quoteattr
 
 from mcp_core import escape_text
-from mcp_core.trace import JUDGED_ROWS, ROWS, InvalidTrace, Judge, TraceReader
+from mcp_core.trace import CHECKED_LEVELS, JUDGED_ROWS, ROWS, InvalidTrace, Judge, TraceReader
 from mcp_trio.cli._errors import MISUSE, CliError
 from mcp_trio.cli._screen import Screen
 
@@ -40,10 +40,6 @@ CheckSide: TypeAlias = Literal["client", "server", "both"]
 FOUND: Final = 1
 _CHUNK: Final = 64 * 1024  # bytes
 _MAX_FINDINGS: Final = 10_000  # that are kept; more are counted
-_LEVELS: Final[dict[str, tuple[str, ...]]] = {
-    "must": ("MUST", "MUST NOT", "schema"),
-    "should": ("MUST", "MUST NOT", "schema", "SHOULD", "SHOULD NOT"),
-}
 
 
 def check(
@@ -146,7 +142,7 @@ class CheckReport:
         for each in findings:
             if self._side not in ("both", each.side):
                 continue
-            if self._level != "all" and each.level not in _LEVELS[self._level]:
+            if self._level != "all" and each.level not in CHECKED_LEVELS[self._level]:
                 continue
             if (each.row, each.side, each.sentence) in self._known:
                 self.known += 1

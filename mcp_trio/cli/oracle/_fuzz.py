@@ -413,10 +413,9 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     """Run a campaign and show its progress. The findings in `folder` are played first."""
     from mcp_trio.fuzz._report import read_cases
 
-    async with trio.open_nursery() as nursery:
+    async with open_quiet_nursery() as nursery:
         nursery.start_soon(display.run, campaign)
         await campaign.run(read_cases(folder))
-        nursery.cancel_scope.cancel()
 
 
 def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
@@ -547,7 +546,7 @@ class Display:
 def _progress_text(campaign: Campaign) -> str:
     seconds = campaign.elapsed
     rate = campaign.cases / seconds if seconds > 0.5 else 0.0
-    activity = f"  {campaign.activity}" if campaign.activity else ""
+    activity = f"  {escape_text(campaign.activity)}" if campaign.activity else ""
     return (
         f"{int(seconds) // 60}:{int(seconds) % 60:02}  {campaign.cases:,} cases  {rate:,.0f}/s"
         f"  {campaign.rows_seen()} rows judged, {len(campaign.findings)} findings{activity}"

@@ -65,6 +65,8 @@ class ClientTarget:
     ) -> None:
         self.command = tuple(command)
         self.name = shlex.join(command)
+        redactor = Redactor(secrets.token_bytes(32))
+        self._shown = shlex.join(redactor.redact_command(self.command))
         self.way = "pipes"
         for mark, way in (("{url}", "http"), ("{server}", "relay")):
             if any(mark in word for word in self.command):
@@ -73,9 +75,8 @@ class ClientTarget:
 
     def header(self) -> TraceHeader:
         """Return the header of a trace of this target."""
-        words = Redactor(b"").redact_command(self.command)
         transport = "http" if self.way == "http" else "stdio"
-        return new_header("server", transport, shlex.join(words))
+        return new_header("server", transport, self._shown)
 
     async def open(self, *, keep: bool = False) -> ClientSession:
         """Return a session. Its process starts when a case is played."""

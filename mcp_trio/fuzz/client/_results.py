@@ -10,7 +10,7 @@ from mcp_trio.fuzz._session import META, TASKS, is_modern
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["FIRST_WITH_TASKS", "TASK_ID", "error_of", "open_result", "result_for", "task_view"]
+__all__ = ["FIRST_WITH_TASKS", "TASK_ID", "error_of", "open_result", "server_result", "task_view"]
 
 STATEFUL: Final = sorted(each for each in ALL if DIALECTS[each].stateful)
 MODERN: Final = sorted(each for each in ALL if not DIALECTS[each].stateful)
@@ -67,7 +67,7 @@ def open_result(message: Mapping[str, Any], revisions: Sequence[str]) -> dict[st
     }
 
 
-def result_for(
+def server_result(
     method: str,
     params: Mapping[str, Any],
     revision: str,

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from mcp_trio.fuzz._session import META, is_modern
 
 from ._odd import ANSWERS, JUNK, LAWFUL, LAWFUL_ROUNDS, ROUNDS, Act, encoded, send
-from ._results import TASK_ID, error_of, open_result, result_for, task_view
+from ._results import TASK_ID, error_of, open_result, server_result, task_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,7 +183,7 @@ class ScriptedServer:
         name = params.get("name")
         if method == "tools/call" and isinstance(name, str) and name not in self.called:
             self.called.append(name)
-        result = result_for(method, params, revision, self.tools, self.revisions)
+        result = server_result(method, params, revision, self.tools, self.revisions)
         if method == "subscriptions/listen" and is_modern(revision):
             result = {}
         if result is None:

@@ -193,7 +193,7 @@ def test_server_whose_views_of_a_task_cross_is_not_accused() -> None:
     def poll(id: int) -> Said:
         return C(ask(id, "tasks/get", taskId="786512e2-9e0d-44bd"))
 
-    declared = {"tasks": {"requests": {"tools": {"call": {}}}}, "tools": {}}
+    declared: dict[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}, "tools": {}}
     start = Start("D", server=declared)
     begun = [
         C(ask(1, "tools/call", name="t", task={})),

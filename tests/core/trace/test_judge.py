@@ -420,14 +420,14 @@ def test_judge_takes_schema_of_any_depth(depth: int) -> None:
 def traced_growth(lines: Callable[[int], Iterable[TraceLine]], first: int, last: int) -> int:
     """Return by how many bytes a judge grows between the rounds `first` and `last`."""
     judged = Judge(from_start=True)
+    sizes: list[int] = []
     tracemalloc.start()
     try:
         for number in range(last):
-            if number == first:
-                before = tracemalloc.get_traced_memory()[0]
             for line in lines(number):
                 judged.receive(line)
-        return tracemalloc.get_traced_memory()[0] - before
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        return sizes[-1] - sizes[first]
     finally:
         tracemalloc.stop()
 

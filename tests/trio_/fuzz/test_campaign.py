@@ -140,6 +140,20 @@ def test_fault_that_only_the_probe_shows_is_confirmed(revision: str, method: str
     assert not run.unconfirmed
 
 
+def test_activity_has_the_beginning_of_a_long_method() -> None:
+    """The method is the word of the server, which can be megabytes."""
+
+    def asks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "ping":
+            yield {"jsonrpc": "1.0", "id": 1, "method": "a" * 5_000}
+        yield from answers(message)
+
+    run = played(MemoryTarget(same_each_time(asks)), PING)
+    assert len(run.findings[0].fault.method) == 5_000
+    assert "aaa" in run.activity
+    assert len(run.activity) < 120
+
+
 def test_known_findings_are_left_out() -> None:
     target = MemoryTarget(same_each_time(answers_ping_twice))
     assert played(target, PING, known=frozenset({("RPC-7", "ping")})).findings == []

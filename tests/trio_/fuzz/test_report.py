@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from mcp_core.trace import Redactor
 from mcp_trio.cli import main
 from mcp_trio.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
 from mcp_trio.fuzz._probe import Offers
@@ -172,6 +173,13 @@ def test_each_finding_has_a_trace_that_shows_it(
     assert main(["check", "--json", str(tmp_path / names[0])]) == 1
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert finding["row"] == "RPC-7"
+
+
+def test_header_of_a_trace_names_what_is_redacted(tmp_path: Path) -> None:
+    run = played(MemoryTarget(same_each_time(answers_ping_twice)), PING, shrinks=False)
+    name, *_ = write_findings(tmp_path, run, report_document(run, OFFERS, 7))
+    header = json.loads((tmp_path / name).read_text().splitlines()[0])
+    assert header["redacted"] == list(Redactor(b"").redacted)
 
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:

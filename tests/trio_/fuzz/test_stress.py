@@ -85,9 +85,9 @@ class FakeSession:
     def encode_get(self) -> bytes:
         return b"GET /mcp HTTP/1.1\r\n\r\n"
 
-    async def hold(self, data: bytes, *, max_read: int | None = None) -> bool:
+    async def hold(self, *requests: bytes, max_read: int | None = None) -> bool:
         await trio.lowlevel.checkpoint()
-        self.held.append(data)
+        self.held.append(b"".join(requests))
         return True
 
     async def begin_beside(self) -> bool:

@@ -22,6 +22,7 @@ from tests.trio_.fuzz.memory_target import (
     answers,
     answers_ping_twice,
     broken_in,
+    played,
     same_each_time,
 )
 
@@ -278,6 +279,36 @@ def test_target_that_no_longer_starts_ends_with_status_3_and_its_findings(fuzz: 
     assert run.status == 3
     assert "the disk is full" in run.err
     assert fuzz.rows == ["RPC-7"]
+
+
+def test_target_that_no_longer_starts_for_a_drawn_case_ends_with_status_3_and_its_findings(
+    fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dying(MemoryTarget):
+        async def open(self, *, keep: bool = False) -> Any:
+            if self.starts >= PROBES + 20:
+                raise ConnectFailed("the disk is full")
+            return await super().open(keep=keep)
+
+    def draw(self: CaseSource, count: int) -> list[Any]:
+        # A case with half a handshake is the last one of its session.
+        return [[tuple(step) for step in PING], *[[("open", OLD, "half", "all")]] * (count - 1)]
+
+    monkeypatch.setattr(CaseSource, "draw", draw)
+    fuzz.target = Dying(TWICE)
+    fuzz.store()
+    run = fuzz("--cases", "100")
+    assert run.status == 3
+    assert "the disk is full" in run.err
+    assert fuzz.rows == ["RPC-7"]
+
+
+def test_progress_with_escapes_of_the_peer_is_escaped() -> None:
+    campaign = played(MemoryTarget(CORRECT))
+    campaign.activity = "confirming RPC-1 \x1b]0;title\x07\x1b[2J"
+    text = _fuzz._progress_text(campaign)
+    assert "confirming RPC-1" in text
+    assert text.isprintable()
 
 
 # -- Tools -----------------------------------------------------------------------------------------
