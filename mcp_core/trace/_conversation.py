@@ -301,6 +301,8 @@ class ConversationState:
     def _letters_of(self, message: SeenMessage) -> str:
         version = message.meta.get(META + "protocolVersion")
         if isinstance(version, str) and message.sender == CLIENT:
+            if message.method == "initialize" and message.kind == "request":
+                return STATEFUL + MODERN  # a server of both eras can serve it as of either
             return MODERN if LETTER_OF.get(version) == MODERN else ""
         if message.method == "initialize":
             version = message.params.get("protocolVersion")

@@ -97,12 +97,14 @@ def modern_server_names_its_versions(message: SeenMessage, state: ConversationSt
     if not state.has_served_modern or state.handshake_answered:
         return None
     found = set(_DATE.findall(f"{message.error.get('message')} {message.error.get('data')}"))
-    # It may serve other clients with a handshake.
+    # It may serve other clients with a handshake, and reject this one for another reason.
     is_modern_only = bool(state.server_versions) and all(
         LETTER_OF[version] == MODERN for version in state.server_versions
     )
+    asked = message.request.params.get("protocolVersion") if message.request else None
+    is_known = isinstance(asked, str) and LETTER_OF.get(asked, MODERN) != MODERN
     return not found.isdisjoint(LETTERS.values()) or RuleFailure(
-        "the error for initialize names no version", is_certain=is_modern_only
+        "the error for initialize names no version", is_certain=is_modern_only and is_known
     )
 
 

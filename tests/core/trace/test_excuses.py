@@ -30,6 +30,7 @@ from tests.core.trace.conversations import (
     raw_server,
     result,
 )
+from tests.core.trace.rules.messages import META_E
 
 if TYPE_CHECKING:
     from mcp_core.trace import Finding
@@ -308,3 +309,40 @@ def test_server_is_judged_after_a_login_with_the_same_id(status: int) -> None:
     lines += [post(3, initialized), answer(3, 202), *wrong]
     found = [each for line in lines for each in judged.receive(line)]
     assert "TOOL-2" in [each.row for each in found if each.side == "server"]
+
+
+# -- Servers of both eras --------------------------------------------------------------------------
+
+DISCOVERED = {
+    "resultType": "complete",
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {},
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "is_certain"), [("2025-11-25", True), ("1999-12-31", False), (None, False)]
+)
+def test_server_that_rejects_an_odd_handshake_need_not_name_versions(
+    version: str | None, is_certain: bool
+) -> None:
+    """It can list only the versions without a handshake, and serve others all the same."""
+    asked = ask(2, "initialize", **({} if version is None else {"protocolVersion": version}))
+    said = [C(ask(1, "server/discover")), S(result(1, **DISCOVERED))]
+    found, _ = judge(None, [*said, raw_client(asked), raw_server(error(2, -32602))], "E")
+    assert [each.is_certain for each in found if each.row == "VER-15"] == [is_certain]
+
+
+def test_server_that_opens_a_session_for_a_handshake_with_meta_is_not_accused() -> None:
+    """`initialize` selects a handshake, and `_meta` selects none: a server can follow either."""
+    asked = ask(1, "initialize", protocolVersion="2025-11-25", _meta=META_E)
+    version = ("mcp-protocol-version", "1999-12-31")
+    head = HttpHead(method="POST", target="/mcp", headers=(version, ("mcp-method", "initialize")))
+    line = TraceLine(t=0.0, exchange=1, sender="client", http=head, raw=json.dumps(asked))
+    judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
+    judged.add_server_version("2026-07-28")
+    found = [*judged.receive(line), *judged.receive(answer(1, 200, result(1)))]
+    rows = [each.row for each in found if each.side == "server" and each.is_certain]
+    assert not {"SHM-3", "SHM-14"} & set(rows)
