@@ -338,7 +338,11 @@ class HttpSession(TargetSession):
     ) -> None:
         """Send a request of HTTP. Wait for its end if no request of JSON-RPC is in it."""
         if request is not None:
-            self.target.nursery.start_soon(self._run_exchange, head, body, request, interval)
+            begun = trio.Event()
+            self.target.nursery.start_soon(
+                self._run_exchange, head, body, request, interval, None, begun
+            )
+            await begun.wait()  # a cancellation comes after it, on the wire and in the trace
             return
         with trio.move_on_after(NOTIFY_TIMEOUT):
             await self._run_exchange(head, body, None, interval)
@@ -357,6 +361,7 @@ class HttpSession(TargetSession):
         request: SentRequest | None,
         interval: float,
         opened: trio.Event | None = None,
+        begun: trio.Event | None = None,
     ) -> None:
         channel = HttpChannel(next(self._exchanges), self._numbers, MESSAGE_LIMIT)
         method = request.method if request is not None else self.last_sent
@@ -369,7 +374,7 @@ class HttpSession(TargetSession):
             self._scopes[key] = scope
         try:
             with scope:
-                line = await self._begin(channel, head, body, method, interval)
+                line = await self._begin(channel, head, body, method, interval, begun)
                 await self._read(channel, line, request, method, response, opened)
                 end = ("server", "complete" if response.is_complete else "reset")
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as exc:
@@ -378,6 +383,8 @@ class HttpSession(TargetSession):
             self._error = str(exc)
             self.end(str(exc))
         finally:
+            if begun is not None:
+                begun.set()
             if line is not None:
                 with trio.CancelScope(shield=True):
                     await self.target.release(line, is_complete=response.is_complete)
@@ -406,13 +413,21 @@ class HttpSession(TargetSession):
         return is_rejected or response.may_follow or request.method == "subscriptions/listen"
 
     async def _begin(
-        self, channel: HttpChannel, head: RequestHead, body: bytes, method: str, interval: float
+        self,
+        channel: HttpChannel,
+        head: RequestHead,
+        body: bytes,
+        method: str,
+        interval: float,
+        begun: trio.Event | None,
     ) -> _HttpLine:
         """Send a request on a connection. One that was idle can be over; then take another one."""
         for fresh in (False, True):
             line = await self.target.acquire(fresh=fresh)
             if not fresh:  # before it is sent: another exchange can show at once what it does
                 self._take(channel.request(self.time(), (head, body, "1.1")), method)
+                if begun is not None:
+                    begun.set()
             try:
                 await line.send(head, body, interval)
             except BaseException as exc:

@@ -201,8 +201,11 @@ def test_fault_is_found_by_judge(name: str, transport: str, letter: str) -> None
     offers = offers_of(letter) if name == "task-key-reused" else {}
     with wire(transport, name, letter, offers) as broken:
         SCRIPTS[name](broken)
-    found = {each.row for each in broken.findings if each.side == "server" and each.is_certain}
-    assert found & set(FAULTS[name].rows), broken.findings
+    found = {each.row for each in broken.findings if each.side == "server"}
+    certain = {each.row for each in broken.findings if each.side == "server" and each.is_certain}
+    # Before 2026-07-28 a server may ignore a cancellation.
+    is_advice = name == "cancel-mixes-ids" and letter != "E"
+    assert (found if is_advice else certain) & set(FAULTS[name].rows), broken.findings
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
