@@ -83,3 +83,21 @@ async def test_request_is_recorded_before_what_the_server_does_about_it(
         outcome = await play_case(target, case, Player())
         nursery.cancel_scope.cancel()
     assert outcome.faults == []
+
+
+async def test_request_is_posted_before_its_cancellation(autojump_clock: Any) -> None:
+    """The case does not wait between the two, and one connection is ready."""
+
+    def respond(message: Any) -> HttpResponse:
+        is_call = message.get("method") == "tools/call"
+        return HttpResponse(202) if is_call else response_to(message)
+
+    case: Case = [OPEN, ("request", "tools/call", {"name": "t"}), ("cancel", 0)]
+    async with trio.open_nursery() as nursery:
+        target = UrlTarget(URL, nursery)
+        server = MemoryHttpServer(nursery, respond)
+        target._connector = server  # type: ignore[assignment]
+        await play_case(target, case, Player())
+        nursery.cancel_scope.cancel()
+    methods = [each.get("method") for each in server.received]
+    assert methods.index("tools/call") < methods.index("notifications/cancelled")
