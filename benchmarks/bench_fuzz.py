@@ -21,6 +21,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -90,6 +91,8 @@ def main() -> None:
         while not url:
             match = re.search(r"http://\S+", server.stderr.readline())
             url = match[0] if match else ""
+        # It logs each request, and waits if its stderr is full.
+        threading.Thread(target=server.stderr.read, daemon=True).start()
         for kind in GOALS:
             found |= trio.run(measure, kind, cases, url)
     finally:
