@@ -262,6 +262,8 @@ class Campaign:
         self.messages += outcome.messages
         for name in outcome.slow:
             self._add_slow(name)
+        for note in outcome.notes:
+            self._add_note(note)
         self._watch_memory(session)
         self._watch_starts(session, case, outcome)
         if session.spent or key is None:

@@ -25,7 +25,7 @@ from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 
 from ._http_steps import HTTP_STEPS
-from ._session import TargetSession, is_modern, new_header
+from ._session import LOST, MESSAGE_LIMIT, TargetSession, is_modern, new_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpSession", "UrlTarget", "is_loopback"]
 
-MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
 MAX_EXCHANGE: Final = 64 * 1024 * 1024  # bytes of one response; more is a flood
 MAX_HEAD: Final = 64 * 1024
 MAX_IDLE: Final = 8  # connections
@@ -46,7 +45,6 @@ NOTIFY_TIMEOUT: Final = 5.0  # seconds for the response to a notification
 DELETE_TIMEOUT: Final = 1.0
 FINISH_TIMEOUT: Final = 1.0
 CONNECT_TIMEOUT: Final = 10.0
-_LOST: Final[Mapping[str, Any]] = {"lost": True}  # the exchange has ended without a response
 
 
 def is_loopback(url: str) -> bool:
@@ -396,7 +394,7 @@ class HttpSession(TargetSession):
         if opened is not None:
             opened.set()
         if request is not None and request.answer is None:
-            request.answer = _LOST
+            request.answer = LOST
             is_excused = scope.cancelled_caught or self._is_excused(request, response)
             is_complete = response.is_complete
             request.loss = "excused" if is_excused else "missing" if is_complete else "broken"

@@ -147,6 +147,7 @@ class Player:
                 session.spent = True
                 with trio.CancelScope(shield=True):
                     await self.session.aclose()
+        self._outcome.notes += self.session.notes
         self._outcome.messages = self.session.take_messages()
         self._outcome.faults = self.session.take_faults()
         return self._outcome

@@ -43,6 +43,9 @@ LEVELS: Final = CHECKED_LEVELS["should"]
 SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
 MAX_ID: Final = 200  # characters of an id that every server should read
+MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
+CUT_NOTE: Final = f"a message of more than {MESSAGE_LIMIT >> 20} MiB was not judged"
+LOST: Final[Mapping[str, Any]] = {"lost": True}  # for the response to a request that has none
 
 # Requests that run code of the server's author, which may take its time.
 _USER_CODE: Final = frozenset(
@@ -149,8 +152,9 @@ class SentRequest:
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case with the response.
         is_owed: the server owes a response; False if its exchange is wrong.
-        loss: why there is no response, over HTTP: "missing" if its exchange has ended in order,
-            "broken" if that was cut off, and "excused" if the server owes none. Empty otherwise.
+        loss: why there is no response: "excused" if the server owes none, or it may be in a message
+            that is too large to be judged; over HTTP also "missing" if its exchange has ended in
+            order, and "broken" if that was cut off. Empty otherwise.
     """
 
     __slots__ = (
@@ -205,6 +209,7 @@ class TargetSession(ABC):
         is_open: requests of all kinds may be sent.
         is_busy: a request may be running that was cancelled because it takes long.
         has_spoken: the server has sent something; before that its process may be starting.
+        notes: what is strange in this conversation, and no fault.
         spent: it must not be used for another case.
         steps: further steps that this transport has.
         ended: why nothing more can come, empty before that.
@@ -226,6 +231,7 @@ class TargetSession(ABC):
         self.spent = False
         self.is_busy = False
         self.has_spoken = False
+        self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
         self.ended = ""
         self.exit_status: int | None = None
@@ -429,6 +435,8 @@ class TargetSession(ABC):
     def receive(self, line: TraceLine, method: str = "") -> None:
         """Take a line of the server. `method` is that of its exchange."""
         self.has_spoken = True
+        if line.truncated is not None and CUT_NOTE not in self.notes:
+            self.notes.append(CUT_NOTE)
         found = self.record(line)
         if line.raw is not None:
             try:
@@ -446,6 +454,13 @@ class TargetSession(ABC):
     def end(self, reason: str) -> None:
         """Note that nothing more can come."""
         self.ended = self.ended or reason
+        self._changed.set()
+
+    def excuse_requests(self) -> None:
+        """Expect no response to the open requests: one may be in a message that was cut."""
+        for request in self.open.values():
+            request.answer, request.loss = LOST, "excused"
+        self.open.clear()
         self._changed.set()
 
     # -- The model ---------------------------------------------------------------------------------

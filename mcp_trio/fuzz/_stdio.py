@@ -21,7 +21,7 @@ from mcp_core import ConnectFailed
 from mcp_core.trace import Redactor, StreamChannel, TraceLine
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 
-from ._session import TargetSession, new_header
+from ._session import MESSAGE_LIMIT, TargetSession, new_header
 
 if TYPE_CHECKING:
     import os
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandTarget", "StdioSession"]
 
-LINE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
 MAX_INPUT: Final = 256 * 1024 * 1024  # bytes of one session; more is a flood
 EXIT_TIMEOUT: Final = 2.0  # seconds for an exit after the end of stdin
 _TROUBLE: Final = re.compile(
@@ -57,7 +56,7 @@ class StdioSession(TargetSession):
             self.follow(former)
         self._child = child
         self._target = target
-        self._channel = StreamChannel(self.number, LINE_LIMIT)
+        self._channel = StreamChannel(self.number, MESSAGE_LIMIT)
         self._received = 0
         self._opened_at = trio.current_time()
         self._released = trio.Event()
@@ -194,6 +193,8 @@ class StdioSession(TargetSession):
                 break
             for line in channel.server_data(self.time(), bytes(data)):
                 self.receive(line)
+                if line.truncated is not None:
+                    self.excuse_requests()
         await self._wait_for_exit(EXIT_TIMEOUT)
         self.exit_status = self._child.returncode
         if self.exit_status is not None:

@@ -96,6 +96,14 @@ def test_target_that_hangs_is_found(tmp_path: Path) -> None:
     assert "RPC-35" in run.rows
 
 
+def test_response_that_is_too_large_to_judge_is_noted(tmp_path: Path) -> None:
+    """It cannot be read, so any request that is open may be the one that it answers."""
+    large = "if method == 'ping': send(id, result={}, a='a' * (4 << 20)); continue"
+    run = fuzz_command(tmp_path, small_server(on_message=large), "--cases", "15", *CASES[2:])
+    assert_clean(run)
+    assert "a message of more than 4 MiB was not judged" in run.report["notes"]
+
+
 def test_target_that_crashes_at_each_case_is_found(tmp_path: Path) -> None:
     crash = "if method not in ('initialize', 'notifications/initialized'): os._exit(7)"
     run = fuzz_command(tmp_path, small_server(on_message=crash), "--cases", "8", "--era", "legacy")

@@ -63,6 +63,21 @@ def test_target_that_starts_slowly_and_is_silent_is_found() -> None:
     assert [each.fault.row for each in run.findings] == ["RPC-35"]
 
 
+def test_server_that_waits_for_its_tool_is_noted_and_has_no_fault() -> None:
+    busy: set[int] = set()
+
+    def one_at_a_time(message: Any, start: int) -> Any:
+        if message.get("method") == "tools/call":
+            busy.add(start)
+        return iter(()) if start in busy else answers(message)
+
+    case: Case = [("open", OLD, "whole", "all"), ("call", "nap", {})]
+    run = played(MemoryTarget(one_at_a_time), case, tools=("nap",))
+    assert run.findings == []
+    assert run.slow == {"tools/call nap": 1}
+    assert run.notes == ["the server answers nothing while a call runs"]
+
+
 def test_fault_of_each_play_is_solid_and_made_small() -> None:
     target = MemoryTarget(same_each_time(answers_ping_twice))
     noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_trio.fuzz._http import MESSAGE_LIMIT
 from mcp_trio.fuzz._play import Player
+from mcp_trio.fuzz._session import MESSAGE_LIMIT
 
 from .memory_http import (
     EMPTY_STREAM,
