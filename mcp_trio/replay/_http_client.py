@@ -1,7 +1,8 @@
 """Replay a client over HTTP: one task for each request, on connections that are used again.
 
 Notifications and responses are sent one after another, so that each has arrived before the next
-message. Requests wait for their responses side by side.
+message. Requests wait for their responses side by side, up to a limit. What is sent after that
+closes those whose responses are not waited for any more.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class _HttpPlayer:
         self._recorder = recorder
         self._opens_stream = opens_stream
         self._changed = trio.Event()
-        self._limit = trio.Semaphore(_MAX_REQUESTS)
+        self._running: dict[ReplayRequest, trio.CancelScope] = {}
         self._time_lock = trio.Lock()  # held while the client may give nothing up
         self._idle: list[H11ClientConnection | H2ClientConnection] = []
 
@@ -102,8 +103,9 @@ class _HttpPlayer:
                     await self._run_notice(request)
                     self._begin_stream(nursery)
                 else:
-                    await self._limit.acquire()
-                    nursery.start_soon(self._run_limited, request)
+                    await self._wait_for_place()
+                    scope = self._running[request] = trio.CancelScope()
+                    nursery.start_soon(self._run_limited, request, scope)
             if self._client.is_over and not messages:
                 return
             if not messages:
@@ -134,11 +136,27 @@ class _HttpPlayer:
         if waiting.cancelled_caught:
             self._client.note(f"no complete HTTP response to {request.name} within {timeout:g} s")
 
-    async def _run_limited(self, request: ReplayRequest) -> None:
+    async def _wait_for_place(self) -> None:
+        """Wait until one more request may be sent. A server that is silent cannot prevent that."""
+        timeout = self._client.response_timeout
+        deadline = trio.current_time() + timeout
+        while len(self._running) >= _MAX_REQUESTS:
+            with trio.move_on_at(deadline) as waiting:
+                await self._changed.wait()
+            if waiting.cancelled_caught:
+                deadline += timeout
+                for request, scope in self._running.items():
+                    if not self._client.is_waiting_for(request.unanswered):
+                        self._client.note(f"{request.name} was closed after {timeout:g} s")
+                        scope.cancel()
+
+    async def _run_limited(self, request: ReplayRequest, scope: trio.CancelScope) -> None:
         try:
-            await self._run(request)
+            with scope:
+                await self._run(request)
         finally:
-            self._limit.release()
+            del self._running[request]
+            self._wake()
 
     async def _run(self, request: ReplayRequest) -> None:
         """Send a request, and resume its stream until it has its response."""

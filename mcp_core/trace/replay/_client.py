@@ -184,6 +184,12 @@ class ReplayClient:
             return math.inf
         return min(self._waits_until, min((time for time, _ in self._repeats), default=math.inf))
 
+    def is_waiting_for(self, ids: Iterable[int | str]) -> bool:
+        """Return True if the response to a request is waited for. `ids` are of live requests."""
+        turns = [self._pending[id] for id in ids if id in self._pending]
+        is_awaited = any(turn not in self._done and not turn.is_long_lived for turn in turns)
+        return is_awaited and not self.is_over
+
     def messages_to_send(self) -> list[bytes]:
         """Return the messages to send, in their order, without line feeds."""
         found: list[bytes] = []

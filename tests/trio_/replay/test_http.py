@@ -98,11 +98,13 @@ async def test_client_of_a_trace_without_server_fails(tmp_path: Path) -> None:
 class SilentServer:
     """A server in memory that answers requests, and does not end its response to anything else.
 
-    It is a connector and its connections. `begin` is of each response without an end.
+    It is a connector and its connections. `begin` is of each response without an end, and `silent`
+    are methods of requests that it does not answer either.
     """
 
-    def __init__(self, begin: list[Action]) -> None:
+    def __init__(self, begin: list[Action], *silent: str) -> None:
         self.begin = begin
+        self.silent = silent
         self.methods: list[str] = []
 
     async def connect(self) -> SilentServer:
@@ -118,7 +120,7 @@ class SilentServer:
         message = json.loads(body)
         self.methods.append(message["method"])
         await trio.lowlevel.checkpoint()
-        if "id" not in message:
+        if "id" not in message or message["method"] in self.silent:
             receive(self.begin)
             await trio.sleep_forever()
         answer = OPENED if message["method"] == "initialize" else text(message["id"], "A")
@@ -151,3 +153,31 @@ async def test_notification_without_complete_response_does_not_stop_the_client(
     assert (client.answered, client.unanswered) == (2, 0)
     assert client.problems == ["no complete HTTP response to notifications/initialized within 2 s"]
     assert trio.current_time() < 3.0
+
+
+MANY = range(2, 42)  # ids of more requests than are sent at once
+
+
+@pytest.mark.parametrize(
+    ("method", "responses"),
+    [
+        ("tools/call", []),
+        ("tools/call", [text(each, "A") for each in MANY]),
+        ("subscriptions/listen", []),
+    ],
+    ids=["not-awaited", "awaited", "long-lived"],
+)
+async def test_requests_without_a_response_make_room_for_what_follows(
+    method: str, responses: list[Any], autojump_clock: MockClock
+) -> None:
+    said = [*HANDSHAKE, *(C(ask(each, method, name="echo")) for each in MANY), *map(S, responses)]
+    client = ReplayClient(recorded(said).sessions[0], response_timeout=2.0)
+    server: Any = SilentServer([], method)
+    url = Url.parse("http://127.0.0.1:1/mcp")
+    with trio.fail_after(60):
+        await play_over_http(client, url, server, MagicMock(), headers={}, opens_stream=False)
+    assert server.methods.count(method) >= 32
+    assert client.problems.count(f"{method} was closed after 2 s") >= 32
+    assert client.unanswered == (3 if responses else 0), "then it has stopped"
+    assert client.sent == len(MANY) + 2
+    assert client.is_over
