@@ -194,10 +194,15 @@ class HttpChannel:
                 lines.append(self._event_line(t, event.type, event.data, event.id, event.retry))
                 self._events.forget_id()
                 self._retry = self._retry if event.retry is None else event.retry
-            if self._events.retry != self._retry:
-                # It can come without an event.
+            if self._events.last_id or self._events.retry != self._retry:
+                # Both can come without an event.
+                is_new = self._events.retry != self._retry
                 self._retry = self._events.retry
-                lines.append(self._line(t, sender="server", sse=SseFields(retry=self._retry)))
+                fields = SseFields(
+                    id=self._events.last_id or None, retry=self._retry if is_new else None
+                )
+                lines.append(self._line(t, sender="server", sse=fields))
+                self._events.forget_id()
         except EventTooLong:
             self._skips = True
             lines.append(self._line(t, kind="lost", count=1))

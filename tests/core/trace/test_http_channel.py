@@ -100,6 +100,28 @@ def test_reconnection_time_without_an_event_has_a_line() -> None:
     assert channel.response(3.0, [Body(b"retry: 7\n\n")]) == []
 
 
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([b"id: 1\n\n"], ["1"]),
+        ([b"id: 1\nretry: 5\n\n"], ["1"]),
+        ([b"id: 1\n\nid: 2\n\n"], ["2"]),
+        ([b"id: 1\n\n", b"data: {}\n\n"], ["1", None]),
+        ([b"id: 1\n\nid: 2\n", b"data: {}\n\n"], ["1", "2"]),
+        ([b"id: 1\n\ndata: {}\n\ndata: []\n\n"], ["1", None]),
+        ([b"id:\n\n", b"id: 1\n"], []),
+    ],
+)
+def test_event_id_without_event_is_recorded(
+    pieces: list[bytes], expected: list[str | None]
+) -> None:
+    """The stream can be resumed with it."""
+    channel = opened()
+    channel.response(1.0, [Head(200, [SSE])])
+    lines = [each for data in pieces for each in channel.response(2.0, [Body(data)])]
+    assert [line.sse and line.sse.id for line in lines] == expected
+
+
 @pytest.mark.parametrize(("side", "reason"), [("server", "reset"), ("client", "closed")])
 def test_stream_that_breaks_says_how(side: str, reason: str) -> None:
     channel = opened()
