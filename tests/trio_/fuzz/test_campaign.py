@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 START_TIME = 10.0  # seconds
 
+OPEN_NEW = ("open", NEW, "whole", "all")
+COMPLETE = {"resultType": "complete", "content": []}
 PING: Case = [("open", OLD, "whole", "all"), ("request", "ping", {}, "int", "whole"), ("wait",)]
 
 
@@ -111,6 +113,66 @@ def test_fault_that_waiting_shows_each_time_is_solid_with_waits() -> None:
     (finding,) = run.findings
     assert finding.is_solid
     assert finding.case == [PING[0], ("wait",), PING[1]]
+
+
+def test_flaky_fault_is_replaced_by_a_case_that_shows_it_each_time() -> None:
+    """Start 0 plays the first case, 1 to 6 confirm it; the second case is always answered twice."""
+    twice = broken_in({0, 1})
+
+    def broken(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        is_second = message.get("id") in ("1001", "1002") and message.get("method") == "ping"
+        yield from answers_ping_twice(message) if is_second else twice(message, start)
+
+    second: Case = [PING[0], ("request", "ping", {}, "digits", "whole"), ("wait",)]
+    run = played(MemoryTarget(broken), PING, second, second, shrinks=False)
+    (finding,) = run.findings
+    assert finding.is_solid
+    assert finding.case == second[:2]
+    assert (finding.number, finding.seen) == (1, 3)
+
+
+def test_shrunk_case_that_is_not_shown_again_gives_way_to_a_larger_one() -> None:
+    """A process answers twice the first ping after two lists, and after one list by chance."""
+    lists: dict[int, int] = {}
+    shown: list[int] = []
+
+    def chance(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == "tools/list":
+            lists[start] = lists.get(start, 0) + 1
+        elif message.get("method") == "ping" and lists.get(start, 0) == 1 and len(shown) < 2:
+            shown.append(start)
+            yield from answers(message)
+        elif message.get("method") == "ping" and lists.get(start, 0) >= 2:
+            yield from answers(message)
+
+    one: Case = [("request", "tools/list", {}, "int", "whole"), ("wait",)]
+    run = played(MemoryTarget(chance), [PING[0], *one * 4, *PING[1:]])
+    (finding,) = run.findings
+    assert len(shown) == 2, "two plays have shown a case that is too small"
+    assert finding.is_solid
+    assert sum(step[:2] == ("request", "tools/list") for step in finding.case) == 2
+
+
+def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() -> None:
+    """The server answers a cancelled call late: when it has the list of the next case."""
+    held: dict[int, Any] = {}
+
+    def late(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "tools/call":
+            held[start] = message
+            return
+        yield from answers(message)
+        if message.get("method") == "tools/list" and start in held:
+            yield {"jsonrpc": "2.0", "id": held.pop(start)["id"], "result": COMPLETE}
+
+    call: Case = [OPEN_NEW, ("call", "hold", {}, ()), ("cancel", 0)]
+    other: Case = [OPEN_NEW, ("request", "prompts/list", {}, "int", "whole")]
+    asked: Case = [OPEN_NEW, ("request", "tools/list", {}, "int", "whole")]
+    run = played(MemoryTarget(late), other, other, call, asked, tools=("hold",), shrinks=False)
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.steps_before == len(call) + len(asked)
 
 
 def test_fault_of_no_further_play_is_only_counted() -> None:

@@ -50,7 +50,10 @@ def shrunk(
         return smaller[:found] if type(found) is int else smaller if found else None
 
     async def run() -> tuple[list[tuple[Any, ...]], int]:
-        return await shrink(case, shows, budget or ShrinkBudget(), newest=LATEST, max_plays=plays)
+        smaller, count = await shrink(
+            case, shows, budget or ShrinkBudget(), newest=LATEST, max_plays=plays
+        )
+        return [case, *smaller][-1], count
 
     return trio.run(run)
 
