@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
+from ._case import avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Outcome, Player, play_case
 from ._session import is_modern
 from ._shrink import ShrinkBudget, shrink
@@ -480,9 +481,7 @@ class Campaign:
             self.findings.append(finding)
             finding.number = len(self.findings)
         if len(finding.case) <= MAX_PER_ROW:
-            for step in finding.case[1:]:
-                if len(step) > 1 and isinstance(step[1], str) and len(step[1]) < 100:
-                    self._avoid.add((step[0], step[1]))
+            self._avoid |= {name for step in finding.case[1:] if (name := avoided_name(step))}
         self._on_finding(finding)
 
     async def _recovers(self) -> bool:

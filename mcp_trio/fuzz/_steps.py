@@ -35,6 +35,7 @@ from mcp_trio.testing.strategies import (
 )
 from mcp_trio.testing.strategies._mutations import damage
 
+from ._case import avoided_name
 from ._stress import draw_stress
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class CaseChoices:
     Attributes:
         fresh: one of how many cases begins its conversation in a special way, which costs a new
             process.
-        avoided: pairs of step and method that have shown what is known; they are drawn less.
+        avoided: what `avoided_name` returns of steps that have shown what is known; they are
+            drawn less.
     """
 
     def __init__(
@@ -272,10 +274,7 @@ CASE_BYTES: Final = 4_096  # from which a case is drawn
 
 
 def _is_avoided(step: Step, choices: CaseChoices) -> bool:
-    if not choices.avoided or step[0] == "open":
-        return False
-    method = step[1] if len(step) > 1 and isinstance(step[1], str) else ""
-    return (step[0], method) in choices.avoided or (step[0], "") in choices.avoided
+    return bool(choices.avoided) and avoided_name(step) in choices.avoided
 
 
 def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Step]]]:
