@@ -240,7 +240,7 @@ class TargetSession(ABC):
         self.steps: Mapping[str, Any] = {}
         self.ended = ""
         self.exit_status: int | None = None
-        self.began_at = trio.current_time()
+        self.began_at = self.opened_at = trio.current_time()
         self.open: dict[int | str, SentRequest] = {}
         self.requests: list[SentRequest] = []  # of this case
         self.asked: list[Mapping[str, Any]] = []  # open requests of the server

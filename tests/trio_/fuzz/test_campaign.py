@@ -80,6 +80,30 @@ def test_server_that_waits_for_its_tool_is_noted_and_has_no_fault() -> None:
     assert run.notes == ["the server answers nothing while a call runs"]
 
 
+class SlowStart(MemorySession):
+    """A session of a process that is known to start in a second."""
+
+    longest_start = 1.0
+
+
+class SlowTarget(MemoryTarget):
+    session_class = SlowStart
+
+
+@pytest.mark.parametrize("tool", ["quick", "slow"])
+def test_start_of_a_process_does_not_count_as_time_of_its_tool(tool: str) -> None:
+    def quick_only(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") != "tools/call":
+            yield from answers(message)
+        elif message["params"]["name"] == "quick":
+            yield {"jsonrpc": "2.0", "id": message["id"], "result": COMPLETE}
+
+    case: Case = [OPEN_NEW, ("call", tool, {}, ())]
+    run = played(SlowTarget(quick_only, start_time=0.9), case, tools=("quick", "slow"))
+    assert run.findings == []
+    assert dict(run.slow) == ({"tools/call slow": 1} if tool == "slow" else {})
+
+
 def test_fault_of_each_play_is_solid_and_made_small() -> None:
     target = MemoryTarget(same_each_time(answers_ping_twice))
     noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
