@@ -21,7 +21,7 @@ from mcp_trio._nursery import open_quiet_nursery
 
 from ._case import avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Outcome, Player, play_case
-from ._session import is_modern
+from ._session import UNANSWERED, is_modern
 from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
@@ -361,7 +361,8 @@ class Campaign:
         elif len(same) >= MAX_PER_ROW and fault.kind == "row":
             same[0].methods.append(fault.method)
             return
-        if self.target.kind == "http" and fault.kind != "row" and not await self._recovers():
+        may_be_away = self.target.kind == "http" and fault.row in (UNANSWERED, "crash")
+        if may_be_away and not await self._recovers():
             self.is_away = True
             joined = _joined(before, case)
             self._add_finding(
@@ -488,8 +489,8 @@ class Campaign:
         """Wait until the server answers again. Return False if it does not."""
         self.activity = "waiting for the server"
         revision = self._choices.revisions[0]
-        end = time.monotonic() + AWAY_TIMEOUT
-        while time.monotonic() < end:
+        end = trio.current_time() + AWAY_TIMEOUT
+        while trio.current_time() < end:
             try:
                 outcome = await play_case(
                     self.target, [("open", revision, "whole", "all")], Player(AWAY_INTERVAL)

@@ -366,7 +366,7 @@ class Player:
         return False
 
     def _call_deadline(self, request: SentRequest) -> float:
-        """Return when a call has taken too long. The time until its process reads is not its own."""
+        """Return when a call has taken too long, from when its process reads."""
         session = self.session
         begin = request.sent_at
         if self._may_be_starting():
@@ -466,7 +466,7 @@ class Player:
     async def exchange(self, method: str, params: Any) -> Mapping[str, Any] | None:
         """Send a request, wait for its response, and return its result, or None."""
         request = await self._send(method, params)
-        timeout = OPEN_TIMEOUT if method == "initialize" else self._timeout
+        timeout = self._start_timeout() if method == "initialize" else self._timeout
         await self.wait_until(lambda: request.answer is not None, timeout)
         result = None if request.answer is None else request.answer.get("result")
         return result if isinstance(result, dict) else None

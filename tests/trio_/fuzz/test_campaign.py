@@ -199,6 +199,32 @@ def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() ->
     assert finding.steps_before == len(call) + len(asked)
 
 
+class UrlMemoryTarget(MemoryTarget):
+    """A server that goes on when a conversation has ended, as one at a URL does."""
+
+    kind = "http"
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_server_at_url_that_hangs_for_good_ends_the_run_with_all_steps(recovers: bool) -> None:
+    """Otherwise each smaller case seems to show the fault."""
+    hung: set[int] = set()
+
+    def hangs(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "prompts/list":
+            hung.add(start)
+        if not (start in hung if recovers else hung):
+            yield from answers(message)
+
+    ping: Case = [PING[0], ("request", "ping", {}, "int", "whole")]
+    hang: Case = [PING[0], ("request", "prompts/list", {}, "int", "whole"), ping[1]]
+    run = played(UrlMemoryTarget(hangs), ping, hang, ping, shrinks=False)
+    (finding,) = run.findings
+    assert finding.fault.row == "RPC-35"
+    assert run.is_away is not recovers
+    assert finding.case == (hang if recovers else [*ping, *hang])
+
+
 def test_fault_of_no_further_play_is_only_counted() -> None:
     run = played(MemoryTarget(broken_in({0})), PING)
     assert run.findings == []
