@@ -278,7 +278,8 @@ class Campaign:
             if len(self._sessions) > MAX_SESSIONS:
                 await self._end_session(self._sessions.popitem(last=False)[1])
         for fault in outcome.faults:
-            await self._examine(fault, case, list(history)[:-1])
+            if not self.is_away:
+                await self._examine(fault, case, list(history)[:-1])
 
     async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
         first = case[0] if case else ()
