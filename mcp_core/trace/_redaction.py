@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from mcp_core._secret_patterns import SECRET_FORM, SECRET_NAME
+from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
 from ._format import HttpHead
 from ._json_redaction import decode_string, redacted_text, replace_values, values_of
@@ -61,6 +62,26 @@ _PLAIN_HEADERS: Final = frozenset(
     """.split()
 )
 _QUERY_PART: Final = re.compile(r"[^&;#?]+")
+# What only requests and responses of OAuth have, or other logins. A proxy passes them on as well.
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+_LOGIN_MEMBER: Final = re.compile(
+    r'"(?:access_token|refresh_token|id_token|client_secret|registration_access_token|grant_type'
+    r"|device_code|user_code|code_verifier|client_assertion|assertion|subject_token|redirect_uris"
+    r'|password|token)"\s*:'
+)
+_MAX_LOGINS: Final = 1000  # exchanges whose response is awaited
+# A secret inside a word, as in `sh -c "server --api-key x"` or `--config {"a":1,"apiKey":"x"}`.
+_SECRET_PAIR: Final = re.compile(
+    r"""
+    (?P<before>
+        (?:-[\w.-]{0,64}(?:key|token|secret|password|credential)[\w.-]{0,64}[ ]+
+        | (?:key|token|secret|passw|pwd|credential|authorization)[\w.-]{0,64}["']?\s*[:=]\s*)
+        ["']?
+    )
+    [^\s"',;}&]+
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _MAX_KEY_LINES: Final = 200
 
@@ -102,12 +123,15 @@ class Redactor:
         self._headers: dict[tuple[str, str], tuple[str, str]] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
+        self._logins: dict[int, None] = {}  # exchanges of OAuth that have no response yet
         self._key_lines = 0  # lines of stderr that may still belong to a private key
 
     # -- Lines -------------------------------------------------------------------------------------
 
     def redact_line(self, line: TraceLine) -> TraceLine:
         """Return `line` without secrets; the same object if it has none."""
+        if line.http is not None and self._is_login(line, line.http):
+            line = self._without_body(line)
         raw = line.raw
         if raw is not None:
             if line.sse is not None and line.sse.event == "endpoint":
@@ -128,6 +152,31 @@ class Redactor:
         if line.text is not None:
             line = replace(line, text=self.redact_text(line.text))
         return line
+
+    def _is_login(self, line: TraceLine, head: HttpHead) -> bool:
+        """True if the body of a request or response belongs to OAuth or another login."""
+        is_response = bool(head.status)
+        if is_response and line.exchange in self._logins:
+            del self._logins[line.exchange]
+            return True
+        raw = line.raw
+        if raw is None and line.data is None:
+            return False
+        type = next((value for name, value in head.headers if name == "content-type"), "").lower()
+        if is_response and head.status < 300 and type.startswith("text/html"):
+            return True  # a page for a user, such as one with a form and its code
+        found = (not is_response and type.startswith(_FORMS)) or (
+            raw is not None and '"jsonrpc"' not in raw and _LOGIN_MEMBER.search(raw) is not None
+        )
+        if found and not is_response:
+            self._logins[line.exchange] = None
+            if len(self._logins) > _MAX_LOGINS:
+                del self._logins[next(iter(self._logins))]
+        return found
+
+    def _without_body(self, line: TraceLine) -> TraceLine:
+        body = line.data if line.raw is None else line.raw
+        return line if body is None else self._with_message(line, redacted_text(len(body)), ("",))
 
     def _with_message(self, line: TraceLine, text: str, pointers: tuple[str, ...]) -> TraceLine:
         if line.truncated is not None:
@@ -168,12 +217,12 @@ class Redactor:
                 shown.append(f"{name}={redacted_text(len(value))}")
             elif "://" in word:
                 before, url = _split_url(word)
-                shown.append(before + self.redact_url(url))
+                shown.append(_hide_pairs(before + self.redact_url(url)))
             elif colon and " " not in header_name and SECRET_NAME.search(header_name):
                 shown.append(f"{header_name}: {redacted_text(len(header_value.strip()))}")
             else:
                 hides_next = word.startswith("-") and _is_secret_name(word)
-                shown.append(self.redact_text(word))
+                shown.append(_hide_pairs(self.redact_text(word)))
         return shown
 
     def redact_url(self, url: str) -> str:
@@ -222,7 +271,7 @@ class Redactor:
                 method = pair[1]
         if method.startswith("tasks/"):  # then `mcp-name` is a task id
             pairs = [
-                (name, self.pseudonym_of_id(value)) if name == "mcp-name" else shown
+                (name, self._redact_task_name(value)) if name == "mcp-name" else shown
                 for (name, value), shown in zip(head.headers, pairs, strict=True)
             ]
         target = head.target
@@ -244,6 +293,13 @@ class Redactor:
             self._headers.clear()
         self._headers[pair] = found
         return found
+
+    def _redact_task_name(self, value: str) -> str:
+        try:
+            id = decode_value(value.encode("latin-1"))
+            return encode_value(self.pseudonym_of_id(id)).decode("ascii")
+        except ValueError:
+            return self.pseudonym_of_id(value)
 
     def redact_header(self, name: str, value: str) -> str:
         """Return the `value` of the header `name`, which is in lower case, without secrets."""
@@ -411,6 +467,16 @@ def _other_character(character: str, number: int) -> str:
         other = _LETTERS[number % 26]
         return other.upper() if character.isupper() else other
     return character
+
+
+def _hide_pairs(word: str) -> str:
+    """Hide values behind secret names inside `word`, one of a command."""
+
+    def hide(match: re.Match[str]) -> str:
+        before = match["before"]
+        return before + redacted_text(len(match[0]) - len(before))
+
+    return _SECRET_PAIR.sub(hide, word)
 
 
 def _is_secret_name(name: str) -> bool:
