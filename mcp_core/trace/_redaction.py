@@ -70,17 +70,17 @@ _LOGIN_MEMBER: Final = re.compile(
     r'|password|token)"\s*:'
 )
 _MAX_LOGINS: Final = 1000  # exchanges whose response is awaited
-# A secret inside a word, as in `sh -c "server --api-key x"` or `--config {"a":1,"apiKey":"x"}`.
+# A secret behind its name in a longer text, as in `--config {"a":1,"apiKey":"x"}` or in stderr.
 _SECRET_PAIR: Final = re.compile(
-    r"""
-    (?P<before>
-        (?:-[\w.-]{0,64}(?:key|token|secret|password|credential)[\w.-]{0,64}[ ]+
-        | (?:key|token|secret|passw|pwd|credential|authorization)[\w.-]{0,64}["']?\s*[:=]\s*)
-        ["']?
-    )
-    [^\s"',;}&]+
-    """,
-    re.VERBOSE | re.IGNORECASE,
+    r"""((?:key|token|secret|passw|pwd|credential)[\w.-]{0,16}["']?\s{0,4}[:=]\s{0,4}["']?)"""
+    r"""([^\s"',;}&‹]+)""",
+    re.IGNORECASE,
+)
+# The same behind an option inside a word, as in `sh -c "server --api-key x"`.
+_SECRET_OPTION: Final = re.compile(
+    r"""((?:^|\s)-[\w.-]{0,64}(?:key|token|secret|passw|pwd|credential)[\w.-]{0,16}[ ]+["']?)"""
+    r"""([^\s"',;}&‹]+)""",
+    re.IGNORECASE,
 )
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _MAX_KEY_LINES: Final = 200
@@ -150,7 +150,10 @@ class Redactor:
         if line.http is not None:
             line = replace(line, http=self._redact_head(line.http))
         if line.text is not None:
-            line = replace(line, text=self.redact_text(line.text))
+            text = self.redact_text(line.text)
+            if line.kind == "stderr":
+                text = _SECRET_PAIR.sub(_hide_pair, text)
+            line = replace(line, text=text)
         return line
 
     def _is_login(self, line: TraceLine, head: HttpHead) -> bool:
@@ -469,14 +472,13 @@ def _other_character(character: str, number: int) -> str:
     return character
 
 
+def _hide_pair(match: re.Match[str]) -> str:
+    return match[1] + redacted_text(len(match[2]))
+
+
 def _hide_pairs(word: str) -> str:
     """Hide values behind secret names inside `word`, one of a command."""
-
-    def hide(match: re.Match[str]) -> str:
-        before = match["before"]
-        return before + redacted_text(len(match[0]) - len(before))
-
-    return _SECRET_PAIR.sub(hide, word)
+    return _SECRET_OPTION.sub(_hide_pair, _SECRET_PAIR.sub(_hide_pair, word))
 
 
 def _is_secret_name(name: str) -> bool:

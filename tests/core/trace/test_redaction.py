@@ -397,6 +397,7 @@ def test_stderr_loses_tokens_and_private_keys() -> None:
         "-----BEGIN RSA PRIVATE KEY-----",
         "MIIEpAIBAAKCAQEA7",
         "-----END RSA PRIVATE KEY-----",
+        'API_KEY=s3cret password: "s3cret" {"clientSecret":"s3cret"}',
         "ready",
     ]
     found = [
@@ -404,6 +405,9 @@ def test_stderr_loses_tokens_and_private_keys() -> None:
     ]
     assert found[0] == "using ‹redacted 24› now"
     assert "MIIE" not in "".join(found)
+    assert found[4] == (
+        'API_KEY=‹redacted 6› password: "‹redacted 6›" {"clientSecret":"‹redacted 6›"}'
+    )
     assert found[-1] == "ready"
 
 
