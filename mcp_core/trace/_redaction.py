@@ -27,9 +27,12 @@ from ._json_redaction import decode_string, redacted_text, replace_values, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
 
     from ._format import TraceLine
     from ._json_redaction import Replacement, Value
+
+    Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 __all__ = ["Redactor"]
 
@@ -121,6 +124,7 @@ class Redactor:
         self._pseudonyms: dict[str, str] = {}
         self._ids: dict[str, str] = {}  # the same for ids, of which short ones are kept
         self._headers: dict[tuple[str, str], tuple[str, str]] = {}
+        self._heads: dict[Headers, Headers] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
         self._logins: dict[int, None] = {}  # exchanges of OAuth that have no response yet
@@ -158,18 +162,20 @@ class Redactor:
 
     def _is_login(self, line: TraceLine, head: HttpHead) -> bool:
         """True if the body of a request or response belongs to OAuth or another login."""
+        raw = line.raw
+        if raw is not None and '"jsonrpc"' in raw:
+            return False  # nearly every body ends here
         is_response = bool(head.status)
         if is_response and line.exchange in self._logins:
             del self._logins[line.exchange]
             return True
-        raw = line.raw
         if raw is None and line.data is None:
             return False
         type = next((value for name, value in head.headers if name == "content-type"), "").lower()
         if is_response and head.status < 300 and type.startswith("text/html"):
             return True  # a page for a user, such as one with a form and its code
         found = (not is_response and type.startswith(_FORMS)) or (
-            raw is not None and '"jsonrpc"' not in raw and _LOGIN_MEMBER.search(raw) is not None
+            raw is not None and _LOGIN_MEMBER.search(raw) is not None
         )
         if found and not is_response:
             self._logins[line.exchange] = None
@@ -262,21 +268,9 @@ class Redactor:
     # -- Heads -------------------------------------------------------------------------------------
 
     def _redact_head(self, head: HttpHead) -> HttpHead:
-        redacted = self._headers
-        pairs = []
-        method = ""
-        for pair in head.headers:
-            shown = redacted.get(pair)
-            if shown is None:
-                shown = self._redact_pair(pair)
-            pairs.append(shown)
-            if pair[0] == "mcp-method":
-                method = pair[1]
-        if method.startswith("tasks/"):  # then `mcp-name` is a task id
-            pairs = [
-                (name, self._redact_task_name(value)) if name == "mcp-name" else shown
-                for (name, value), shown in zip(head.headers, pairs, strict=True)
-            ]
+        headers = self._heads.get(head.headers)
+        if headers is None:
+            headers = self._redact_headers(head.headers)
         target = head.target
         if "?" in target or "#" in target or "@" in target:
             target = self.redact_url(target)
@@ -285,8 +279,28 @@ class Redactor:
             method=head.method,
             target=target,
             status=head.status,
-            headers=tuple(pairs),
+            headers=headers,
         )
+
+    def _redact_headers(self, headers: Headers) -> Headers:
+        """Redact headers, and remember them: many requests have the same ones."""
+        redacted = self._headers
+        pairs = []
+        method = ""
+        for pair in headers:
+            pairs.append(redacted.get(pair) or self._redact_pair(pair))
+            if pair[0] == "mcp-method":
+                method = pair[1]
+        if method.startswith("tasks/"):  # then `mcp-name` is a task id
+            pairs = [
+                (name, self._redact_task_name(value)) if name == "mcp-name" else shown
+                for (name, value), shown in zip(headers, pairs, strict=True)
+            ]
+        found = tuple(pairs)
+        if len(self._heads) >= _MAX_HEADERS:
+            self._heads.clear()
+        self._heads[headers] = found
+        return found
 
     def _redact_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
         """Redact a header, and remember it: most headers are the same in every request."""
