@@ -85,6 +85,13 @@ _SECRET_OPTION: Final = re.compile(
     r"""([^\s"',;}&‹]+)""",
     re.IGNORECASE,
 )
+# One of these is in every text in which the patterns find something, in lower case. Most texts have
+# none, which is found out sooner: a search with a pattern keeps other threads from running.
+_FORM_MARKS: Final = (
+    *("-----begin", "bearer", "basic", "eyj", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "glpat-"),
+    *("npm_", "pypi-", "hf_", "xox", "akia", "asia", "aiza", "://", "github_pat_"),
+)
+_PAIR_MARKS: Final = ("key", "token", "secret", "passw", "pwd", "credential")
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _MAX_KEY_LINES: Final = 200
 
@@ -155,7 +162,7 @@ class Redactor:
             line = replace(line, http=self._redact_head(line.http))
         if line.text is not None:
             text = self.redact_text(line.text)
-            if line.kind == "stderr":
+            if line.kind == "stderr" and _has_any(_PAIR_MARKS, text.lower()):
                 text = _SECRET_PAIR.sub(_hide_pair, text)
             line = replace(line, text=text)
         return line
@@ -200,6 +207,8 @@ class Redactor:
         if self._key_lines:
             self._key_lines = 0 if "-----END" in text else self._key_lines - 1
             return redacted_text(len(text))
+        if not _may_have_form(text):
+            return text
         if _PRIVATE_KEY.search(text) and "-----END" not in text:
             self._key_lines = _MAX_KEY_LINES
         return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), text)
@@ -484,6 +493,16 @@ def _other_character(character: str, number: int) -> str:
         other = _LETTERS[number % 26]
         return other.upper() if character.isupper() else other
     return character
+
+
+def _has_any(marks: tuple[str, ...], text: str) -> bool:
+    return any(mark in text for mark in marks)
+
+
+def _may_have_form(text: str) -> bool:
+    """Return False if `SECRET_FORM` finds nothing in `text`, without a search for it."""
+    lower = text.lower()
+    return _has_any(_FORM_MARKS, lower) or ("gh" in lower and "_" in lower)
 
 
 def _hide_pair(match: re.Match[str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core._secret_patterns import SECRET_FORM
 from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 from mcp_core.trace import (
     HttpHead,
@@ -19,6 +21,9 @@ from mcp_core.trace import (
     TruncatedMessage,
     encode_line,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEY = b"k" * 32
 ID = "0f5e2c1a-3b7d-4c1e-9a55-0123456789ab"
@@ -409,6 +414,46 @@ def test_stderr_loses_tokens_and_private_keys() -> None:
         'API_KEY=‹redacted 6› password: "‹redacted 6›" {"clientSecret":"‹redacted 6›"}'
     )
     assert found[-1] == "ready"
+
+
+X = "0123456789abcdefghij"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        f"-----BEGIN PRIVATE KEY-----{X}-----END PRIVATE KEY-----",
+        *(f"bearer {X}", f"BEARER {X}", f"Basic {X}", f"eyJ{X}.{X}", f"sk-{X}", f"sk_{X}"),
+        *(f"pk-{X}", f"pk_{X}", f"rk-{X}", f"rk_{X}", f"ghp_{X}", f"ghx_{X}", f"github_pat_{X}"),
+        *(f"glpat-{X}", f"npm_{X}", f"pypi-{X}", f"hf_{X}", f"xoxb-{X}", "AKIA0123456789ABCDEF"),
+        *("ASIA0123456789ABCDEF", f"AIza{X}{X}", f"a://ann:{X}@b"),
+    ],
+)
+def test_every_form_of_a_secret_is_found(secret: str) -> None:
+    assert SECRET_FORM.search(secret) is not None
+    assert X[:10] not in Redactor(KEY).redact_text(f"a {secret} b")
+
+
+@pytest.mark.parametrize("mark", ["key", "TOKEN", "Secret", "passwd", "pwd", "credential"])
+def test_every_name_of_a_secret_is_found_in_stderr(mark: str) -> None:
+    line = TraceLine(t=0, kind="stderr", text=f"a {mark}=abc b")
+    assert Redactor(KEY).redact_line(line).text == f"a {mark}=‹redacted 3› b"
+
+
+def test_long_lines_of_stderr_are_not_searched_by_a_pattern() -> None:
+    """A pattern keeps the interpreter for itself: 1 MiB took half a second."""
+    line = TraceLine(t=0, kind="stderr", text="the handler has answered 200\t" * 10_000)
+    redactor = Redactor(KEY)
+    text = line.text or ""
+    assert redactor.redact_line(line).text == text
+
+    def seconds(function: Callable[[], object]) -> float:
+        begun = time.perf_counter()
+        function()
+        return time.perf_counter() - begun
+
+    redaction = min(seconds(lambda: redactor.redact_line(line)) for _ in range(5))
+    assert redaction < min(seconds(lambda: SECRET_FORM.search(text)) for _ in range(5)) / 2
 
 
 def test_header_names_what_is_hidden() -> None:
