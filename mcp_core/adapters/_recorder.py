@@ -441,8 +441,8 @@ class StreamRecorder:
 class LineRecorder:
     """The recording of conversations of which the caller makes the lines, such as those of a case.
 
-    Lines get the time at which they are recorded, and numbers of this trace. Those of two
-    `LineRecorder`s are different conversations.
+    Lines get the time at which they are recorded, and numbers of this trace. Lines
+    of two recorders of this kind are different conversations.
 
     Args:
         recorder: the recorder, whose `lines` makes this.
