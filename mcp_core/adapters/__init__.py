@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._recorder import CannotRecord as CannotRecord
     from ._recorder import ChildRecorder as ChildRecorder
+    from ._recorder import LineRecorder as LineRecorder
     from ._recorder import Recorder as Recorder
     from ._recorder import Recording as Recording
     from ._recorder import StreamRecorder as StreamRecorder
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotRecord",
     "ChildRecorder",
+    "LineRecorder",
     "Recorder",
     "Recording",
     "SqliteTaskStore",

@@ -20,9 +20,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mcp_core._errors import McpTrioError
 from mcp_core._version import __version__
@@ -37,6 +39,7 @@ from mcp_core.trace import (
     TraceEncoder,
     TraceHeader,
     TraceLine,
+    TruncatedMessage,
     WebSocketChannel,
     encode_line,
 )
@@ -52,7 +55,14 @@ if TYPE_CHECKING:
     MakeLines: TypeAlias = Callable[[float, Any], Iterable[TraceLine]]
     OnLine: TypeAlias = Callable[[TraceLine], object]
 
-__all__ = ["CannotRecord", "ChildRecorder", "Recorder", "Recording", "StreamRecorder"]
+__all__ = [
+    "CannotRecord",
+    "ChildRecorder",
+    "LineRecorder",
+    "Recorder",
+    "Recording",
+    "StreamRecorder",
+]
 
 _MAX_QUEUED: Final = 16 * 1024 * 1024  # bytes that wait for the thread
 _ITEM_SIZE: Final = 200  # bytes of an item of the queue beside its data
@@ -61,6 +71,8 @@ _CHUNK: Final = 64 * 1024  # bytes of one write
 _CLOSE_TIMEOUT: Final = 2.0  # seconds for the rest of the queue at the end
 _MESSAGE_LIMIT: Final = 1024 * 1024
 _FILE_LIMIT: Final = 256 * 1024 * 1024
+
+_MAX_NUMBERS: Final = 1000  # of exchanges that may go on in one `LineRecorder`
 
 _WARNING: Final = 30  # as in `logging`
 _ERROR: Final = 40
@@ -206,6 +218,10 @@ class Recorder:
             self._redact_target(command),
         )
 
+    def lines(self) -> LineRecorder:
+        """Begin the recording of conversations of which the caller makes the lines."""
+        return LineRecorder(self, self._recording.message_limit)
+
     def websocket(self) -> WebSocketRecorder:
         """Begin the recording of a conversation over a WebSocket."""
         number = self._conversations.new()
@@ -214,11 +230,20 @@ class Recorder:
 
     def begin(self, head: RequestHead, body: bytes | None, http_version: str) -> ExchangeRecorder:
         """Begin the recording of an HTTP exchange. `body` is None if it follows in pieces."""
-        self._exchanges += 1
-        channel = HttpChannel(self._exchanges, self._conversations, self._recording.message_limit)
+        number = self.new_exchange()
+        channel = HttpChannel(number, self._conversations, self._recording.message_limit)
         size = 0 if body is None else len(body)
         is_recorded = self.put(channel.request, (head, body, http_version), size)
         return ExchangeRecorder(self, channel, self._our_side, is_recorded=is_recorded)
+
+    def new_conversation(self) -> int:
+        """Return the number of another conversation, of which a `LineRecorder` gives the lines."""
+        return self._conversations.new()
+
+    def new_exchange(self) -> int:
+        """Return the number of another exchange, of which a `LineRecorder` gives the lines."""
+        self._exchanges += 1
+        return self._exchanges
 
     def note(self, text: str) -> None:
         """Write `text` as a note."""
@@ -411,6 +436,57 @@ class StreamRecorder:
     def received(self, data: bytes) -> None:
         """Record `data`, which was received; `b""` for the end of the stream."""
         self._recorder.put(self._received, data, len(data), self._channel.skip)
+
+
+class LineRecorder:
+    """The recording of conversations of which the caller makes the lines, such as those of a case.
+
+    Lines get the time at which they are recorded, and numbers of this trace. Lines
+    of two recorders of this kind are different conversations.
+
+    Args:
+        recorder: the recorder, whose `lines` makes this.
+        limit: bytes of a message that are written.
+    """
+
+    __slots__ = ("_conversations", "_exchanges", "_limit", "_recorder")
+
+    def __init__(self, recorder: Recorder, limit: int) -> None:
+        self._recorder = recorder
+        self._limit = limit
+        # Numbers in this trace, by those that the lines have.
+        self._conversations: dict[int, int] = {}
+        self._exchanges: dict[int, int] = {}
+
+    def record(self, line: TraceLine) -> None:
+        """Record `line`."""
+        recorder = self._recorder
+        conversation = self._conversations.get(line.conversation)
+        if conversation is None:
+            conversation = recorder.new_conversation()
+            _remember(self._conversations, line.conversation, conversation)
+        exchange = self._exchanges.get(line.exchange) if line.exchange else 0
+        if exchange is None:
+            exchange = recorder.new_exchange()
+            _remember(self._exchanges, line.exchange, exchange)
+        size = len(line.raw or line.data or line.text or "")
+        recorder.put(self._lines, (line, conversation, exchange), size)
+
+    def _lines(self, t: float, what: tuple[TraceLine, int, int]) -> list[TraceLine]:
+        line, conversation, exchange = what
+        line = replace(line, t=t, conversation=conversation, exchange=exchange)
+        if line.raw is not None and len(line.raw) > self._limit:
+            data = line.raw.encode()
+            truncated = TruncatedMessage(size=len(data), sha256=sha256(data).hexdigest())
+            beginning = data[: self._limit].decode(errors="ignore")
+            line = replace(line, raw=beginning, truncated=truncated)
+        return [line]
+
+
+def _remember(numbers: dict[int, int], theirs: int, ours: int) -> None:
+    numbers[theirs] = ours
+    if len(numbers) > _MAX_NUMBERS:
+        del numbers[next(iter(numbers))]
 
 
 class ChildRecorder:

@@ -20,15 +20,19 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from mcp_core._secret_patterns import SECRET_FORM, SECRET_NAME
+from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
 from ._format import HttpHead
 from ._json_redaction import decode_string, redacted_text, replace_values, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
 
     from ._format import TraceLine
     from ._json_redaction import Replacement, Value
+
+    Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 __all__ = ["Redactor"]
 
@@ -61,6 +65,33 @@ _PLAIN_HEADERS: Final = frozenset(
     """.split()
 )
 _QUERY_PART: Final = re.compile(r"[^&;#?]+")
+# What only requests and responses of OAuth have, or other logins. A proxy passes them on as well.
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+_LOGIN_MEMBER: Final = re.compile(
+    r'"(?:access_token|refresh_token|id_token|client_secret|registration_access_token|grant_type'
+    r"|device_code|user_code|code_verifier|client_assertion|assertion|subject_token|redirect_uris"
+    r'|password|token)"\s*:'
+)
+_MAX_LOGINS: Final = 1000  # exchanges whose response is awaited
+# A secret behind its name in a longer text, as in `--config {"a":1,"apiKey":"x"}` or in stderr.
+_SECRET_PAIR: Final = re.compile(
+    r"""((?:key|token|secret|passw|pwd|credential)[\w.-]{0,16}["']?\s{0,4}[:=]\s{0,4}["']?)"""
+    r"""([^\s"',;}&‹]+)""",
+    re.IGNORECASE,
+)
+# The same behind an option inside a word, as in `sh -c "server --api-key x"`.
+_SECRET_OPTION: Final = re.compile(
+    r"""((?:^|\s)-[\w.-]{0,64}(?:key|token|secret|passw|pwd|credential)[\w.-]{0,16}[ ]+["']?)"""
+    r"""([^\s"',;}&‹]+)""",
+    re.IGNORECASE,
+)
+# One of these is in every text in which the patterns find something, in lower case. Most texts have
+# none, which is found out sooner: a search with a pattern keeps other threads from running.
+_FORM_MARKS: Final = (
+    *("-----begin", "bearer", "basic", "eyj", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "glpat-"),
+    *("npm_", "pypi-", "hf_", "xox", "akia", "asia", "aiza", "://", "github_pat_"),
+)
+_PAIR_MARKS: Final = ("key", "token", "secret", "passw", "pwd", "credential")
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _MAX_KEY_LINES: Final = 200
 
@@ -100,14 +131,18 @@ class Redactor:
         self._pseudonyms: dict[str, str] = {}
         self._ids: dict[str, str] = {}  # the same for ids, of which short ones are kept
         self._headers: dict[tuple[str, str], tuple[str, str]] = {}
+        self._heads: dict[Headers, Headers] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
+        self._logins: dict[int, None] = {}  # exchanges of OAuth that have no response yet
         self._key_lines = 0  # lines of stderr that may still belong to a private key
 
     # -- Lines -------------------------------------------------------------------------------------
 
     def redact_line(self, line: TraceLine) -> TraceLine:
         """Return `line` without secrets; the same object if it has none."""
+        if line.http is not None and self._is_login(line, line.http):
+            line = self._without_body(line)
         raw = line.raw
         if raw is not None:
             if line.sse is not None and line.sse.event == "endpoint":
@@ -126,8 +161,38 @@ class Redactor:
         if line.http is not None:
             line = replace(line, http=self._redact_head(line.http))
         if line.text is not None:
-            line = replace(line, text=self.redact_text(line.text))
+            text = self.redact_text(line.text)
+            if line.kind == "stderr" and _has_any(_PAIR_MARKS, text.lower()):
+                text = _SECRET_PAIR.sub(_hide_pair, text)
+            line = replace(line, text=text)
         return line
+
+    def _is_login(self, line: TraceLine, head: HttpHead) -> bool:
+        """True if the body of a request or response belongs to OAuth or another login."""
+        raw = line.raw
+        if raw is not None and '"jsonrpc"' in raw:
+            return False  # nearly every body ends here
+        is_response = bool(head.status)
+        if is_response and line.exchange in self._logins:
+            del self._logins[line.exchange]
+            return True
+        if raw is None and line.data is None:
+            return False
+        type = next((value for name, value in head.headers if name == "content-type"), "").lower()
+        if is_response and head.status < 300 and type.startswith("text/html"):
+            return True  # a page for a user, such as one with a form and its code
+        found = (not is_response and type.startswith(_FORMS)) or (
+            raw is not None and _LOGIN_MEMBER.search(raw) is not None
+        )
+        if found and not is_response:
+            self._logins[line.exchange] = None
+            if len(self._logins) > _MAX_LOGINS:
+                del self._logins[next(iter(self._logins))]
+        return found
+
+    def _without_body(self, line: TraceLine) -> TraceLine:
+        body = line.data if line.raw is None else line.raw
+        return line if body is None else self._with_message(line, redacted_text(len(body)), ("",))
 
     def _with_message(self, line: TraceLine, text: str, pointers: tuple[str, ...]) -> TraceLine:
         if line.truncated is not None:
@@ -142,6 +207,8 @@ class Redactor:
         if self._key_lines:
             self._key_lines = 0 if "-----END" in text else self._key_lines - 1
             return redacted_text(len(text))
+        if not _may_have_form(text):
+            return text
         if _PRIVATE_KEY.search(text) and "-----END" not in text:
             self._key_lines = _MAX_KEY_LINES
         return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), text)
@@ -168,12 +235,12 @@ class Redactor:
                 shown.append(f"{name}={redacted_text(len(value))}")
             elif "://" in word:
                 before, url = _split_url(word)
-                shown.append(before + self.redact_url(url))
+                shown.append(_hide_pairs(before + self.redact_url(url)))
             elif colon and " " not in header_name and SECRET_NAME.search(header_name):
                 shown.append(f"{header_name}: {redacted_text(len(header_value.strip()))}")
             else:
                 hides_next = word.startswith("-") and _is_secret_name(word)
-                shown.append(self.redact_text(word))
+                shown.append(_hide_pairs(self.redact_text(word)))
         return shown
 
     def redact_url(self, url: str) -> str:
@@ -210,21 +277,9 @@ class Redactor:
     # -- Heads -------------------------------------------------------------------------------------
 
     def _redact_head(self, head: HttpHead) -> HttpHead:
-        redacted = self._headers
-        pairs = []
-        method = ""
-        for pair in head.headers:
-            shown = redacted.get(pair)
-            if shown is None:
-                shown = self._redact_pair(pair)
-            pairs.append(shown)
-            if pair[0] == "mcp-method":
-                method = pair[1]
-        if method.startswith("tasks/"):  # then `mcp-name` is a task id
-            pairs = [
-                (name, self.pseudonym_of_id(value)) if name == "mcp-name" else shown
-                for (name, value), shown in zip(head.headers, pairs, strict=True)
-            ]
+        headers = self._heads.get(head.headers)
+        if headers is None:
+            headers = self._redact_headers(head.headers)
         target = head.target
         if "?" in target or "#" in target or "@" in target:
             target = self.redact_url(target)
@@ -233,8 +288,28 @@ class Redactor:
             method=head.method,
             target=target,
             status=head.status,
-            headers=tuple(pairs),
+            headers=headers,
         )
+
+    def _redact_headers(self, headers: Headers) -> Headers:
+        """Redact headers, and remember them: many requests have the same ones."""
+        redacted = self._headers
+        pairs = []
+        method = ""
+        for pair in headers:
+            pairs.append(redacted.get(pair) or self._redact_pair(pair))
+            if pair[0] == "mcp-method":
+                method = pair[1]
+        if method.startswith("tasks/"):  # then `mcp-name` is a task id
+            pairs = [
+                (name, self._redact_task_name(value)) if name == "mcp-name" else shown
+                for (name, value), shown in zip(headers, pairs, strict=True)
+            ]
+        found = tuple(pairs)
+        if len(self._heads) >= _MAX_HEADERS:
+            self._heads.clear()
+        self._heads[headers] = found
+        return found
 
     def _redact_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
         """Redact a header, and remember it: most headers are the same in every request."""
@@ -244,6 +319,13 @@ class Redactor:
             self._headers.clear()
         self._headers[pair] = found
         return found
+
+    def _redact_task_name(self, value: str) -> str:
+        try:
+            id = decode_value(value.encode("latin-1"))
+            return encode_value(self.pseudonym_of_id(id)).decode("ascii")
+        except ValueError:
+            return self.pseudonym_of_id(value)
 
     def redact_header(self, name: str, value: str) -> str:
         """Return the `value` of the header `name`, which is in lower case, without secrets."""
@@ -411,6 +493,25 @@ def _other_character(character: str, number: int) -> str:
         other = _LETTERS[number % 26]
         return other.upper() if character.isupper() else other
     return character
+
+
+def _has_any(marks: tuple[str, ...], text: str) -> bool:
+    return any(mark in text for mark in marks)
+
+
+def _may_have_form(text: str) -> bool:
+    """Return False if `SECRET_FORM` finds nothing in `text`, without a search for it."""
+    lower = text.lower()
+    return _has_any(_FORM_MARKS, lower) or ("gh" in lower and "_" in lower)
+
+
+def _hide_pair(match: re.Match[str]) -> str:
+    return match[1] + redacted_text(len(match[2]))
+
+
+def _hide_pairs(word: str) -> str:
+    """Hide values behind secret names inside `word`, one of a command."""
+    return _SECRET_OPTION.sub(_hide_pair, _SECRET_PAIR.sub(_hide_pair, word))
 
 
 def _is_secret_name(name: str) -> bool:

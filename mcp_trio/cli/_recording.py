@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def read_recording(
 
 
 def _mebibytes(text: str) -> int:
-    size = int(float(text) * _MIB)
+    number = float(text) * _MIB
+    size = int(number) if math.isfinite(number) else 0
     if not size > 0:
         raise argparse.ArgumentTypeError(f"{text} is not a size; give a number of MiB above 0")
     return size

@@ -30,6 +30,7 @@ from ._session import LOST, MESSAGE_LIMIT, TargetSession, is_modern, new_header
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from mcp_core.adapters import Recorder
     from mcp_core.http import Action, ParamHeaders
     from mcp_core.trace import TraceHeader
 
@@ -169,6 +170,7 @@ class UrlTarget:
         ]
         self.mirrored: dict[str, ParamHeaders] = {}
         self.longest_start: float | None = None
+        self.recorder: Recorder | None = None
         self._connector = Connector(parsed.scheme, parsed.host, parsed.port)
         self._idle: deque[_HttpLine] = deque()
         self._interval = 0.0 if rate is None else 1 / rate
@@ -270,6 +272,8 @@ class HttpSession(TargetSession):
         if former is not None:
             self.follow(former)
             self._numbers, self._exchanges = former._numbers, former._exchanges
+        elif target.recorder is not None:
+            self.recording = target.recorder.lines()
         self.number = self._numbers.new()
 
     @property

@@ -24,6 +24,7 @@ from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHea
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcp_core.adapters import LineRecorder
     from mcp_core.trace import Finding, TraceLine
 
 __all__ = [
@@ -230,6 +231,7 @@ class TargetSession(ABC):
         self.judge = Judge(header, from_start=True) if judge is None else judge
         self.number = number
         self.lines: list[TraceLine] | None = [] if keep else None
+        self.recording: LineRecorder | None = None
         self.revision = ""
         self.offers = ""
         self.is_open = False
@@ -387,6 +389,7 @@ class TargetSession(ABC):
     def follow(self, former: TargetSession) -> None:
         """Continue the trace of `former`."""
         self.judge, self.lines, self.began_at = former.judge, former.lines, former.began_at
+        self.recording = former.recording
         self.number = former.number + 1
         self._line, self._case_lines = former._line, former._case_lines
         self._faults = former._faults
@@ -422,6 +425,8 @@ class TargetSession(ABC):
         self._line += 1
         if self.lines is not None:
             self.lines.append(line)
+        if self.recording is not None:
+            self.recording.record(line)
         return [
             each
             for each in self.judge.receive(line)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mcp_core.adapters import Recorder
     from mcp_core.trace import TraceHeader
 
 __all__ = ["CommandTarget", "StdioSession"]
@@ -54,6 +55,8 @@ class StdioSession(TargetSession):
         super().__init__(target.header(), keep=keep)
         if former is not None:
             self.follow(former)
+        elif target.recorder is not None:
+            self.recording = target.recorder.lines()
         self._child = child
         self._target = target
         self._channel = StreamChannel(self.number, MESSAGE_LIMIT)
@@ -63,7 +66,7 @@ class StdioSession(TargetSession):
         self._stopped = trio.Event()
         self._may_read = trio.Event()
         self._may_read.set()
-        if keep:
+        if keep or self.recording is not None:
             self._record(kind="spawn", text=self.header.target)
 
     def _record(self, **members: Any) -> None:
@@ -239,6 +242,7 @@ class CommandTarget:
         self._error: ConnectFailed | None = None
         self._sessions: set[StdioSession] = set()
         self.longest_start: float | None = None
+        self.recorder: Recorder | None = None
 
     def add_start(self, seconds: float) -> None:
         """Note how long a process took until its first bytes."""

@@ -19,12 +19,15 @@ The fixtures:
   the specification: `async with mcp_judged() as client: await client.list_tools()`.
 - `mcp_wire`: a function that gives a `ScriptedPeer`, which sends and expects single messages, valid
   or not: `async with mcp_wire() as peer: await peer.send("junk")`.
+- `mcp_fuzz`: a function that plays drawn conversations with it, as `mcp-trio fuzz` does, and raises
+  `FuzzFindings` if it breaks a rule: `await mcp_fuzz(seconds=10, allow=["search"])`. It needs the
+  extra `mcp-trio[fuzz]`.
 - `mcp_record`: a function that gives a `Recording` for the option `record=` of `mcp_trio.connect`
   and `serve_*`.
 
 The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
-and named in its report. Those of other tests are deleted. `mcp_judged` and `mcp_wire` need a run of
-trio, as pytest-trio gives it to a test that is an `async def`.
+and named in its report. Those of other tests are deleted. `mcp_fuzz`, `mcp_judged` and `mcp_wire`
+need a run of trio, as pytest-trio gives it to a test that is an `async def`.
 """
 
 from __future__ import annotations
@@ -46,12 +49,13 @@ from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
 from mcp_trio.streams._child import spawn
 
+from ._fuzzing import fuzz_server
 from ._judging import connect_judged
 from ._peer import ScriptedPeer
 from ._play import play_client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from typing import TypeAlias
 
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
 
     McpTarget: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
-__all__ = ["mcp_judged", "mcp_record", "mcp_target", "mcp_wire"]
+__all__ = ["mcp_fuzz", "mcp_judged", "mcp_record", "mcp_target", "mcp_wire"]
 
 _MAX_NAME = 100  # characters of the name of a trace file, without its number and suffixes
 
@@ -118,8 +122,7 @@ def mcp_record(request: pytest.FixtureRequest) -> Iterator[Callable[..., Recordi
     """
     traces: list[Path] = []
     request.node.stash[_traces] = traces
-    directory = Path(request.config.getoption("--mcp-traces")).absolute()
-    name = re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")[-_MAX_NAME:]
+    directory, name = _place_of_traces(request)
 
     def record(**options: Any) -> Recording:
         directory.mkdir(parents=True, exist_ok=True)
@@ -133,6 +136,25 @@ def mcp_record(request: pytest.FixtureRequest) -> Iterator[Callable[..., Recordi
             path.unlink(missing_ok=True)
         if traces and not any(directory.iterdir()):
             directory.rmdir()
+
+
+def _place_of_traces(request: pytest.FixtureRequest) -> tuple[Path, str]:
+    """Return the directory of traces, and the name of this test in it."""
+    directory = Path(request.config.getoption("--mcp-traces")).absolute()
+    return directory, re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")[-_MAX_NAME:]
+
+
+@pytest.fixture
+def mcp_fuzz(
+    request: pytest.FixtureRequest, mcp_target: McpTarget
+) -> Callable[..., Awaitable[None]]:
+    """Return an asynchronous function that fuzzes the server under test.
+
+    Its options are those of `fuzz_server`, all by keyword. What it finds is kept in a directory of
+    the test, in that of the traces.
+    """
+    directory, name = _place_of_traces(request)
+    return partial(fuzz_server, mcp_target, directory / f"{name}-fuzz")
 
 
 @pytest.fixture

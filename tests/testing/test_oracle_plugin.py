@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from mcp_core import ConnectFailed
+from mcp_trio import Server
+from mcp_trio.testing._fuzzing import fuzz_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,3 +164,55 @@ def test_plugin_wire_to_url_is_an_error_with_cause(tmp_path: Path) -> None:
     status, shown = run(tmp_path, "--mcp-target=http://127.0.0.1:9/mcp", "-k", "test_wire")
     assert status == 1
     assert "mcp_wire needs a command or a Server" in shown
+
+
+FUZZ = """
+async def test_fuzz(mcp_fuzz):
+    await mcp_fuzz(seconds=None, cases=40)
+"""
+GOOD_SERVER = """
+import mcp_trio, trio
+trio.run(mcp_trio.serve_stdio, mcp_trio.Server("good"))
+"""
+
+
+def test_plugin_fuzz_bad_server_fails_with_rule_and_trace(tmp_path: Path) -> None:
+    target = f"--mcp-target={sys.executable} server.py twice"
+    status, shown = run(tmp_path, target, tests=FUZZ)
+    assert status == 1, shown
+    assert "RPC-7: the request with the id" in shown
+    (place,) = (tmp_path / "mcp-traces").iterdir()
+    assert place.name == "test_it.py-test_fuzz-fuzz"
+    names = {path.name for path in place.iterdir()}
+    assert "report.json" in names
+    assert any(name.endswith("-RPC-7.mcp.jsonl") for name in names)
+    # A later run of pytest does not collect what was written.
+    assert not list(place.glob("*.py"))
+
+
+def test_plugin_fuzz_good_server_passes(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(GOOD_SERVER)
+    status, shown = run(tmp_path, f"--mcp-target={sys.executable} good.py", tests=FUZZ)
+    assert status == 0, shown
+    assert not (tmp_path / "mcp-traces").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "error", "text"),
+    [
+        ("https://a.example/mcp", {}, ValueError, "on another machine"),
+        (Server("a"), {}, TypeError, "a command or a URL, not Server"),
+        (
+            [sys.executable, "-c", GOOD_SERVER],
+            {"allow": ["nope"]},
+            ValueError,
+            "no tool named nope",
+        ),
+        ([sys.executable, "-c", "print(1)"], {}, ConnectFailed, "no conversation"),
+    ],
+)
+async def test_fuzz_server_of_wrong_arguments_raises(
+    tmp_path: Path, target: Any, options: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        await fuzz_server(target, tmp_path / "a", cases=1, **options)

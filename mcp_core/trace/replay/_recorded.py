@@ -385,6 +385,8 @@ def _is_message(line: TraceLine, data: bytes) -> bool:
     """
     if line.sse is not None:
         return line.sse.event in ("", "message")
+    if "" in line.redacted:
+        return False  # the body of a login, which was replaced as a whole
     if line.http is None or not line.exchange:
         return bool(data.strip())
     return b'"jsonrpc"' in data or not line.http.status

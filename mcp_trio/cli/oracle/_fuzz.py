@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import secrets
 import sys
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,12 @@ from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError
 from mcp_trio.cli._options import NO_WORDS, add_headers, add_process_options, add_token
+from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
 from mcp_trio.cli._target import parse_server_command
 from mcp_trio.fuzz._session import is_modern
+from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
 
 if TYPE_CHECKING:
@@ -116,10 +119,6 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         positions=[],
         revision=None,
         trace=False,
-        record=None,
-        record_secrets=False,
-        record_limit=None,
-        redact=[],
         keychain=False,
         server_name=None,
         config=None,
@@ -229,6 +228,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="leave out the findings of REPORT, a report.json of an earlier run",
     )
     add("--json", action="store_true", help="print one JSON document")
+    add_recording_options(parser)
     add_process_options(parser)
 
 
@@ -313,9 +313,13 @@ async def _fuzz(target: Target, options: FuzzOptions) -> int:
     stderr, stdout = target.stderr, Screen(sys.stdout)
     limits = campaign_options(options)
     campaign: Campaign | None = None
-    async with open_quiet_nursery() as nursery:
+    async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
         with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
             fuzzed = _fuzz_target(target, options, nursery)
+            words = [target.server] if isinstance(target.server, str) else target.server
+            fuzzed.recorder = await recorders.enter_async_context(
+                open_recorder(target.recording, "client", fuzzed.kind, words)
+            )
             try:
                 offers = await probe(fuzzed, options.revisions, target.timeout)
             except ConnectFailed as exc:

@@ -14,14 +14,17 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_trio.cli._errors import INTERRUPTED, NO_CONNECTION, CliError
+from mcp_trio.cli._recording import read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import read_environment
 from mcp_trio.cli.oracle import _fuzz as servers
+from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mcp_core.adapters import Recording
     from mcp_trio.fuzz._campaign import Campaign
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
@@ -69,10 +72,16 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
             "the command of the client is missing; put it after --, as in"
             " `mcp-trio fuzz --client -- mcp-trio inspect -- {server}`"
         )
-    return partial(trio.run, _run, command, found, servers.run_options(found))
+    recording = read_recording(parser, found, Screen(sys.stderr))
+    return partial(trio.run, _run, command, found, servers.run_options(found), recording)
 
 
-async def _run(command: list[str], found: argparse.Namespace, options: servers.FuzzOptions) -> int:
+async def _run(
+    command: list[str],
+    found: argparse.Namespace,
+    options: servers.FuzzOptions,
+    recording: Recording | None,
+) -> int:
     from mcp_trio.fuzz._echo import Echo
     from mcp_trio.fuzz.client._client_campaign import ClientCampaign
     from mcp_trio.fuzz.client._client_target import ClientTarget
@@ -87,28 +96,30 @@ async def _run(command: list[str], found: argparse.Namespace, options: servers.F
     }
     target = ClientTarget(command, **more)
     campaign: Campaign | None = None
-    with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
-        try:
-            offers = await probe_client(target, options.revisions, options.response_timeout)
-        except ConnectFailed as exc:
-            raise CliError(str(exc), NO_CONNECTION) from exc
-        stderr.write_line(
-            f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
-            f" {offers.requests + 1} requests; seed {options.seed}"
-        )
-        echo = Echo()
-        await echo.begin()
-        choices = ScriptChoices(offers, http=target.way == "http")
-        display = servers.Display(stderr, stdout, as_json=options.as_json)
-        campaign = ClientCampaign(
-            target,
-            ScriptSource(choices, options.seed),
-            choices,
-            limits,
-            echo=echo,
-            on_finding=display.show_finding,
-        )
-        await servers.run_shown(campaign, display, options.output)
+    async with open_recorder(recording, "server", target.header().transport, command) as recorder:
+        target.recorder = recorder
+        with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
+            try:
+                offers = await probe_client(target, options.revisions, options.response_timeout)
+            except ConnectFailed as exc:
+                raise CliError(str(exc), NO_CONNECTION) from exc
+            stderr.write_line(
+                f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
+                f" {offers.requests + 1} requests; seed {options.seed}"
+            )
+            echo = Echo()
+            await echo.begin()
+            choices = ScriptChoices(offers, http=target.way == "http")
+            display = servers.Display(stderr, stdout, as_json=options.as_json)
+            campaign = ClientCampaign(
+                target,
+                ScriptSource(choices, options.seed),
+                choices,
+                limits,
+                echo=echo,
+                on_finding=display.show_finding,
+            )
+            await servers.run_shown(campaign, display, options.output)
     if campaign is None:
         return INTERRUPTED
     servers.write(options, campaign, offers, stdout, stderr)

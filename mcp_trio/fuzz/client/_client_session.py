@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from mcp_core.adapters import LineRecorder
     from mcp_core.trace import Finding, TraceHeader, TraceLine
     from mcp_trio.fuzz._case import Case
     from mcp_trio.streams._child import ChildProcess
@@ -83,6 +84,7 @@ class ClientSession:
         self.transport = header.transport
         self.judge = Judge(header, from_start=True, all_conversations=True)
         self.lines: list[TraceLine] | None = [] if keep else None
+        self.recording: LineRecorder | None = None
         self.server = ScriptedServer([])
         self.began_at = trio.current_time()
         self.last_activity = self.began_at
@@ -149,6 +151,8 @@ class ClientSession:
         """Hand a line to the judge. What it finds about the client becomes faults."""
         if self.lines is not None:
             self.lines.append(line)
+        if self.recording is not None:
+            self.recording.record(line)
         self._add_findings(self.judge.receive(line), method)
 
     def close_judge(self) -> None:

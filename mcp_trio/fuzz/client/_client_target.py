@@ -31,6 +31,7 @@ from ._lines import LineConversation
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from mcp_core.adapters import Recorder
     from mcp_core.trace import TraceHeader
     from mcp_trio.streams._child import ChildProcess
 
@@ -67,6 +68,7 @@ class ClientTarget:
         self.name = shlex.join(command)
         redactor = Redactor(secrets.token_bytes(32))
         self._shown = shlex.join(redactor.redact_command(self.command))
+        self.recorder: Recorder | None = None
         self.way = "pipes"
         for mark, way in (("{url}", "http"), ("{server}", "relay")):
             if any(mark in word for word in self.command):
@@ -81,6 +83,8 @@ class ClientTarget:
     async def open(self, *, keep: bool = False) -> ClientSession:
         """Return a session. Its process starts when a case is played."""
         session = ClientSession(self.header(), keep=keep)
+        if self.recorder is not None:
+            session.recording = self.recorder.lines()
         session.start = partial(self.start, session)
         return session
 

@@ -292,3 +292,48 @@ def test_trace_is_complete_after_an_interrupt_while_it_is_written(path: Path) ->
     numbers = [int(line.raw or "") for line in read_lines(path) if line.raw]
     assert numbers == list(range(len(numbers)))
     assert len(numbers) >= 1000
+
+
+# -- Lines that the caller makes -------------------------------------------------------------------
+
+
+def test_lines_of_two_sources_are_different_conversations(path: Path) -> None:
+    recorder = open_file(path)
+    first, second = recorder.lines(), recorder.lines()
+    for source in (first, second, first):
+        source.record(TraceLine(t=99, conversation=1, exchange=5, raw="a"))
+    first.record(TraceLine(t=0, conversation=2, raw="b", sender="client"))
+    recorder.close()
+    found = read_lines(path)
+    assert [(each.conversation, each.exchange) for each in found] == [
+        (1, 1),
+        (2, 2),
+        (1, 1),
+        (3, 0),
+    ]
+    times = [each.t for each in found]
+    assert times == sorted(times)
+    assert times[-1] < 99
+    assert (found[-1].raw, found[-1].sender) == ("b", "client")
+
+
+def test_lines_of_many_exchanges_keep_their_conversation_and_no_memory(path: Path) -> None:
+    recorder = open_file(path)
+    source = recorder.lines()
+    for exchange in range(1, 3001):
+        source.record(TraceLine(t=0, exchange=exchange))
+    recorder.close()
+    found = read_lines(path)
+    assert {each.conversation for each in found} == {1}
+    assert [each.exchange for each in found] == list(range(1, 3001))
+    assert len(source._exchanges) <= 1000
+
+
+def test_line_with_a_long_message_has_its_beginning(path: Path) -> None:
+    recorder = open_file(Recording(path=path, message_limit=5))
+    recorder.lines().record(TraceLine(t=0, sender="client", raw="abcdé" * 2))
+    recorder.close()
+    (line,) = read_lines(path)
+    assert line.raw == "abcd"
+    assert line.truncated is not None
+    assert line.truncated.size == 12

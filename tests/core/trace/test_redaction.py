@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.trace import HttpHead, Redactor, SseFields, TraceLine, TruncatedMessage
+from mcp_core._secret_patterns import SECRET_FORM
+from mcp_core.http.wire._mcp_headers import decode_value, encode_value
+from mcp_core.trace import (
+    HttpHead,
+    Redactor,
+    SseFields,
+    TraceLine,
+    TruncatedMessage,
+    encode_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEY = b"k" * 32
 ID = "0f5e2c1a-3b7d-4c1e-9a55-0123456789ab"
@@ -262,6 +275,69 @@ def test_ids_in_headers_have_the_pseudonyms_of_messages() -> None:
     assert {value for _, value in line.http.headers[1:]} == {redactor.pseudonym_of_id(ID)}
 
 
+def test_task_id_in_base64_has_the_pseudonym_of_messages() -> None:
+    redactor = Redactor(KEY)
+    id = f"tâche {ID}"
+    name = encode_value(id).decode()
+    headers = (("mcp-method", "tasks/get"), ("mcp-name", name))
+    line = redactor.redact_line(TraceLine(t=0, http=HttpHead(method="POST", headers=headers)))
+    assert line.http is not None
+    assert decode_value(line.http.headers[1][1].encode()) == redactor.pseudonym_of_id(id)
+    assert ID not in str(line)
+
+
+# -- OAuth -----------------------------------------------------------------------------------------
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+NO_LOGIN = '{"jsonrpc":"2.0","method":"tools/call","params":{"arguments":{"password":"x"}}}'
+
+
+def body_line(
+    redactor: Redactor, type: str, body: str | bytes, *, status: int = 0, exchange: int = 1
+) -> TraceLine:
+    head = HttpHead(
+        method="" if status else "POST", status=status, headers=(("content-type", type),)
+    )
+    raw, data = (body, None) if isinstance(body, str) else (None, body)
+    return redactor.redact_line(TraceLine(t=0, exchange=exchange, http=head, raw=raw, data=data))
+
+
+@pytest.mark.parametrize(
+    ("type", "body", "status"),
+    [
+        (FORM, "grant_type=authorization_code&code=s3cret&code_verifier=s3cret", 0),
+        (f"{FORM}; charset=utf-8", "user=ann&x=s3cret", 0),
+        ("multipart/form-data; boundary=a", b"--a\xff s3cret", 0),
+        (JSON, '{"redirect_uris":["http://a/"],"x":"s3cret"}', 0),
+        (JSON, '{"access_token" : "s3cret"}', 200),
+        (JSON, '{"client_id":"a","client_secret":"s3cret"}', 201),
+        ("text/html", "<input value=s3cret>", 200),
+    ],
+)
+def test_body_of_a_login_is_redacted(type: str, body: str | bytes, status: int) -> None:
+    line = body_line(Redactor(KEY), type, body, status=status)
+    assert b"s3cret" not in encode_line(line)
+    assert line.message == f"‹redacted {len(body)}›".encode()
+    assert line.redacted == ("",)
+
+
+def test_response_to_a_login_is_redacted() -> None:
+    redactor = Redactor(KEY)
+    body_line(redactor, FORM, "a=b")
+    assert body_line(redactor, JSON, '{"k":"v"}', status=200, exchange=2).raw == '{"k":"v"}'
+    assert body_line(redactor, JSON, '{"k":"v"}', status=200).raw == "‹redacted 9›"
+    assert body_line(redactor, JSON, '{"k":"v"}', status=200).raw == '{"k":"v"}'
+
+
+@pytest.mark.parametrize(
+    ("type", "body", "status"),
+    [(JSON, NO_LOGIN, 0), (JSON, NO_LOGIN, 200), ("text/html", "<p>bad</p>", 502)],
+)
+def test_body_without_a_login_is_kept(type: str, body: str, status: int) -> None:
+    assert body_line(Redactor(KEY), type, body, status=status).raw == body
+
+
 @pytest.mark.parametrize(
     ("url", "secrets", "kept"),
     [
@@ -309,6 +385,10 @@ def test_session_in_the_endpoint_event_is_that_of_later_requests() -> None:
         (["x", "sk-0123456789abcdefghij"], "x '‹redacted 23›'"),
         (["x", "postgres://u:p@h/db"], "x postgres://redacted@h/db"),
         (["x", "--db=postgres://u:p@h/db"], "x --db=postgres://redacted@h/db"),
+        (["sh", "-c", "x --v=1 --api-key abc"], "sh -c 'x --v=1 --api-key ‹redacted 3›'"),
+        (["sh", "-c", "x a://b --token abc"], "sh -c 'x a://b --token ‹redacted 3›'"),
+        (["x", '{"a":1,"apiKey":"abc"}'], """x '{"a":1,"apiKey":"‹redacted 3›"}'"""),
+        (["x", "Server=h;Password=abc;P=1"], "x 'Server=h;Password=‹redacted 3›;P=1'"),
     ],
 )
 def test_command_loses_its_secrets(words: list[str], shown: str) -> None:
@@ -322,6 +402,7 @@ def test_stderr_loses_tokens_and_private_keys() -> None:
         "-----BEGIN RSA PRIVATE KEY-----",
         "MIIEpAIBAAKCAQEA7",
         "-----END RSA PRIVATE KEY-----",
+        'API_KEY=s3cret password: "s3cret" {"clientSecret":"s3cret"}',
         "ready",
     ]
     found = [
@@ -329,7 +410,50 @@ def test_stderr_loses_tokens_and_private_keys() -> None:
     ]
     assert found[0] == "using ‹redacted 24› now"
     assert "MIIE" not in "".join(found)
+    assert found[4] == (
+        'API_KEY=‹redacted 6› password: "‹redacted 6›" {"clientSecret":"‹redacted 6›"}'
+    )
     assert found[-1] == "ready"
+
+
+X = "0123456789abcdefghij"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        f"-----BEGIN PRIVATE KEY-----{X}-----END PRIVATE KEY-----",
+        *(f"bearer {X}", f"BEARER {X}", f"Basic {X}", f"eyJ{X}.{X}", f"sk-{X}", f"sk_{X}"),
+        *(f"pk-{X}", f"pk_{X}", f"rk-{X}", f"rk_{X}", f"ghp_{X}", f"ghx_{X}", f"github_pat_{X}"),
+        *(f"glpat-{X}", f"npm_{X}", f"pypi-{X}", f"hf_{X}", f"xoxb-{X}", "AKIA0123456789ABCDEF"),
+        *("ASIA0123456789ABCDEF", f"AIza{X}{X}", f"a://ann:{X}@b"),
+    ],
+)
+def test_every_form_of_a_secret_is_found(secret: str) -> None:
+    assert SECRET_FORM.search(secret) is not None
+    assert X[:10] not in Redactor(KEY).redact_text(f"a {secret} b")
+
+
+@pytest.mark.parametrize("mark", ["key", "TOKEN", "Secret", "passwd", "pwd", "credential"])
+def test_every_name_of_a_secret_is_found_in_stderr(mark: str) -> None:
+    line = TraceLine(t=0, kind="stderr", text=f"a {mark}=abc b")
+    assert Redactor(KEY).redact_line(line).text == f"a {mark}=‹redacted 3› b"
+
+
+def test_long_lines_of_stderr_are_not_searched_by_a_pattern() -> None:
+    """A pattern keeps the interpreter for itself: 1 MiB took half a second."""
+    line = TraceLine(t=0, kind="stderr", text="the handler has answered 200\t" * 10_000)
+    redactor = Redactor(KEY)
+    text = line.text or ""
+    assert redactor.redact_line(line).text == text
+
+    def seconds(function: Callable[[], object]) -> float:
+        begun = time.perf_counter()
+        function()
+        return time.perf_counter() - begun
+
+    redaction = min(seconds(lambda: redactor.redact_line(line)) for _ in range(5))
+    assert redaction < min(seconds(lambda: SECRET_FORM.search(text)) for _ in range(5)) / 2
 
 
 def test_header_names_what_is_hidden() -> None:

@@ -97,6 +97,8 @@ def test_record_limit_is_that_of_the_file(tmp_path: Path) -> None:
         (("--record-limit", "1"), "--record-limit needs a file"),
         (("--record", "x", "--redact", "a"), "'a' is not a JSON pointer"),
         (("--record", "x", "--record-limit", "0"), "0 is not a size"),
+        (("--record", "x", "--record-limit", "inf"), "inf is not a size"),
+        (("--record", "x", "--record-limit", "nan"), "nan is not a size"),
         (("--record", "x", "--record-limit", "y"), "invalid number of MiB value"),
         (("--record", "x", "--redact", "/a", "--record-secrets"), "--record-secrets hides nothing"),
     ],

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from mcp_core.trace import TraceLine, read_trace
 from mcp_trio.fuzz._http import UrlTarget
 from mcp_trio.fuzz._play import Player, play_case
+from mcp_trio.recording._open import open_recorder
 
 from .memory_http import HttpResponse, MemoryHttpServer, response_to
 from .memory_target import OLD
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mcp_trio.fuzz._case import Case
 
 URL = "http://127.0.0.1:1/mcp"
@@ -27,6 +31,26 @@ async def test_header_has_pseudonyms_of_this_run() -> None:
         nursery.cancel_scope.cancel()
     assert len(shown) == 3
     assert not any("12345678" in each for each in shown)
+
+
+async def test_sessions_are_recorded_as_conversations(autojump_clock: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcp.jsonl"
+    async with (
+        open_recorder(path, "client", "http", [URL]) as recorder,
+        trio.open_nursery() as nursery,
+    ):
+        target = UrlTarget(URL, nursery)
+        target.recorder = recorder
+        target._connector = MemoryHttpServer(nursery, response_to)  # type: ignore[assignment]
+        for _ in range(2):
+            await play_case(target, [OPEN, ("request", "ping", {}, "int", "whole")], Player())
+        nursery.cancel_scope.cancel()
+    _, lines = read_trace([path.read_bytes()])
+    found = [line for _, line in lines if isinstance(line, TraceLine)]
+    pings = [line for line in found if line.raw is not None and '"ping"' in line.raw]
+    assert len({line.conversation for line in pings}) == 2
+    exchanges = [line.exchange for line in found if line.http is not None and line.http.method]
+    assert exchanges == sorted(set(exchanges))
 
 
 async def test_rate_holds_for_each_request_of_a_connection(autojump_clock: Any) -> None:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
 import trio
 
+from mcp_core.trace import TraceLine, read_trace
+from mcp_trio.fuzz._play import Player, play_case
 from mcp_trio.fuzz._stdio import CommandTarget
+from mcp_trio.recording._open import open_recorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 async def test_header_has_pseudonyms_of_this_run() -> None:
@@ -16,3 +26,23 @@ async def test_header_has_pseudonyms_of_this_run() -> None:
         assert target.header().target == target.header().target
     assert len(shown) == 3
     assert not any("12345678" in each for each in shown)
+
+
+@pytest.mark.process
+async def test_processes_are_recorded_as_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcp.jsonl"
+    words = [sys.executable, "-c", "import sys; sys.stdin.readline(); print(1)"]
+    async with (
+        open_recorder(path, "client", "stdio", words) as recorder,
+        trio.open_nursery() as nursery,
+    ):
+        target = CommandTarget(words, nursery, ahead=0)
+        target.recorder = recorder
+        for _ in range(2):
+            await play_case(target, [("open", "2025-11-25", "whole", "all")], Player())
+        nursery.cancel_scope.cancel()
+    _, lines = read_trace([path.read_bytes()])
+    found = [line for _, line in lines if isinstance(line, TraceLine)]
+    assert [line.conversation for line in found if line.kind == "spawn"] == [1, 2]
+    assert [line.conversation for line in found if line.raw == "1"] == [1, 2]
+    assert [line.conversation for line in found if "initialize" in (line.raw or "")] == [1, 2]

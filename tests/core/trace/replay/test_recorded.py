@@ -114,6 +114,17 @@ def test_lines_of_other_programs_are_left_out() -> None:
     assert load_trace(HEADER, enumerate(lines, 2)).sessions == []
 
 
+def test_body_that_was_redacted_as_a_whole_is_left_out() -> None:
+    """A proxy records logins beside the conversation."""
+    head = HttpHead(method="POST", target="/token")
+    login = TraceLine(
+        t=0, exchange=9, sender="client", http=head, raw="‹redacted 9›", redacted=("",)
+    )
+    trace = load_trace(HEADER, [(2, login), (3, posted(call(1), 1))])
+    (session,) = trace.sessions
+    assert [each.line for each in session.messages] == [3]
+
+
 def test_missing_parts_become_warnings() -> None:
     cut = TraceLine(
         t=0.0,

@@ -260,6 +260,19 @@ def test_file_that_cannot_be_written_is_misuse(fuzz: Fuzz, option: str) -> None:
     assert "Not a directory" in run.err
 
 
+def test_record_begins_a_trace_of_the_run_without_secrets(fuzz: Fuzz) -> None:
+    path = fuzz.folder / "all.mcp.jsonl"
+    run = fuzz("--record", str(path), server=("--", "memory", "--api-key", "s3cret"))
+    assert run.status == 0
+    assert json.loads(path.read_text())["target"] == "memory --api-key '‹redacted 6›'"
+
+
+def test_record_in_a_place_that_is_missing_is_misuse(fuzz: Fuzz) -> None:
+    run = fuzz("--record", str(fuzz.folder / "none" / "a"))
+    assert run.status == 2
+    assert "cannot record in" in run.err
+
+
 def test_no_keep_going_ends_at_the_first_finding(fuzz: Fuzz) -> None:
     fuzz.target = MemoryTarget(TWICE)
     assert fuzz("--cases", "500", "--no-keep-going").status == 1

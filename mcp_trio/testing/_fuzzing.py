@@ -1,0 +1,136 @@
+"""The fuzzer as a function of a test. It needs hypothesis, the extra `mcp-trio[fuzz]`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_core import ConnectFailed, escape_text
+from mcp_trio._nursery import open_quiet_nursery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import trio
+
+    from mcp_core.registry import Server
+    from mcp_trio.fuzz._campaign import FuzzFinding
+    from mcp_trio.fuzz._probe import Offers
+
+__all__ = ["FuzzFindings", "fuzz_server"]
+
+
+class FuzzFindings(AssertionError):
+    """The failure of a test in which the fuzzer has found faults of a server.
+
+    Args:
+        findings: the findings, each of which every further play has shown.
+        directory: has their traces and a report.
+
+    Attributes:
+        findings: the findings.
+        directory: the same as the argument.
+    """
+
+    def __init__(self, findings: Sequence[FuzzFinding], directory: Path) -> None:
+        lines = [f"the fuzzer has found {len(findings)} faults of the server, see {directory}:"]
+        for each in findings:
+            fault = each.fault
+            lines.append(f"  {fault.level} {fault.row}: {escape_text(fault.sentence)}")
+            lines += [f"    {fault.link}"] if fault.link else []
+            lines.append(f"    steps: {escape_text(repr(each.case)[:500])}")
+        super().__init__("\n".join(lines))
+        self.findings = list(findings)
+        self.directory = directory
+
+
+async def fuzz_server(
+    target: str | Server | Sequence[str | os.PathLike[str]],
+    directory: Path,
+    *,
+    seconds: float | None = 10.0,
+    cases: int | None = None,
+    seed: int = 0,
+    allow: Iterable[str] = (),
+    response_timeout: float = 2.0,
+    **options: Any,
+) -> None:
+    """Play drawn conversations with a server, as `mcp-trio fuzz` does.
+
+    Args:
+        target: the words of a command, or a URL on this machine.
+        directory: for the files of what is found.
+        seconds: of drawing; None for no limit. Shrinking takes at most 60 s more.
+        cases: at most so many are played; None for no limit.
+        seed: of the cases. The same seed draws the same cases.
+        allow: tools that are called beside those whose hints say that they change nothing.
+        response_timeout: seconds for a response.
+        options: `env`, `inherit_env`, `cwd` for a command, `headers` for a URL, as of
+            `mcp_trio.connect`.
+
+    Raises:
+        ConnectFailed: there is no conversation with the server.
+        FuzzFindings: the server breaks rules.
+        TypeError: `target` is a `Server`.
+        ValueError: the server has no tool of a name in `allow`, or is on another machine.
+    """
+    from mcp_trio.fuzz._campaign import Campaign, CampaignOptions
+    from mcp_trio.fuzz._echo import Echo
+    from mcp_trio.fuzz._probe import probe
+    from mcp_trio.fuzz._report import report_document, write_findings
+    from mcp_trio.fuzz._steps import CaseChoices, CaseSource
+
+    shutil.rmtree(directory, ignore_errors=True)  # of an earlier run
+    echo = Echo()
+    await echo.begin()
+    async with open_quiet_nursery() as nursery:
+        fuzzed = _target(target, nursery, options)
+        offers = await probe(fuzzed)
+        choices = CaseChoices(offers, _tools(offers, set(allow)), http=fuzzed.kind == "http")
+        limits = CampaignOptions(seconds=seconds, cases=cases, response_timeout=response_timeout)
+        source = CaseSource(choices, seed)
+        campaign = Campaign(fuzzed, source, choices, limits, echo=echo)
+        await campaign.run()
+    failures = [each for each in campaign.findings if each.is_failure]
+    if failures:
+        campaign.findings = failures
+        write_findings(directory, campaign, report_document(campaign, offers, seed))
+        # pytest would collect it in its next run, and two of one name are an error.
+        (directory / "test_findings.py").unlink()
+        raise FuzzFindings(failures, directory)
+    if campaign.is_lost or campaign.is_away:
+        raise ConnectFailed(f"the conversation with the server ended: {'; '.join(campaign.notes)}")
+
+
+def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:
+    if isinstance(target, str):
+        from mcp_trio.fuzz._http import UrlTarget, is_loopback
+
+        if not is_loopback(target):
+            raise ValueError(
+                "the server is on another machine, which gets thousands of requests: if it is"
+                " yours, use `mcp-trio fuzz --yes`"
+            )
+        return UrlTarget(target, nursery, headers=dict(options.pop("headers", {})), **options)
+    if not isinstance(target, (list, tuple)):
+        raise TypeError(f"the fuzzer needs a command or a URL, not {type(target).__name__}")
+    from mcp_trio.fuzz._stdio import CommandTarget
+
+    return CommandTarget([os.fspath(word) for word in target], nursery, **options)
+
+
+def _tools(offers: Offers, allowed: set[str]) -> list[str]:
+    """Return the names of the tools that are called.
+
+    Raises:
+        ValueError: the server has no tool of a name in `allowed`.
+    """
+    from mcp_trio.fuzz._probe import may_call_by_hint
+
+    tools = [each for each in offers.tools if isinstance(each.get("name"), str)]
+    unknown = allowed - {each["name"] for each in tools}
+    if unknown:
+        raise ValueError(f"the server has no tool named {', '.join(sorted(unknown))}")
+    return [each["name"] for each in tools if each["name"] in allowed or may_call_by_hint(each)]
