@@ -67,7 +67,9 @@ _CHANGES: Final = {
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
     "notifications/roots/list_changed": ("roots/list",),
 }
+SMALL: Final = 4_096  # bytes of a message that is below every limit
 _UNSUPPORTED_VERSION: Final = -32022
+_SESSION: Final = "mcp-session-id"
 _MAX_REJECTED: Final = 100  # versions
 
 
@@ -98,6 +100,7 @@ class ConversationState:
         number: that of the trace.
         first_line: the line of its first message, 0 before that.
         is_from_start: the first message of the trace is known to be the first of the conversation.
+        has_begun: it is known whether the trace has the beginning; `gap` says if it may not.
         is_ordered: each side reads what the other sends in one order, which HTTP does not promise.
         observer: the side at which the trace was recorded, or "between".
         gap: why messages may be missing, empty if none are.
@@ -110,12 +113,15 @@ class ConversationState:
         discovered: the last result of `server/discover`, or None.
         open: the requests of each side that have no response, by id.
         answered: the last answered requests of each side, by id.
+        dropped: the last requests of the client that only a status was given for, by id.
         used: all ids of the requests of each side.
-        tokens: the requests of each side by progress token, open or not.
+        tokens: the requests of each side by progress token, open or not; `has_all_tokens` is False
+            if some are missing.
         has_read: the line up to which each side has certainly read what the other sent.
         unreadable: how many messages of each side could not be read or are invalid.
         invalid_ids: the ids of those of them that have one: an error can repeat it.
         id_less_errors: how many errors without an id each side has sent, parse errors left out.
+        large: how many messages of each side can be over a limit of the other one.
         last_kind: the kind of the last message of each side.
         tools, tools_line: the tools of the last complete list by name, None before such a list, and
             the line of its last page.
@@ -144,13 +150,15 @@ class ConversationState:
         has_endpoint, endpoint: an event has named an endpoint, so that the transport is HTTP+SSE;
             and its URL.
         session: the id of the session that the server has given, or None.
+        former_sessions: those of sessions that have begun before it.
         ended_sessions: the ids of the sessions that the client has ended, with the line.
         lost_sessions: ids of sessions that were not found, with the line and the time.
         is_authorized: a request with `Authorization` was served, by path.
         denied: methods of requests without it that got the status 401.
         events: the ids of the last events, with a hash of their message and the number of the
             exchange that first carried their stream; `has_all_events` is False if some are missing.
-        request_states: the `requestState`s that the server has given out, and for which request.
+        request_states: the `requestState`s that the server has given out, and for which request:
+            None if for several.
         given_states: those of all conversations of the trace.
     """
 
@@ -159,6 +167,7 @@ class ConversationState:
         self.observer = observer
         self.first_line = 0
         self.is_from_start = False
+        self.has_begun = False
         self.is_ordered = True
         self.gap = ""
         self.negotiated = ""
@@ -178,15 +187,18 @@ class ConversationState:
             CLIENT: OrderedDict(),
             SERVER: OrderedDict(),
         }
+        self.dropped: OrderedDict[int | str, SeenRequest] = OrderedDict()
         self.used: dict[Side, UsedIds] = {CLIENT: UsedIds(), SERVER: UsedIds()}
         self.tokens: dict[Side, OrderedDict[int | str, SeenRequest]] = {
             CLIENT: OrderedDict(),
             SERVER: OrderedDict(),
         }
+        self.has_all_tokens = True
         self.has_read: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.unreadable: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.invalid_ids: dict[Side, UsedIds] = {CLIENT: UsedIds(), SERVER: UsedIds()}
         self.id_less_errors: dict[Side, int] = {CLIENT: 0, SERVER: 0}
+        self.large: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.last_kind: dict[Side, str] = {CLIENT: "", SERVER: ""}
         self.tools: dict[str, Mapping[str, Any]] | None = None
         self.compiled: dict[int, tuple[Any, Any]] = {}
@@ -198,6 +210,7 @@ class ConversationState:
         self.silent_changes: dict[str, tuple[int, int, float]] = {}
         self._pages: dict[str, list[Any]] = {}
         self._page_bytes: dict[str, int] = {}
+        self._asked: dict[str, int] = {}  # the lines of the requests for the first pages
         self.first_method = ""
         self.answered_version: Any = None
         self.server_versions: set[str] = set()
@@ -215,7 +228,7 @@ class ConversationState:
         self.log_level: tuple[str, int] | None = None
         self.tasks: OrderedDict[str, SeenTask] = OrderedDict()
         self.task_ids: dict[Side, list[str]] = {CLIENT: [], SERVER: []}
-        self.request_states: OrderedDict[str, SeenRequest] = OrderedDict()
+        self.request_states: OrderedDict[str, SeenRequest | None] = OrderedDict()
         self.given_states = GivenTexts(is_complete=False)
         self.work_requests = 0
         self.exchanges: OrderedDict[int, SeenExchange] = OrderedDict()
@@ -224,6 +237,7 @@ class ConversationState:
         self.has_endpoint = False
         self.endpoint = ""
         self.session: str | None = None
+        self.former_sessions: set[str] = set()
         self.ended_sessions: dict[str, int] = {}
         self.lost_sessions: dict[str, tuple[int, float]] = {}
         self.is_authorized: set[str] = set()
@@ -259,6 +273,8 @@ class ConversationState:
             self.first_line = message.line
         if message.exchange:
             self.is_ordered = False
+        if not self.has_begun:
+            self._begin(message)
         sender = message.sender
         if message.kind == "response":
             key = id_key(message.id)
@@ -276,9 +292,37 @@ class ConversationState:
             asked_by = other_side(sender)
         else:
             message.letters = self._letters_of(message)
+            is_named = META + "subscriptionId" in message.meta
+            is_of_modern = sender == SERVER and message.letters == MODERN and not is_named
+            if is_of_modern and not self.answers_modern(None):
+                message.letters = STATEFUL + MODERN  # the same as for its responses
             method, asked_by = message.method, sender
         if method and message.letters:
             message.row = _ROWS.get((message.letters[-1], method, asked_by))
+
+    def _begin(self, message: SeenMessage) -> None:
+        """Find out whether the first messages show that nothing was before them."""
+        self.has_begun = True
+        if self.is_from_start:
+            return
+        method, key = message.method, id_key(message.id)
+        if message.sender == SERVER:
+            is_answer = message.kind == "response" and key in self.open[CLIENT]
+            if is_answer or method == "notifications/message":
+                self.has_begun = False
+                return
+        elif message.kind == "request":
+            if method == "ping":
+                self.has_begun = False
+                return
+            if method in ("initialize", "server/discover"):
+                return
+            if self.exchange is not None:
+                if _SESSION not in self.exchange.headers:
+                    return
+            elif self.observer != "between" and META + "protocolVersion" in message.meta:
+                return  # one of the two sides, which records its connection from the beginning
+        self.lose("the trace may begin within the conversation")
 
     def answers_modern(self, response: SeenMessage | None) -> bool:
         """Return True if the server certainly speaks the newest revision.
@@ -345,6 +389,7 @@ class ConversationState:
             key = id_key(message.id)
             if key is not None:
                 self.invalid_ids[message.sender].add(key)
+        self.large[message.sender] += message.size > SMALL
         if message.kind == "request":
             self._receive_request(message)
         elif message.kind == "notification":
@@ -421,6 +466,7 @@ class ConversationState:
             self.lose("there are too many open requests to remember")
         if request.token is not None:
             self._put(self.tokens[sender], request.token, request)
+            self.has_all_tokens = self.has_all_tokens and len(self.tokens[sender]) < MAX_ENTRIES
         if message.method == "resources/subscribe":
             self.ever_subscribed = True
         task = self.task_of(message.params)
@@ -434,6 +480,7 @@ class ConversationState:
         if key is None or request is None or request.line != message.line:
             return
         del self.open[message.sender][key]
+        self._put(self.dropped, key, request, MAX_ANSWERED)
         if request.earlier is not None:
             self.open[message.sender][key] = request.earlier
 
@@ -460,6 +507,8 @@ class ConversationState:
 
     def _receive_notification(self, message: SeenMessage) -> None:
         other = other_side(message.sender)
+        if message.sender == SERVER and META + "subscriptionId" in message.meta:
+            self.has_served_modern = self.has_served_modern or self.is_modern
         match message.method:
             case "notifications/initialized" if message.sender == CLIENT:
                 self.initialized = self.initialized or message.line
@@ -545,8 +594,8 @@ class ConversationState:
         responses = request.params.get("inputResponses")
         if request.method == "tasks/update" and message.result is not None:
             task.acknowledged.update(responses if isinstance(responses, dict) else ())
-        is_refused = message.result is None and message.code != -32602
-        if request.method == "tasks/result" and not is_refused:
+        # An error can be about the request itself.
+        if request.method == "tasks/result" and message.result is not None:
             task.result_given = message.line
             task.is_error = lookup(message.result, "isError") is True
 
@@ -569,7 +618,13 @@ class ConversationState:
             request.result = result if message.size <= MAX_ROUND_BYTES else None
             state = result.get("requestState")
             if isinstance(state, str):
-                self._put(self.request_states, state, request, MAX_ROUNDS)
+                # A server can give the same state to several requests. A retry is of any of them,
+                # but for one that goes on with the state that it has repeated.
+                is_of_one = state not in self.request_states or (
+                    self.request_states[state] is not None
+                    and request.params.get("requestState") == state
+                )
+                self._put(self.request_states, state, request if is_of_one else None, MAX_ROUNDS)
             return
         match request.method:
             case "initialize" if request.sender == CLIENT:
@@ -628,7 +683,8 @@ class ConversationState:
         entries = result.get(member)
         if not isinstance(entries, list) or message.size > MAX_LIST_BYTES:
             return None
-        return SeenList([*pages, *entries], key, message.line)
+        asked = self._asked.get(request.method, 0) if pages else request.line
+        return SeenList([*pages, *entries], key, message.line, asked)
 
     def _receive_list(self, message: SeenMessage, method: str, request: SeenRequest) -> None:
         """Remember a page, and the list if it is the last one."""
@@ -636,13 +692,15 @@ class ConversationState:
         if found is not None:
             self._pages.pop(method, None)
             self.lists[method] = found
-            is_known = previous is not None and self.changed.get(method, 0) < previous.line
+            # The response that is under way when the list changes can be an old one.
+            is_known = previous is not None and self.changed.get(method, 0) < previous.asked
             if previous is not None and is_known and set(previous.names) != set(found.names):
                 self.silent_changes[method] = previous.line, message.line, message.time
             return
         entries = (message.result or {}).get(_LISTS[method][0])
         if request.params.get("cursor") is None:
             self._pages[method], self._page_bytes[method] = [], 0
+            self._asked[method] = request.line
         self._page_bytes[method] = self._page_bytes.get(method, 0) + message.size
         if self._page_bytes[method] > MAX_LIST_BYTES or not isinstance(entries, list):
             self._pages.pop(method, None)
@@ -656,8 +714,10 @@ class ConversationState:
         if isinstance(following, str):
             cursors = self.cursors.setdefault(method, set())
             if len(cursors) < MAX_ENTRIES:
+                scope = result.get("cacheScope")
+                is_one = following not in cursors or self.cursor_scopes[method, following] == scope
                 cursors.add(following)
-                self.cursor_scopes[method, following] = result.get("cacheScope")
+                self.cursor_scopes[method, following] = scope if is_one else None  # of two listings
             else:
                 self.lose("there are too many cursors to remember")
         self._receive_list(message, method, request)

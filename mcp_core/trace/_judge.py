@@ -143,6 +143,8 @@ class Judge:
         if line.kind == "lost":
             self._lose("lines of the trace were lost")
         elif line.kind == "spawn":
+            # A process that is started again begins anew.
+            self._conversations.pop(line.conversation, None)
             self._spawned.add(line.conversation)
         elif line.kind == "exit":
             state = self._conversations.get(line.conversation)
@@ -278,7 +280,12 @@ class Judge:
         if is_first and state.session is not None:
             if text:
                 yield self._finding(
-                    "SHL-6", state, SERVER, "the first event of a stream has data", letter="D"
+                    "SHL-6",
+                    state,
+                    SERVER,
+                    "the first event of a stream has data",
+                    letter="D",
+                    is_certain=not state.gap,
                 )
             else:
                 self.opportunities["SHL-6"] += 1
@@ -294,11 +301,21 @@ class Judge:
                 self.opportunities["SHL-19"] += 1
             else:
                 yield self._finding(
-                    "SHL-19", state, SERVER, "a stream that is resumed has an event of another one"
+                    "SHL-19",
+                    state,
+                    SERVER,
+                    "a stream that is resumed has an event of another one",
+                    is_certain=not state.gap,
                 )
         # An event without data is no message: it moves the place at which a client resumes.
         if known[0] and text and known[0] != hash(text):
-            yield self._finding("SHL-16", state, SERVER, "two events of the session have one id")
+            yield self._finding(
+                "SHL-16",
+                state,
+                SERVER,
+                "two events of the session have one id",
+                is_certain=not state.gap,
+            )
         else:
             self.opportunities["SHL-16"] += 1
         if len(state.events) > MAX_EVENTS:
@@ -307,10 +324,13 @@ class Judge:
 
     def _begin_again(self, state: ConversationState) -> ConversationState:
         fresh = ConversationState(state.number, observer=self._observer)
-        fresh.gap = state.gap
+        fresh.gap, fresh.has_begun = state.gap, True
         fresh.is_ordered = state.is_ordered
         fresh.server_versions, fresh.given_states = self._server_versions, self._given_states
         fresh.exchanges, fresh.exchange = state.exchanges, state.exchange
+        fresh.former_sessions = state.former_sessions
+        if state.session is not None and len(fresh.former_sessions) < MAX_EXCHANGES:
+            fresh.former_sessions.add(state.session)
         # Responses of the former session can still be on their way.
         fresh.open, fresh.tokens = state.open, state.tokens
         self._conversations[state.number] = fresh
@@ -334,9 +354,13 @@ class Judge:
             return  # an empty line is tolerated, and an event without data carries no message
         try:
             decoded = _DECODER.decode(text)
-        except (ValueError, RecursionError):
+        except _NotJson:
             state.add_unreadable(sender)
             yield from self._judge_junk(text, state, sender)
+            return
+        except (ValueError, RecursionError):
+            state.add_unreadable(sender)
+            state.lose("a message is too much for the parser of the judge")
             return
         if self._is_stdio:
             self.opportunities["STDIO-2" if sender == SERVER else "STDIO-3"] += 1
@@ -402,7 +426,9 @@ class Judge:
                 yield from self._judge_message(message, state)
         state = self._conversations.get(line.conversation, state)
         is_clean = all(isinstance(each, dict) and "method" in each for each in members)
-        state.batches[sender] = self._line if members and is_clean else 0
+        # A receiver can have a limit for them.
+        is_small = 0 < len(members) <= _SMALL_BATCH
+        state.batches[sender] = self._line if is_small and is_clean else 0
 
     # -- Messages ----------------------------------------------------------------------------------
 
@@ -472,7 +498,8 @@ class Judge:
         state: ConversationState,
     ) -> Iterator[Finding]:
         failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
-        is_certain = failure.is_certain and not message.redacted
+        hidden = message.redacted or (message.request is not None and message.request.is_redacted)
+        is_certain = failure.is_certain and not hidden
         reason = ""
         if rule.needs_history and state.gap:
             is_certain, reason = False, state.gap
@@ -594,6 +621,7 @@ def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
 
 
 _MAX_BATCH: Final = 100
+_SMALL_BATCH: Final = 10
 _MAX_PIECES: Final = 200  # lines of one message
 _MAX_PIECES_SIZE: Final = 20_000  # characters
 
@@ -614,8 +642,10 @@ def _is_cut(line: TraceLine) -> bool:
         return False
     try:
         _DECODER.decode(line.raw)
-    except (ValueError, RecursionError):
+    except _NotJson:
         return True
+    except (ValueError, RecursionError):
+        return False
     return False
 
 
@@ -636,8 +666,16 @@ def _has_message(line: TraceLine) -> bool:
     return line.raw is not None and '"jsonrpc"' in line.raw
 
 
+class _InvalidConstant(ValueError):
+    """A constant of JavaScript that JSON does not have."""
+
+
+# Other errors are limits of the parser: of nesting, and of the digits of a number.
+_NotJson: Final = (json.JSONDecodeError, _InvalidConstant)
+
+
 def _reject_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise _InvalidConstant(f"{text} is no JSON")
 
 
 @cache

@@ -84,6 +84,7 @@ class SeenRequest:
         progress, progress_line: the last value that was reported, and where.
         progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
         cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
+        is_redacted: the recorder replaced values of it.
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
         task: the id of the task that it became, or None.
@@ -102,6 +103,7 @@ class SeenRequest:
         "id",
         "in_batch",
         "is_error",
+        "is_redacted",
         "is_well_formed",
         "letters",
         "line",
@@ -132,6 +134,7 @@ class SeenRequest:
             else {key: message.params[key] for key in _KEPT if key in message.params}
         )
         self.letters = message.letters
+        self.is_redacted = bool(message.redacted)
         self.is_well_formed = message.is_well_formed
         self.in_batch = message.in_batch
         self.earlier: SeenRequest | None = None
@@ -375,15 +378,15 @@ class SeenList:
     Attributes:
         names: of the entries, or their URIs, in their order.
         required: the names of the required arguments of each prompt.
-        line: of the last page.
+        line, asked: of the last page, and of the request for the first one.
     """
 
-    __slots__ = ("line", "names", "required")
+    __slots__ = ("asked", "line", "names", "required")
 
-    def __init__(self, entries: list[Any], key: str, line: int) -> None:
+    def __init__(self, entries: list[Any], key: str, line: int, asked: int) -> None:
         found = [each for each in entries if isinstance(lookup(each, key), str)]
         self.names: tuple[str, ...] = tuple(each[key] for each in found)
-        self.line = line
+        self.line, self.asked = line, asked
         self.required: dict[str, frozenset[str]] = {
             each[key]: frozenset(_required(each["arguments"]))
             for each in found

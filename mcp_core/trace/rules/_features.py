@@ -178,7 +178,8 @@ def unknown_tool_is_invalid_params(message: SeenMessage, state: ConversationStat
         return RuleFailure(
             f"the error for the unknown tool {show(name)} has the code {show(message.code)}",
             (request.line,),
-            is_certain=message.code == -32601,
+            # The code of a tool that is new, and no task.
+            is_certain=message.code == -32601 and "task" not in request.params,
         )
     if message.result is not None and not message.result.get("isError"):
         return None  # the tool can be new, or hidden
@@ -228,6 +229,8 @@ def order_of_tools_stays(message: SeenMessage, state: ConversationState) -> Outc
     before, now = state.lists.get("tools/list"), state.completed_list(message)
     if before is None or now is None or set(before.names) != set(now.names):
         return None
+    if state.changed.get("tools/list", 0) > before.asked:
+        return None  # one can have gone and come again
     return before.names == now.names or RuleFailure(
         "the same tools are listed in another order", (before.line,)
     )

@@ -7,10 +7,11 @@ answer in place of the server, such as a status without a JSON-RPC body, accuses
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
-from mcp_core.trace._seen import CLIENT, LETTER_OF, META, MODERN
+from mcp_core.trace._seen import CLIENT, LETTER_OF, META, MODERN, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -34,6 +35,8 @@ _NAMES: Final = {
     "resources/read": "uri",
 }
 _MAX_SESSIONS: Final = 1_000
+_PORT: Final = re.compile(r":[0-9]*$")
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _PARSE_ERROR: Final = -32700
 _AFTER_BODY: Final = (200, 400, 404)  # statuses of a response to a request that was read
 
@@ -59,7 +62,8 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
         return
     if exchange.status == 404 and len(state.lost_sessions) < _MAX_SESSIONS:
         state.lost_sessions.setdefault(sent, (exchange.response_line, exchange.response_time))
-    has_ended = exchange.method == "DELETE" and exchange.status < 300
+    # 202: it will be ended.
+    has_ended = exchange.method == "DELETE" and exchange.status < 300 and exchange.status != 202
     if has_ended and len(state.ended_sessions) < _MAX_SESSIONS:
         state.ended_sessions.setdefault(sent, exchange.response_line)
     if sent == state.session and (exchange.method == "DELETE" or exchange.status == 404):
@@ -77,7 +81,7 @@ def _is_initialize(exchange: SeenExchange) -> bool:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-@rule("HTTP-6", on="http_request")
+@rule("HTTP-6", on="http_request", needs_history=True)
 def post_accepts_json_and_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if not _is_post(exchange) or state.has_endpoint:
         return None
@@ -97,6 +101,8 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
     if all(message.kind == "response" for message in exchange.messages):
         return None  # it can answer a request of the session before
     sent = exchange.headers.get(SESSION)
+    if sent in state.former_sessions:
+        return None  # it can have been on its way, or be of another client
     return sent == state.session or (
         "the request does not repeat `Mcp-Session-Id`"
         if sent is None
@@ -185,7 +191,7 @@ def _content_type(exchange: SeenExchange) -> str:
     return exchange.response_headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-@rule("HTTP-8", on="http_response")
+@rule("HTTP-8", on="http_response", needs_history=True)
 def request_is_answered_in_a_known_type(
     exchange: SeenExchange, state: ConversationState
 ) -> Outcome:
@@ -216,8 +222,10 @@ def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
     )
 
 
-@rule("HTTP-9", on="http_response")
+@rule("HTTP-9", on="http_response", needs_history=True)
 def notification_is_accepted_with_202(exchange: SeenExchange, state: ConversationState) -> Outcome:
+    if state.has_endpoint:
+        return None  # of the HTTP+SSE transport, which names no status
     kinds = {message.kind for message in exchange.messages}
     if not kinds or not kinds <= {"notification", "response"} or exchange.status >= 300:
         return None
@@ -337,10 +345,12 @@ def buffering_is_switched_off(exchange: SeenExchange, state: ConversationState) 
     if exchange.request is None or exchange.status != 200 or _content_type(exchange) != _EVENTS:
         return None
     found = exchange.response_headers.get("x-accel-buffering")
-    # It is for nginx, which does not pass it on.
+    # It is for nginx, which does not pass it on, and need not show itself.
+    host = _PORT.sub("", exchange.headers.get("host", ""))
+    is_near = state.observer == SERVER or host in _LOCAL
     is_passed = "via" in exchange.response_headers
     is_nginx = "nginx" in exchange.response_headers.get("server", "")
     return (found or "").lower() == "no" or RuleFailure(
         f"`X-Accel-Buffering` of a stream is {show(found)}",
-        is_certain=not is_passed and not is_nginx,
+        is_certain=is_near and not is_passed and not is_nginx,
     )

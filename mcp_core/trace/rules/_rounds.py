@@ -92,7 +92,7 @@ def _round_of(message: SeenMessage, state: ConversationState) -> SeenRequest | N
     return state.request_states.get(found) if isinstance(found, str) else None
 
 
-@rule("MRTR-6", on="request", sender=CLIENT, methods=_ROUNDS)
+@rule("MRTR-6", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> Outcome:
     first = _round_of(message, state)
     asked = lookup(first.result, "inputRequests") if first is not None else None
@@ -105,7 +105,7 @@ def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> O
     )
 
 
-@rule("MRTR-7", on="request", sender=CLIENT, methods=_ROUNDS)
+@rule("MRTR-7", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_repeats_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
     first = _round_of(message, state)
     if first is None or not first.has_all_params:
@@ -150,7 +150,7 @@ def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) ->
     )
 
 
-@rule("MRTR-10", on="request", sender=CLIENT, methods=_ROUNDS)
+@rule("MRTR-10", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_a_new_id(message: SeenMessage, state: ConversationState) -> Outcome:
     first = _round_of(message, state)
     if first is None or id_key(message.id) is None:
@@ -188,13 +188,15 @@ def notification_names_its_subscription(message: SeenMessage, state: Conversatio
         return True
     if state.gap or not state.used[CLIENT].is_complete or key in state.used[CLIENT]:
         return None
+    if state.unreadable[CLIENT]:
+        return None  # what one parser cannot read, another one can
     return f"the subscription id {show(found)} is of no request subscriptions/listen"
 
 
-@rule("SUB-2", on="notification", sender=SERVER, methods=tuple(_FILTERS))
+@rule("SUB-2", on="notification", sender=SERVER, methods=tuple(_FILTERS), needs_history=True)
 def notification_was_requested(message: SeenMessage, state: ConversationState) -> Outcome:
     request = _subscription(message, state)
-    if request is None:
+    if request is None or not request.has_all_params:
         return None
     asked = lookup(request.params, "notifications", _FILTERS[message.method])
     if message.method == "notifications/tasks":
@@ -210,7 +212,7 @@ def notification_was_requested(message: SeenMessage, state: ConversationState) -
     return RuleFailure(f"{message.method} was not requested", (request.line,))
 
 
-@rule("SUB-3", on="notification", sender=SERVER, methods=_OF_SUBSCRIPTION)
+@rule("SUB-3", on="notification", sender=SERVER, methods=_OF_SUBSCRIPTION, needs_history=True)
 def acknowledgement_is_first(message: SeenMessage, state: ConversationState) -> Outcome:
     request = _subscription(message, state)
     if request is None or request.answered:

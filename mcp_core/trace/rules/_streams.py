@@ -43,6 +43,11 @@ def _request_of_progress(message: SeenMessage, state: ConversationState) -> Seen
     return None if request.task or "task" in request.params else request
 
 
+def _has_ends(state: ConversationState) -> bool:
+    """True if the recorder writes where responses end, which not every tool does."""
+    return any(each.end for each in state.exchanges.values())
+
+
 def _stream(state: ConversationState) -> SeenExchange | None:
     """Return the event stream of the message that is judged, None without one."""
     found = state.exchange
@@ -52,7 +57,7 @@ def _stream(state: ConversationState) -> SeenExchange | None:
 # -- Messages --------------------------------------------------------------------------------------
 
 
-@rule("PROG-9", "SHL-4", on="notification", sender=SERVER, methods=_PROGRESS)
+@rule("PROG-9", "SHL-4", on="notification", sender=SERVER, methods=_PROGRESS, needs_history=True)
 def progress_is_on_its_own_stream(message: SeenMessage, state: ConversationState) -> Outcome:
     request, stream = _request_of_progress(message, state), _stream(state)
     if request is None or stream is None or stream.method != "POST":
@@ -63,7 +68,7 @@ def progress_is_on_its_own_stream(message: SeenMessage, state: ConversationState
     )
 
 
-@rule("SHL-12", on="notification", sender=SERVER, methods=_PROGRESS)
+@rule("SHL-12", on="notification", sender=SERVER, methods=_PROGRESS, needs_history=True)
 def progress_is_not_on_the_general_stream(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
@@ -76,7 +81,7 @@ def progress_is_not_on_the_general_stream(
     )
 
 
-@rule("SHL-13", on="response", sender=SERVER)
+@rule("SHL-13", on="response", sender=SERVER, needs_history=True)
 def response_is_not_on_the_general_stream(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
@@ -90,7 +95,7 @@ def response_is_not_on_the_general_stream(
     )
 
 
-@rule("SHL-15", on="request", sender=SERVER)
+@rule("SHL-15", on="request", sender=SERVER, needs_history=True)
 def message_is_on_one_stream(message: SeenMessage, state: ConversationState) -> Outcome:
     key, stream = id_key(message.id), _stream(state)
     if key is None or stream is None or stream.is_resumption:
@@ -104,11 +109,11 @@ def message_is_on_one_stream(message: SeenMessage, state: ConversationState) -> 
     return RuleFailure(
         f"{message.method} is on two streams",
         (earlier.line,),
-        is_certain=first is not None and not first.end,
+        is_certain=first is not None and not first.end and _has_ends(state),
     )
 
 
-@rule("SHM-8", on="notification", sender=SERVER, methods=_CHANGES)
+@rule("SHM-8", on="notification", sender=SERVER, methods=_CHANGES, needs_history=True)
 def changes_are_on_a_subscription(message: SeenMessage, state: ConversationState) -> Outcome:
     stream = _stream(state)
     request = stream.request if stream is not None else None
@@ -119,7 +124,13 @@ def changes_are_on_a_subscription(message: SeenMessage, state: ConversationState
     )
 
 
-@rule("LOG-9", on="notification", sender=SERVER, methods=("notifications/message",))
+@rule(
+    "LOG-9",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/message",),
+    needs_history=True,
+)
 def log_messages_are_on_no_subscription(message: SeenMessage, state: ConversationState) -> Outcome:
     stream = _stream(state)
     request = stream.request if stream is not None else None
@@ -133,7 +144,7 @@ def log_messages_are_on_no_subscription(message: SeenMessage, state: Conversatio
 # -- Requests --------------------------------------------------------------------------------------
 
 
-@rule("SHL-8", on="http_request")
+@rule("SHL-8", on="http_request", needs_history=True)
 def client_waits_before_it_reconnects(exchange: SeenExchange, state: ConversationState) -> Outcome:
     known = state.events.get(exchange.headers.get("last-event-id", ""))
     if exchange.method != "GET" or known is None:
@@ -198,7 +209,7 @@ def token_is_sent_with_each_request(exchange: SeenExchange, state: ConversationS
     return "a request without `Authorization` follows requests with it"
 
 
-@rule("SSE-3", on="http_request", any_revision=True)
+@rule("SSE-3", on="http_request", any_revision=True, needs_history=True)
 def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if not state.endpoint or exchange.method != "POST" or not exchange.messages:
         return None
@@ -214,7 +225,7 @@ def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState
 # -- Responses -------------------------------------------------------------------------------------
 
 
-@rule("SSE-4", on="http_response", any_revision=True)
+@rule("SSE-4", on="http_response", any_revision=True, needs_history=True)
 def responses_come_as_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if not state.has_endpoint or exchange.method != "POST" or not exchange.messages:
         return None
@@ -330,7 +341,7 @@ def token_of_the_query_is_ignored(exchange: SeenExchange, state: ConversationSta
     # The server can serve the request to everyone.
     return exchange.status >= 400 or RuleFailure(
         "a request with an access token in its URL is served",
-        is_certain=request.method in state.denied,
+        is_certain=request.method in state.denied and "cookie" not in exchange.headers,
     )
 
 
@@ -352,6 +363,7 @@ def stream_ends_with_its_response(state: ConversationState) -> Outcome:
                 f"a stream is open {state.last_time - stream.answered_time:.0f} s after its "
                 "response",
                 (stream.line,),
+                is_certain=_has_ends(state),
                 side=SERVER,
             )
     return outcome

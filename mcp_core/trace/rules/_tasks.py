@@ -34,6 +34,7 @@ _AUGMENTED: Final = {
 _SLACK: Final = 0.9  # of a time that a peer asks for
 _DELAY: Final = 1.0  # seconds that a message can be late
 _POLLS: Final = 2
+_CREDENTIALS: Final = ("authorization", "cookie")
 _MIN_BITS: Final = 32.0  # of an id that cannot be guessed
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)?"
@@ -99,8 +100,15 @@ def accepted_task_is_the_only_result(message: SeenMessage, state: ConversationSt
     declared = state.capabilities(message.sender, message)
     if path is None or declared is None or not declares(declared, path):
         return None  # TSK-8
+    is_certain = True
+    if request.method == "tools/call":
+        # A tool without support for tasks can be served all the same (TSK-4).
+        tool = state.tool_of(request)
+        is_certain = lookup(tool, "execution", "taskSupport") in ("optional", "required")
     return isinstance(result.get("task"), dict) or RuleFailure(
-        f"{request.method} asked for a task and has another result", (request.line,)
+        f"{request.method} asked for a task and has another result",
+        (request.line,),
+        is_certain=is_certain,
     )
 
 
@@ -402,7 +410,9 @@ def task_ids_cannot_be_guessed(message: SeenMessage, state: ConversationState) -
         return None
     stream = state.exchange
     # With an authorization the id alone opens nothing.
-    is_bound = stream is not None and "authorization" in stream.headers
+    is_bound = stream is not None and any(
+        key in stream.headers for key in (*_CREDENTIALS, "mcp-session-id", "x-api-key")
+    )
     before = [_split(each) for each in state.task_ids[message.sender]]
     prefix, number = _split(id)
     if number is not None and before == [(prefix, number - 2), (prefix, number - 1)]:
@@ -425,7 +435,7 @@ def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Out
     task = state.task_of(request.params) if request is not None else None
     created = state.exchanges.get(task.request.exchange) if task is not None else None
     stream = state.exchange
-    if task is None or created is None or stream is None:
+    if created is None or stream is None:
         return None
     before, now = (each.headers.get("authorization") for each in (created, stream))
     if before is None or before == now:
@@ -438,6 +448,16 @@ def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Out
     )
 
 
+def _is_of_another(task: SeenTask, state: ConversationState) -> bool:
+    """True if the exchange can be of another user than the one that created a task."""
+    created, stream = state.exchanges.get(task.request.exchange), state.exchange
+    if stream is None:
+        return False
+    if created is None:
+        return True
+    return any(created.headers.get(key) != stream.headers.get(key) for key in _CREDENTIALS)
+
+
 @rule("TX-7", on="response", sender=SERVER, methods=("tasks/get",), needs_history=True)
 def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
@@ -446,6 +466,10 @@ def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome
         return None
     if message.result is not None:
         return True
+    if request is None or find_shape_error(message.letters[-1:], ">tasks/get", request.params):
+        return None  # the error can be about the request
+    if _is_of_another(task, state):
+        return None  # TX-23
     age = message.time - task.created_time
     if message.code != -32602 or (task.ttl is not None and age > _SLACK * task.ttl):
         return None

@@ -102,14 +102,24 @@ def test_judge_takes_any_line(lines: list[str | bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"a":' * 100_000, '{"jsonrpc":"2.0","id":NaN,"method":"x"}', "1" * 10_000],
-    ids=["deep array", "deep object", "NaN", "digits"],
+    "text", ["[" * 10, '{"a":' * 10, '{"jsonrpc":"2.0","id":NaN,"method":"x"}', "1" * 10]
 )
 def test_judge_line_that_is_not_json_is_a_finding(text: str) -> None:
     found, _ = judge(None, [S(text)])
     assert {each.row for each in found} <= {"STDIO-2", "RPC-1"}
     assert found
+
+
+@pytest.mark.parametrize(
+    "value", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "1" * 10_000]
+)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_judge_message_that_its_own_parser_cannot_hold_is_a_gap(value: str, transport: str) -> None:
+    text = f'{{"jsonrpc":"2.0","id":1,"result":{{"a":{value}}}}}'
+    judged = Judge(TraceHeader(format_version=1, transport=transport), from_start=True)
+    assert judged.receive(TraceLine(t=0.0, sender="server", raw=text)) == []
+    later = TraceLine(t=0.0, sender="server", raw=json.dumps(result(7)))
+    assert [each for each in judged.receive(later) if each.is_certain] == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.core.trace.rules.messages import (
     COMPLETE,
     LIST,
     LOG,
+    SERVED,
     TEXT,
     discovered,
     initialize,
@@ -72,8 +73,8 @@ CASES: Final[list[Case]] = [
     case(
         "CXL-7",
         "E",
-        [*CANCELLED, S(progress(5, 1))],
-        [C(call(1, 5)), C(cancel(1)), S(progress(5, 1))],
+        [*SERVED, *CANCELLED, S(progress(5, 1))],
+        [*SERVED, C(call(1, 5)), C(cancel(1)), S(progress(5, 1))],
     ),
     case("CXL-17", "E", [*LIST, C(call(2)), S(cancel(2))], [*LIST, *LISTENED, S(cancel(2))]),
     case("TX-18", "E", [*AS_TASK_E, *SEEN_E, C(cancel(1))], OWN),
@@ -100,12 +101,17 @@ CASES: Final[list[Case]] = [
         ],
         [*AS_TASK_D, S(progress(5, 1))],
     ),
-    case("PROG-7", "E", [*AS_TASK_E, S(progress(5, 1))], [C(call(1, 5)), S(progress(5, 1))]),
+    case(
+        "PROG-7",
+        "E",
+        [*AS_TASK_E, S(progress(5, 1))],
+        [*SERVED, C(call(1, 5)), S(progress(5, 1))],
+    ),
     case(
         "PROG-8",
         "E",
         [*LIST, C(progress(5, 1))],
-        [C(call(1, 5)), S(progress(5, 1))],
+        [*SERVED, C(call(1, 5)), S(progress(5, 1))],
         allowed=("LIFE-14",),
     ),
     # Log messages
