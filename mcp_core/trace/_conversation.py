@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._ids import GivenTexts, UsedIds, id_key
+from ._ids import GivenTexts, UsedIds, id_key, text_key
 from ._seen import (
     CLIENT,
     LETTER_OF,
@@ -48,6 +48,7 @@ MAX_ANSWERED: Final = 1_000  # responses that are remembered in full
 MAX_ENTRIES: Final = 10_000  # tools, cursors, subscriptions, tasks and tokens, of each kind
 MAX_ROUNDS: Final = 1_000  # `requestState`s that are remembered with their requests
 MAX_ROUND_BYTES: Final = 65_536  # of a result that is remembered with its `requestState`
+MAX_TASK_ID: Final = 1_024  # characters
 MAX_EARLIER: Final = 100  # open requests with one id
 MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of the pages of the last list of tools
 MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of the pages of a list whose names are remembered
@@ -205,6 +206,7 @@ class ConversationState:
         self.annotations: dict[int, tuple[Any, Any]] = {}
         self._listed_tools: dict[str, Mapping[str, Any]] = {}
         self._listed_bytes = 0
+        self._kept_tools = 0
         self.lists: dict[str, SeenList] = {}
         self.changed: dict[str, int] = {}
         self.silent_changes: dict[str, tuple[int, int, float]] = {}
@@ -415,6 +417,20 @@ class ConversationState:
         if sender == SERVER:
             self.given_states.is_complete = False
 
+    def round_of(self, params: Mapping[str, Any]) -> SeenRequest | None:
+        """Return the request whose `requestState` params repeat, or None if that is unknown."""
+        found = params.get("requestState")
+        return self.request_states.get(text_key(found)) if isinstance(found, str) else None
+
+    def is_given_cursor(self, method: str, cursor: str) -> bool:
+        """Return True if a page of a list had the cursor."""
+        return text_key(cursor) in self.cursors.get(method, ())
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes of lists are remembered."""
+        return self._kept_tools + self._listed_bytes + sum(self._page_bytes.values())
+
     def tool(self, name: Any) -> Mapping[str, Any] | None:
         """Return the tool of a name in the last complete list, or None if that is unknown."""
         return self.tools.get(name) if self.tools is not None and isinstance(name, str) else None
@@ -620,11 +636,12 @@ class ConversationState:
             if isinstance(state, str):
                 # A server can give the same state to several requests. A retry is of any of them,
                 # but for one that goes on with the state that it has repeated.
-                is_of_one = state not in self.request_states or (
-                    self.request_states[state] is not None
+                key = text_key(state)
+                is_of_one = key not in self.request_states or (
+                    self.request_states[key] is not None
                     and request.params.get("requestState") == state
                 )
-                self._put(self.request_states, state, request if is_of_one else None, MAX_ROUNDS)
+                self._put(self.request_states, key, request if is_of_one else None, MAX_ROUNDS)
             return
         match request.method:
             case "initialize" if request.sender == CLIENT:
@@ -691,6 +708,7 @@ class ConversationState:
         found, previous = self.completed_list(message), self.lists.get(method)
         if found is not None:
             self._pages.pop(method, None)
+            self._page_bytes.pop(method, None)
             self.lists[method] = found
             # The response that is under way when the list changes can be an old one.
             is_known = previous is not None and self.changed.get(method, 0) < previous.asked
@@ -712,6 +730,7 @@ class ConversationState:
     ) -> None:
         cursor, following = request.params.get("cursor"), result.get("nextCursor")
         if isinstance(following, str):
+            following = text_key(following)
             cursors = self.cursors.setdefault(method, set())
             if len(cursors) < MAX_ENTRIES:
                 scope = result.get("cacheScope")
@@ -736,9 +755,12 @@ class ConversationState:
                 self._listed_tools[name] = tool
         if following is None and (cursor is None or self._listed_tools):
             self.tools, self.tools_line = dict(self._listed_tools), message.line
+            self._kept_tools = self._listed_bytes
 
     def _add_task(self, message: SeenMessage, request: SeenRequest, task: Any) -> None:
         id = task["taskId"]
+        if len(id) > MAX_TASK_ID:
+            return
         request.task = id
         self._put(self.tasks, id, SeenTask(task, message, request))
         self.task_ids[message.sender] = [*self.task_ids[message.sender][-1:], id]

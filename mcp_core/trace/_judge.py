@@ -9,15 +9,24 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ._conversation import ConversationState
 from ._finding import Finding
 from ._format import DamagedLine, SseFields
-from ._ids import GivenTexts
-from ._seen import CLIENT, LETTER_OF, MODERN, SERVER, STATEFUL, SeenExchange, SeenMessage
+from ._ids import GivenTexts, text_key
+from ._seen import (
+    CLIENT,
+    LETTER_OF,
+    MAX_PARAMS,
+    MODERN,
+    SERVER,
+    STATEFUL,
+    SeenExchange,
+    SeenMessage,
+)
 from .rows import ROWS
 from .rules import RULES, RuleFailure
 from .rules._http import SESSION, receive_exchange
@@ -36,6 +45,8 @@ __all__ = ["Judge"]
 
 MAX_CONVERSATIONS: Final = 1_000
 MAX_EXCHANGES: Final = 1_000  # of one conversation
+MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that can be judged again
+MAX_KEPT_BYTES: Final = 32 * 1024 * 1024  # of lists that all conversations remember
 MAX_EVENTS: Final = 10_000  # ids of events of one conversation
 # Transports on which a message is a line.
 _LINES: Final = ("stdio",)
@@ -82,6 +93,9 @@ class Judge:
         versions = header.server_versions if header is not None else ()
         self._server_versions = LETTER_OF.keys() & set(versions or ())
         self._given_states = GivenTexts(is_complete=from_start and all_conversations)
+        self._large: deque[tuple[SeenExchange, int]] = deque()
+        self._large_bytes = 0
+        self._kept_bytes = 0
         self._inconclusive: set[tuple[int, str, str]] = set()
 
     def __repr__(self) -> str:
@@ -144,7 +158,8 @@ class Judge:
             self._lose("lines of the trace were lost")
         elif line.kind == "spawn":
             # A process that is started again begins anew.
-            self._conversations.pop(line.conversation, None)
+            former = self._conversations.pop(line.conversation, None)
+            self._kept_bytes -= former.kept_bytes if former is not None else 0
             self._spawned.add(line.conversation)
         elif line.kind == "exit":
             state = self._conversations.get(line.conversation)
@@ -184,7 +199,8 @@ class Judge:
             self._highest = max(self._highest, number)
             self._conversations[number] = state
             if len(self._conversations) > MAX_CONVERSATIONS:
-                self._conversations.popitem(last=False)
+                _, oldest = self._conversations.popitem(last=False)
+                self._kept_bytes -= oldest.kept_bytes
         return state
 
     # -- HTTP --------------------------------------------------------------------------------------
@@ -215,7 +231,20 @@ class Judge:
                 if not exchange.messages:
                     exchange.letters = state.candidates(CLIENT)
             yield from self._judge_exchange(exchange, state)
+            self._bound_exchanges(exchange)
         state.exchange = None
+
+    def _bound_exchanges(self, exchange: SeenExchange) -> None:
+        """Forget messages that were judged with their response, and the oldest large ones."""
+        if exchange.status:
+            exchange.shrink()
+        elif exchange.size > MAX_PARAMS:
+            self._large.append((exchange, exchange.size))
+            self._large_bytes += exchange.size
+            while self._large_bytes > MAX_EXCHANGE_BYTES and len(self._large) > 1:
+                oldest, size = self._large.popleft()
+                oldest.shrink()
+                self._large_bytes -= size
 
     def _judge_exchange(
         self, exchange: SeenExchange, state: ConversationState
@@ -291,8 +320,9 @@ class Judge:
                 self.opportunities["SHL-6"] += 1
         root = line.exchange
         if exchange.is_resumption:
-            broken = state.events.get(exchange.headers["last-event-id"])
+            broken = state.events.get(text_key(exchange.headers["last-event-id"]))
             root = broken[1] if broken is not None else 0
+        id = text_key(id)
         known = state.events.setdefault(id, (hash(text) if text else 0, root))
         if not known[0] and text:
             state.events[id] = hash(text), known[1]
@@ -334,6 +364,7 @@ class Judge:
         # Responses of the former session can still be on their way.
         fresh.open, fresh.tokens = state.open, state.tokens
         self._conversations[state.number] = fresh
+        self._kept_bytes -= state.kept_bytes
         return fresh
 
     def _judge_text(self, line: TraceLine, state: ConversationState) -> Iterator[Finding]:
@@ -452,7 +483,12 @@ class Judge:
             if outcome is not True:
                 yield from self._failure(outcome, rule, row, message, state)
         yield from self._judge_shape(message, state)
+        kept = state.kept_bytes
         state.receive(message)
+        self._kept_bytes += state.kept_bytes - kept
+        while self._kept_bytes > MAX_KEPT_BYTES and len(self._conversations) > 1:
+            number = next(each for each in self._conversations if each != state.number)
+            self._kept_bytes -= self._conversations.pop(number).kept_bytes
 
     def _rules_for(self, message: SeenMessage, method: str) -> list[tuple[Rule, Requirement]]:
         kind = message.kind

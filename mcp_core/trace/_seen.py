@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ._ids import id_key
 from .rows import LETTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mcp_core.revisions._methods import Method
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLIENT",
     "LETTER_OF",
+    "MAX_PARAMS",
     "META",
     "MODERN",
     "MODERN_ERRORS",
@@ -51,6 +54,8 @@ MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in f
 _KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
 
 _LONG_ID: Final = 200  # characters
+_MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
+_MAX_META: Final = 50  # members of their `_meta`
 
 
 def other_side(side: Side) -> Side:
@@ -124,14 +129,12 @@ class SeenRequest:
         self.line = message.line
         self.time = message.time
         self.sender = message.sender
-        self.id = message.id
-        self.method = message.method
+        self.id = id_key(message.id) if isinstance(message.id, str) else message.id
+        self.method = message.method if len(message.method) <= _LONG_ID else ""
         self.size = message.size
         self.has_all_params = message.size <= MAX_PARAMS
         self.params: Mapping[str, Any] = (
-            message.params
-            if self.has_all_params
-            else {key: message.params[key] for key in _KEPT if key in message.params}
+            message.params if self.has_all_params else _small_members(message.params, _KEPT)
         )
         self.letters = message.letters
         self.is_redacted = bool(message.redacted)
@@ -157,6 +160,29 @@ class SeenRequest:
         """The `_meta` of its params, empty if it has none."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
+
+
+def _small_members(value: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the members of `keys` that are small, and the small ones of `_meta`."""
+    found: dict[str, Any] = {}
+    for key in keys:
+        member = value.get(key)
+        if key == "_meta" and isinstance(member, dict):
+            found[key] = _small_members(member, itertools.islice(member, _MAX_META))
+        elif key in value and len(key) <= _LONG_ID and _is_small(member):
+            found[key] = member
+    return found
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _MAX_MEMBER
+    if not isinstance(value, list | dict):
+        return True
+    try:
+        return len(json.dumps(value)) <= _MAX_MEMBER
+    except RecursionError:
+        return False
 
 
 class SeenMessage:
@@ -253,6 +279,22 @@ class SeenMessage:
         if "result" in members or "error" in members:
             return False
         return bool(self.method) and ("id" not in members or _is_plain_id(self.id))
+
+    def shrink(self) -> None:
+        """Forget the contents of a large message that was judged, but not what it is."""
+        if self.size <= MAX_PARAMS:
+            return
+        kept = ("jsonrpc", "id", "method")
+        self.members = {
+            key: value if key in kept else {} if isinstance(value, dict) else None
+            for key, value in itertools.islice(self.members.items(), _MAX_META)
+        }
+        code = self.code
+        self.meta = _small_members(self.meta, itertools.islice(self.meta, _MAX_META))
+        self.params = {"_meta": self.meta} if self.params else {}
+        self.result = None if self.result is None else {}
+        self.error = None if self.error is None else {"code": code if _is_small(code) else None}
+        self.redacted = ("",)  # no rule can read it any more
 
     @property
     def letter(self) -> str:
@@ -356,6 +398,20 @@ class SeenExchange:
         """True if the response is a stream of server-sent events."""
         found = self.response_headers.get("content-type", "")
         return found.split(";")[0].strip().lower() == "text/event-stream"
+
+    @property
+    def size(self) -> int:
+        """The bytes of its messages."""
+        return sum(each.size for each in self.messages) + (
+            self.response.size if self.response else 0
+        )
+
+    def shrink(self) -> None:
+        """Forget the contents of its large messages."""
+        for each in self.messages:
+            each.shrink()
+        if self.response is not None:
+            self.response.shrink()
 
     def respond(self, head: HttpHead, line: int, time: float, *, has_body: bool) -> None:
         """Record the head of the response."""

@@ -225,7 +225,7 @@ def unknown_cursor_is_invalid_params(message: SeenMessage, state: ConversationSt
     cursor = request.params.get("cursor") if request is not None else None
     if request is None or not isinstance(cursor, str):
         return None
-    if cursor in state.cursors.get(request.method, ()):
+    if state.is_given_cursor(request.method, cursor):
         return None
     if request.method not in state.lists and request.method not in state.cursors:
         return None  # the list itself can be at fault
@@ -422,8 +422,7 @@ def refused_input_is_handled(message: SeenMessage, state: ConversationState) -> 
 @rule("MRTR-15", on="error", sender=SERVER, needs_history=True)
 def missing_input_is_asked_again(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    found = request.params.get("requestState") if request is not None else None
-    first = state.request_states.get(found) if isinstance(found, str) else None
+    first = state.round_of(request.params) if request is not None else None
     asked = lookup(first.result, "inputRequests") if first is not None else None
     if request is None or not isinstance(asked, dict) or request.letters != MODERN:
         return None

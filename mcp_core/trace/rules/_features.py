@@ -572,8 +572,7 @@ def sampled_message_follows_tool_choice(message: SeenMessage, state: Conversatio
 
 @rule("SAMP-10", on="request", sender=CLIENT)
 def nested_message_follows_tool_choice(message: SeenMessage, state: ConversationState) -> Outcome:
-    found, given = message.params.get("requestState"), message.params.get("inputResponses")
-    first = state.request_states.get(found) if isinstance(found, str) else None
+    given, first = message.params.get("inputResponses"), state.round_of(message.params)
     asked = lookup(first.result, "inputRequests") if first is not None else None
     outcome: Outcome = None
     for key, each in given.items() if isinstance(given, dict) else ():

@@ -427,6 +427,8 @@ def request_without_version_is_rejected(message: SeenMessage, state: Conversatio
         return None
     if not state.is_ordered and META + "protocolVersion" not in request.meta:
         return None  # a server can read it as a request of a client of another revision
+    if not request.has_all_params:
+        return None
     missing = [
         key for key in ("protocolVersion", "clientCapabilities") if META + key not in request.meta
     ]

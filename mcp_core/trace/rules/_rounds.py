@@ -86,15 +86,9 @@ def asked_input_is_declared(message: SeenMessage, state: ConversationState) -> O
     return True
 
 
-def _round_of(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
-    """Return the request whose `requestState` a retry repeats, or None."""
-    found = message.params.get("requestState")
-    return state.request_states.get(found) if isinstance(found, str) else None
-
-
 @rule("MRTR-6", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = _round_of(message, state)
+    first = state.round_of(message.params)
     asked = lookup(first.result, "inputRequests") if first is not None else None
     if first is None or not isinstance(asked, dict) or not asked:
         return None
@@ -107,7 +101,7 @@ def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> O
 
 @rule("MRTR-7", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_repeats_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = _round_of(message, state)
+    first = state.round_of(message.params)
     if first is None or not first.has_all_params:
         return None
     if first.method != message.method:
@@ -152,7 +146,7 @@ def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) ->
 
 @rule("MRTR-10", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_a_new_id(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = _round_of(message, state)
+    first = state.round_of(message.params)
     if first is None or id_key(message.id) is None:
         return None
     return id_key(first.id) != id_key(message.id) or RuleFailure(

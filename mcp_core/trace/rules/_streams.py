@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._ids import id_key
+from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._seen import CLIENT, META, SERVER
 
 from ._messages import is_same
@@ -146,7 +146,7 @@ def log_messages_are_on_no_subscription(message: SeenMessage, state: Conversatio
 
 @rule("SHL-8", on="http_request", needs_history=True)
 def client_waits_before_it_reconnects(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    known = state.events.get(exchange.headers.get("last-event-id", ""))
+    known = state.events.get(text_key(exchange.headers.get("last-event-id", "")))
     if exchange.method != "GET" or known is None:
         return None
     # The stream itself, or the last that went on with it.
@@ -169,7 +169,7 @@ def client_waits_before_it_reconnects(exchange: SeenExchange, state: Conversatio
 
 def _root(exchange: SeenExchange, state: ConversationState) -> int:
     """Return the number of the exchange that first carried a stream, 0 if it is unknown."""
-    known = state.events.get(exchange.headers.get("last-event-id", ""))
+    known = state.events.get(text_key(exchange.headers.get("last-event-id", "")))
     return known[1] if known is not None else 0
 
 
@@ -178,7 +178,7 @@ def resumed_event_was_received(exchange: SeenExchange, state: ConversationState)
     if not exchange.is_resumption:
         return None
     id = exchange.headers["last-event-id"]
-    return id in state.events or RuleFailure(
+    return text_key(id) in state.events or RuleFailure(
         f"the event {show(id)}, of which no stream had the id",
         is_certain=state.has_all_events and state.is_from_start,
     )

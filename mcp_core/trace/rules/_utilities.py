@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._ids import id_key
+from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._seen import CLIENT, META, MODERN, SERVER, lookup, other_side
 
 from ._registry import RuleFailure, rule
@@ -365,7 +365,7 @@ def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     cursor = message.params.get("cursor")
     if not isinstance(cursor, str):
         return None
-    if cursor in state.cursors.get(message.method, ()):
+    if state.is_given_cursor(message.method, cursor):
         return True
     # A client of 2026-07-28 can have it from another connection.
     return RuleFailure(
@@ -413,7 +413,7 @@ def pages_have_one_scope(message: SeenMessage, state: ConversationState) -> Outc
     cursor = message.request.params.get("cursor")
     if not isinstance(cursor, str):
         return None
-    earlier = state.cursor_scopes.get((message.request.method, cursor))
+    earlier = state.cursor_scopes.get((message.request.method, text_key(cursor)))
     scope = message.result.get("cacheScope")
     if not isinstance(earlier, str) or not isinstance(scope, str):
         return None
