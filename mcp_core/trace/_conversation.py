@@ -481,6 +481,9 @@ class ConversationState:
             self.open[sender].popitem(last=False)
             self.lose("there are too many open requests to remember")
         if request.token is not None:
+            same = self.tokens[sender].get(request.token)
+            # Its progress can still be on its way, if it was cancelled.
+            request.shares_token = same is not None and not same.answered
             self._put(self.tokens[sender], request.token, request)
             self.has_all_tokens = self.has_all_tokens and len(self.tokens[sender]) < MAX_ENTRIES
         if message.method == "resources/subscribe":

@@ -86,6 +86,7 @@ class SeenRequest:
         count: how many open requests have the id, the earlier ones included.
         exchange: the HTTP exchange that carried it, 0 if none.
         token: the key of its progress token, or None.
+        shares_token: an earlier request without a response has the same one.
         progress, progress_line: the last value that was reported, and where.
         progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
         cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
@@ -119,6 +120,7 @@ class SeenRequest:
         "progress_line",
         "result",
         "sender",
+        "shares_token",
         "size",
         "task",
         "time",
@@ -144,6 +146,7 @@ class SeenRequest:
         self.count = 1
         self.exchange = message.exchange
         self.token = id_key(message.meta.get("progressToken"))
+        self.shares_token = False
         self.progress: float | None = None
         self.progress_line = 0
         self.progress_exchange = 0

@@ -164,7 +164,7 @@ def _subscription(message: SeenMessage, state: ConversationState) -> SeenRequest
         request = state.open[CLIENT].get(key) or state.answered[CLIENT].get(key)
     if request is None or request.method != "subscriptions/listen":
         return None
-    return request
+    return request if request.earlier is None else None  # it can be of either
 
 
 _OF_SUBSCRIPTION: Final = (*_FILTERS, "notifications/subscriptions/acknowledged")

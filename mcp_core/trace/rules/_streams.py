@@ -40,7 +40,8 @@ def _request_of_progress(message: SeenMessage, state: ConversationState) -> Seen
     if request is None or not request.exchange:
         return None
     # Messages of a task come on any stream.
-    return None if request.task or "task" in request.params else request
+    is_open = request.shares_token or request.task or "task" in request.params
+    return None if is_open else request
 
 
 def _has_ends(state: ConversationState) -> bool:

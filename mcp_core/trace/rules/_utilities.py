@@ -172,7 +172,8 @@ def server_cancels_subscriptions_only(message: SeenMessage, state: ConversationS
 
 def _request_of_token(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
     key = id_key(message.params.get("progressToken"))
-    return None if key is None else state.tokens[other_side(message.sender)].get(key)
+    request = None if key is None else state.tokens[other_side(message.sender)].get(key)
+    return None if request is None or request.shares_token else request
 
 
 @rule("PROG-2", on="request", needs_history=True)
@@ -200,7 +201,7 @@ def token_is_known(message: SeenMessage, state: ConversationState) -> Outcome:
         return None
     if message.sender == CLIENT and message.letters == MODERN:
         return None  # PROG-8
-    if _request_of_token(message, state) is not None:
+    if id_key(token) in state.tokens[other_side(message.sender)]:
         return True
     if state.unreadable[other_side(message.sender)] or not state.has_all_tokens:
         return None  # what one parser cannot read, another one can

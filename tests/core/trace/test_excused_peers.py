@@ -265,3 +265,47 @@ def test_late_log_message_of_a_request_with_a_level_is_not_accused() -> None:
     listed = [C(ask(1, "tools/list", _meta=meta)), S(result(1, tools=[]))]
     assert certain([*SERVED, *listed, log], "E") == []
     assert certain([*SERVED, log], "E") == ["LOG-7"]
+
+
+# -- Messages that cross a cancellation ------------------------------------------------------------
+
+
+def test_server_whose_late_progress_has_a_token_that_is_used_again_is_not_accused() -> None:
+    """For its sender a cancelled request is over."""
+    first, again = (C(ask(id, "tools/list", _meta={"progressToken": 1})) for id in (1, 2))
+    cancel = C(notify("notifications/cancelled", requestId=1))
+    late, early = S(progress(1, 3)), S(progress(1, 1))
+    assert certain([first, cancel, again, late, early], start=Start("D")) == []
+    assert certain([first, late, early, cancel, again], start=Start("D")) == ["PROG-4"]
+
+
+def test_server_whose_late_change_has_the_id_of_another_subscription_is_not_accused() -> None:
+    subscription = {META + "subscriptionId": 1}
+    wanted = {"toolsListChanged": True}
+    listen = C(ask(1, "subscriptions/listen", notifications=wanted))
+    acknowledged = notify(
+        "notifications/subscriptions/acknowledged", notifications=wanted, _meta=subscription
+    )
+    cancel = C(notify("notifications/cancelled", requestId=1))
+    again = C(ask(1, "subscriptions/listen", notifications={}))
+    change = S(notify("notifications/tools/list_changed", _meta=subscription))
+    assert certain([listen, S(acknowledged), cancel, again, change], "E") == []
+    assert certain([again, change], "E") == ["SUB-2", "SUB-3"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "rows"),
+    [
+        ({"$ref": "#"}, []),
+        ({"$ref": "#/$defs/x"}, []),
+        ({"$schema": "https://example.org/mine"}, []),
+        ({"pattern": "\\p{L}"}, []),
+        ({"minLength": "x"}, ["JSCH-3"]),
+    ],
+)
+def test_server_with_a_schema_that_we_cannot_use_is_not_accused(
+    schema: dict[str, Any], rows: list[str]
+) -> None:
+    tool = {"name": "t", "inputSchema": {"type": "object", **schema}}
+    said = [C(ask(1, "tools/list")), S(result(1, tools=[tool]))]
+    assert certain(said, start=Start("D")) == rows
