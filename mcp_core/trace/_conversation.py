@@ -144,7 +144,7 @@ class ConversationState:
         cursors: the cursors that were given out, by method.
         ever_subscribed: a subscription was requested.
         log_level: the level of the last `logging/setLevel` and the line of its response, or None.
-        tasks: the tasks by id.
+        tasks: the tasks by the side that runs them and their id.
         task_ids: the last two ids that each side has given out.
         exchanges: the last HTTP exchanges by number; `exchange` is that of the line being judged.
         ended_by: the side that was the first to end a byte stream, empty before that.
@@ -228,7 +228,7 @@ class ConversationState:
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
         self.ever_subscribed = False
         self.log_level: tuple[str, int] | None = None
-        self.tasks: OrderedDict[str, SeenTask] = OrderedDict()
+        self.tasks: OrderedDict[tuple[Side, str], SeenTask] = OrderedDict()
         self.task_ids: dict[Side, list[str]] = {CLIENT: [], SERVER: []}
         self.request_states: OrderedDict[str, SeenRequest | None] = OrderedDict()
         self.given_states = GivenTexts(is_complete=False)
@@ -488,9 +488,9 @@ class ConversationState:
             self.has_all_tokens = self.has_all_tokens and len(self.tokens[sender]) < MAX_ENTRIES
         if message.method == "resources/subscribe":
             self.ever_subscribed = True
-        task = self.task_of(message.params)
+        task = self.task_of(request)
         if task is not None:
-            self._receive_task_request(message, task)
+            task.receive_request(message)
 
     def drop_request(self, message: SeenMessage) -> None:
         """Forget a request that has only a status for its response. It can be sent again."""
@@ -503,26 +503,13 @@ class ConversationState:
         if request.earlier is not None:
             self.open[message.sender][key] = request.earlier
 
-    def task_of(self, params: Mapping[str, Any]) -> SeenTask | None:
-        """Return the task that params name, or None."""
-        id = params.get("taskId")
-        return self.tasks.get(id) if isinstance(id, str) else None
+    def task(self, owner: Side, id: Any) -> SeenTask | None:
+        """Return the task of a side with an id, or None. Both sides can give out one id."""
+        return self.tasks.get((owner, id)) if isinstance(id, str) else None
 
-    def _receive_task_request(self, message: SeenMessage, task: SeenTask) -> None:
-        match message.method:
-            case "tasks/get":
-                task.input_polls += task.status == "input_required"
-                return
-            case "tasks/result":
-                task.result_asked = message.line
-            case "tasks/update":
-                responses = message.params.get("inputResponses")
-                if isinstance(responses, dict) and len(task.answered) < MAX_ENTRIES:
-                    task.answered.update(responses)
-                    task.update_line = message.line
-            case _:
-                pass
-        task.polled = None
+    def task_of(self, request: SeenRequest | SeenMessage) -> SeenTask | None:
+        """Return the task that a request names, or None."""
+        return self.task(other_side(request.sender), request.params.get("taskId"))
 
     def _receive_notification(self, message: SeenMessage) -> None:
         other = other_side(message.sender)
@@ -597,26 +584,13 @@ class ConversationState:
         if self.is_ordered:
             self.has_read[sender] = max(self.has_read[sender], request.line)
         self._put(self.answered[other], key, request, MAX_ANSWERED)
-        task = self.task_of(request.params)
-        if task is not None and request.method.startswith("tasks/"):
-            self._receive_task_response(message, request, task)
+        task = self.task_of(request)
+        if task is not None:
+            task.receive_response(message, request)
         if message.result is not None:
             self._receive_result(message, request, message.result)
         elif message.error is not None:
             self._receive_error(message, request)
-
-    def _receive_task_response(
-        self, message: SeenMessage, request: SeenRequest, task: SeenTask
-    ) -> None:
-        if request.method == "tasks/get":
-            task.polled = request.time  # a poll that is lost can be repeated
-        responses = request.params.get("inputResponses")
-        if request.method == "tasks/update" and message.result is not None:
-            task.acknowledged.update(responses if isinstance(responses, dict) else ())
-        # An error can be about the request itself.
-        if request.method == "tasks/result" and message.result is not None:
-            task.result_given = message.line
-            task.is_error = lookup(message.result, "isError") is True
 
     def _receive_error(self, message: SeenMessage, request: SeenRequest) -> None:
         if request.method == "server/discover":
@@ -765,24 +739,13 @@ class ConversationState:
         if len(id) > MAX_TASK_ID:
             return
         request.task = id
-        self._put(self.tasks, id, SeenTask(task, message, request))
+        self._put(self.tasks, (message.sender, id), SeenTask(task, message, request))
         self.task_ids[message.sender] = [*self.task_ids[message.sender][-1:], id]
 
     def _see_task(self, message: SeenMessage, view: Mapping[str, Any]) -> None:
-        task = self.tasks.get(view.get("taskId") or "") if _has_text(view, "taskId") else None
-        if task is None:
-            return
-        task.see(view, message.line)
-        if message.kind == "notification":
-            task.polled = None
-        else:
-            task.has_view = True
-        requests = view.get("inputRequests")
-        open_keys = requests.keys() if isinstance(requests, dict) else set()
-        if message.request is not None and message.request.line > task.update_line:
-            task.gone |= task.answered - open_keys
-        if isinstance(requests, dict) and len(task.keys) < MAX_ENTRIES:
-            task.keys.update(requests)
+        task = self.task(message.sender, view.get("taskId"))
+        if task is not None:
+            task.see(view, message)
 
     def is_one_stream(self, message: SeenMessage, exchange: int) -> bool:
         """Return True if `message` comes in the same order as one that `exchange` carried before.
@@ -803,7 +766,7 @@ class ConversationState:
     def _put(
         self,
         table: OrderedDict[Any, Any],
-        key: int | str,
+        key: Any,
         value: Any,
         limit: int = MAX_ENTRIES,
     ) -> None:
@@ -812,7 +775,3 @@ class ConversationState:
         table.move_to_end(key)
         if len(table) > limit:
             table.popitem(last=False)
-
-
-def _has_text(value: Mapping[str, Any], key: str) -> bool:
-    return isinstance(value.get(key), str)

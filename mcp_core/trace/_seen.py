@@ -55,6 +55,7 @@ _KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
 
 _LONG_ID: Final = 200  # characters
 _MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
+_MAX_KEYS: Final = 10_000  # of the input requests of a task
 _MAX_META: Final = 50  # members of their `_meta`
 
 
@@ -524,14 +525,53 @@ class SeenTask:
         self.gone: set[str] = set()
         self.update_line = 0
 
-    def see(self, view: Mapping[str, Any], line: int) -> None:
-        """Take the status of a view."""
+    def see(self, view: Mapping[str, Any], message: SeenMessage) -> None:
+        """Take what a message shows of it."""
         status = view.get("status")
         if isinstance(status, str):
             if status != "input_required":
                 self.input_polls = 0
-            self.status, self.line = status, line
+            self.status, self.line = status, message.line
         self.interval = _seconds(view.get("pollIntervalMs", view.get("pollInterval")))
+        if message.kind == "notification":
+            self.polled = None
+        else:
+            self.has_view = True
+        requests = view.get("inputRequests")
+        open_keys = requests.keys() if isinstance(requests, dict) else set()
+        if message.request is not None and message.request.line > self.update_line:
+            self.gone |= self.answered - open_keys
+        if isinstance(requests, dict) and len(self.keys) < _MAX_KEYS:
+            self.keys.update(requests)
+
+    def receive_request(self, message: SeenMessage) -> None:
+        """Take a request that names it."""
+        match message.method:
+            case "tasks/get":
+                self.input_polls += self.status == "input_required"
+                return
+            case "tasks/result":
+                self.result_asked = message.line
+            case "tasks/update":
+                responses = message.params.get("inputResponses")
+                if isinstance(responses, dict) and len(self.answered) < _MAX_KEYS:
+                    self.answered.update(responses)
+                    self.update_line = message.line
+            case _:
+                pass
+        self.polled = None
+
+    def receive_response(self, message: SeenMessage, request: SeenRequest) -> None:
+        """Take the response to a request that names it."""
+        if request.method == "tasks/get":
+            self.polled = request.time  # a poll that is lost can be repeated
+        responses = request.params.get("inputResponses")
+        if request.method == "tasks/update" and message.result is not None:
+            self.acknowledged.update(responses if isinstance(responses, dict) else ())
+        # An error can be about the request itself.
+        if request.method == "tasks/result" and message.result is not None:
+            self.result_given = message.line
+            self.is_error = message.result.get("isError") is True
 
 
 def _seconds(value: Any) -> float | None:

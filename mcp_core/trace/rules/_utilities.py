@@ -103,7 +103,8 @@ def task_is_not_cancelled_by_notification(
     if request is None or request.task is None:
         return key in state.open[message.sender] or None
     # The response can have crossed the cancellation, unless its sender has used the id of the task.
-    knows = request.task in state.tasks and state.tasks[request.task].line > request.answered
+    task = state.task(other_side(request.sender), request.task)
+    knows = task is not None and task.line > request.answered
     return RuleFailure(
         f"it cancels the request of task {show(request.task)}, which has its result",
         (request.line, request.answered),
@@ -233,7 +234,7 @@ def progress_ends_with_the_response(message: SeenMessage, state: ConversationSta
     if not state.is_one_stream(message, request.answer_exchange):
         return None
     if request.task is not None:
-        task = state.tasks.get(request.task)
+        task = state.task(other_side(request.sender), request.task)
         if message.letters == MODERN or task is None:
             return None  # PROG-7
         if task.status not in FINAL:

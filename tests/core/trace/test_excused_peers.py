@@ -225,6 +225,22 @@ def test_server_is_not_accused_for_arguments_that_the_recorder_replaced() -> Non
     assert certain([*tools, Said("client", line), S(error(2))], start=Start("D")) == ["TOOL-16"]
 
 
+def test_both_sides_can_give_out_one_task_id() -> None:
+    def view(status: str) -> dict[str, Any]:
+        return {**TASK_D, "status": status}
+
+    sample = ask(1, "sampling/createMessage", maxTokens=1, messages=[], task={})
+    said = [
+        *(C(ask(1, "tools/call", name="t", task={})), S(result(1, task=TASK_D))),
+        *(S(sample), C(result(1, task=TASK_D))),
+        *(S(ask(2, "tasks/get", taskId=TASK_ID)), C(result(2, **view("completed")))),
+        *(C(ask(2, "tasks/cancel", taskId=TASK_ID)), S(result(2, **view("cancelled")))),
+    ]
+    assert certain(said, start=Start("D")) == []
+    again = [C(ask(3, "tasks/cancel", taskId=TASK_ID)), S(result(3, **view("cancelled")))]
+    assert certain([*said, *again], start=Start("D")) == ["TSK-21"]
+
+
 # -- Several clients, and what is in between -------------------------------------------------------
 
 
