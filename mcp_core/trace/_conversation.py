@@ -154,8 +154,8 @@ class ConversationState:
         former_sessions: those of sessions that have begun before it.
         ended_sessions: the ids of the sessions that the client has ended, with the line.
         lost_sessions: ids of sessions that were not found, with the line and the time.
-        is_authorized: a request with `Authorization` was served, by path.
-        denied: methods of requests without it that got the status 401.
+        is_authorized: when a request with `Authorization` was served last, by path.
+        denied: methods of requests without it that got the status 401 and asked for a token.
         events: the ids of the last events, with a hash of their message and the number of the
             exchange that first carried their stream; `has_all_events` is False if some are missing.
         request_states: the `requestState`s that the server has given out, and for which request:
@@ -242,7 +242,7 @@ class ConversationState:
         self.former_sessions: set[str] = set()
         self.ended_sessions: dict[str, int] = {}
         self.lost_sessions: dict[str, tuple[int, float]] = {}
-        self.is_authorized: set[str] = set()
+        self.is_authorized: dict[str, float] = {}
         self.denied: set[str] = set()
         self.events: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self.has_all_events = True

@@ -663,7 +663,10 @@ def _credentials_in_url(message: SeenMessage) -> Outcome:
         url = params.get("url")
         if params.get("mode") != "url" or not isinstance(url, str):
             continue
-        if _USER_INFO.match(url):
-            return "the URL of an elicitation has user info"
+        found = _USER_INFO.match(url)
+        if found is not None:
+            # A name alone need not be that of the user.
+            has_password = ":" in found.group().partition("://")[2]
+            return RuleFailure("the URL of an elicitation has user info", is_certain=has_password)
         outcome = True
     return outcome

@@ -50,9 +50,13 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
     if given is not None and request is not None and request.method == "initialize":
         state.session = given
     is_authorized = "authorization" in exchange.headers
-    if is_authorized and 200 <= exchange.status < 300 and len(state.is_authorized) < _MAX_SESSIONS:
-        state.is_authorized.add(exchange.path)
-    is_denied = exchange.status == 401 and not is_authorized
+    if is_authorized and 200 <= exchange.status < 300:
+        if len(state.is_authorized) < _MAX_SESSIONS or exchange.path in state.is_authorized:
+            state.is_authorized[exchange.path] = exchange.response_time
+    elif is_authorized and exchange.status in (401, 403):
+        state.is_authorized.pop(exchange.path, None)  # the token is no good any more
+    challenge = exchange.response_headers.get("www-authenticate", "").lower()
+    is_denied = exchange.status == 401 and not is_authorized and "bearer" in challenge
     if is_denied and request is not None and len(state.denied) < _MAX_SESSIONS:
         state.denied.add(request.method)
     if request is not None and 400 <= exchange.status < 500 and exchange.response is None:
@@ -335,8 +339,9 @@ def wrong_method_header_is_rejected(exchange: SeenExchange, state: ConversationS
 def no_session_is_given(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if exchange.request is None:
         return None
-    return SESSION not in exchange.response_headers or (
-        "a response of a revision without sessions has `Mcp-Session-Id`"
+    # A server that speaks earlier revisions, too, may have sessions.
+    return SESSION not in exchange.response_headers or RuleFailure(
+        "a response of a revision without sessions has `Mcp-Session-Id`", is_certain=False
     )
 
 

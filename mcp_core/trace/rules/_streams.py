@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SLACK: Final = 0.9  # of a time that a peer asks for
 _LINGER: Final = 5.0  # seconds that a stream can stay open after its response
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
+_LIFE_OF_TOKEN: Final = 10.0  # seconds; a shorter one makes no sense
 _SESSION: Final = "mcp-session-id"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _PORT: Final = re.compile(r":[0-9]*$")
@@ -202,12 +203,17 @@ def lost_session_is_left(exchange: SeenExchange, state: ConversationState) -> Ou
 @rule("AT-1", on="http_request", needs_history=True)
 def token_is_sent_with_each_request(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if "access_token=" in exchange.target.partition("?")[2]:
-        return "an access token is in the query of the URL"
+        # It can be a part of the URL that the user gave.
+        return RuleFailure("an access token is in the query of the URL", is_certain=False)
     if "authorization" in exchange.headers:
         return True
     if exchange.path not in state.is_authorized or exchange.method == "OPTIONS":
         return None
-    return "a request without `Authorization` follows requests with it"
+    # A client whose token has expired has none.
+    return RuleFailure(
+        "a request without `Authorization` follows requests with it",
+        is_certain=exchange.time - state.is_authorized[exchange.path] < _LIFE_OF_TOKEN,
+    )
 
 
 @rule("SSE-3", on="http_request", any_revision=True, needs_history=True)

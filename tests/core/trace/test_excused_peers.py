@@ -325,3 +325,13 @@ def test_server_with_a_schema_that_we_cannot_use_is_not_accused(
     tool = {"name": "t", "inputSchema": {"type": "object", **schema}}
     said = [C(ask(1, "tools/list")), S(result(1, tools=[tool]))]
     assert certain(said, start=Start("D")) == rows
+
+
+def test_client_whose_token_was_rejected_may_ask_without_one() -> None:
+    call = ask(1, "tools/call", name="t", _meta=META_E)
+    served = got(1, 200, result(1, resultType="complete", content=[]))
+    token = {**MIRRORED, "authorization": "a"}
+    bare = sent(3, {**call, "id": 3}, MIRRORED)
+    refused = [sent(2, {**call, "id": 2}, token), got(2, 401)]
+    assert "AT-1" not in certain([sent(1, call, token), served, *refused, bare], "E")
+    assert "AT-1" in certain([sent(1, call, token), served, bare], "E")

@@ -424,7 +424,22 @@ CASES: Final[list[Case]] = [
         start=None,
     ),
     case(
-        "AT-1", "E", [asked(1, "/mcp?access_token=x")], ALLOWED, [asked(1, "/mcp?x=1")], start=None
+        "AT-1",
+        "E",
+        [asked(1, "/mcp?access_token=x")],
+        ALLOWED,
+        [asked(1, "/mcp?x=1")],
+        start=None,
+        is_certain=False,
+    ),
+    case(
+        "AT-1",
+        "E",
+        [*ALLOWED, at(600, sent(2, CALL_2, MIRRORED))],  # the token can have expired
+        ALLOWED,
+        SERVED_E,
+        start=None,
+        is_certain=False,
     ),
     case(
         "AR-3",
