@@ -286,6 +286,8 @@ class Judge:
         if fields.id:
             exchange.has_event_ids = True
             yield from self._judge_event_id(line, fields.id, exchange, state)
+        elif exchange.letters == MODERN and state.answers_modern(None):
+            self.opportunities["SHM-13"] += 1
 
     def _judge_endpoint(
         self, line: TraceLine, exchange: SeenExchange, state: ConversationState

@@ -98,6 +98,7 @@ CASES: Final[list[Case]] = [
     # Outline and ids
     case("RPC-1", "D", [C({"jsonrpc": "1.0", "method": "x"})], PING, [], start=None),
     case("RPC-1", "D", [C("7")], PING, [], start=None),
+    case("RPC-1", "D", [C({"jsonrpc": "2.0", "id": 1})], PING, [], start=None),
     case("RPC-2", "D", [C(ask([1], "ping"))], PING, start=None),
     case("RPC-2", "D", [C(ask(1.5, "ping"))], [C(ask("1", "ping")), S(result("1"))], start=None),
     case("RPC-3", "D", [C(ask(None, "ping"))], PING, start=None),
@@ -145,6 +146,7 @@ CASES: Final[list[Case]] = [
         [C(ask(1, "ping")), C(notify("x")), S(result(1))],
     ),
     case("RPC-15", "D", [C({**ask(1, "x"), "params": [1]})], [C(notify("x", a=1))], PING),
+    case("RPC-15", "D", [C({**notify("x"), "params": [1]})], [C(notify("x", a=1))], PING),
     case("RPC-16", "D", [C(ask(1, "x")), S({**result(1), "result": [1]})], PING, []),
     case(
         "RPC-22",
