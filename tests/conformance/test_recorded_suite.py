@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Rows that the suite breaks, by the side that it plays and the scenario; "" is all that a revision
-# requires. On purpose, but for SHL-8 and SHM-14.
+# requires. On purpose, but for SHL-8.
 FAULTS: Final[dict[str, dict[tuple[str, str], dict[str, str]]]] = {
     "client": {
         (D, ""): {"SHL-8": "server-sse-polling reconnects at once, whatever `retry` says"},
@@ -52,12 +52,7 @@ FAULTS: Final[dict[str, dict[tuple[str, str], dict[str, str]]]] = {
         },
     },
     "server": {
-        **{
-            (E, name): {"SHM-14": "the suite's server sends `Mcp-Session-Id` in a later revision"}
-            for name in ("http-custom-headers", "http-standard-headers")
-        },
         (E, "http-invalid-tool-headers"): {
-            "SHM-14": "as above",
             "HDR-12": "the scenario has tools with invalid `x-mcp-header`",
         },
         (E, "request-metadata"): {

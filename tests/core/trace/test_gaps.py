@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from mcp_core.trace import Judge, TraceHeader, TraceLine, TruncatedMessage
+from mcp_core.trace import DamagedLine, Judge, TraceHeader, TraceLine, TruncatedMessage
 from tests.core.trace.conversations import (
     META,
     C,
     S,
     Said,
     Start,
+    as_lines,
     ask,
     error,
     judge,
@@ -22,9 +23,11 @@ from tests.core.trace.conversations import (
     result,
 )
 from tests.core.trace.rules.messages import META_E
+from tests.core.trace.rules.test_rules import CASES
 
 if TYPE_CHECKING:
     from mcp_core.trace import Finding
+    from tests.core.trace.rules.case import Case
 
 LOST: Final = Said("server", TraceLine(t=0.0, kind="lost", count=1))
 BEGIN, BEGUN, INITIALIZED = Start("D").messages()
@@ -109,3 +112,17 @@ def test_truncated_response_makes_its_id_unknown() -> None:
     listed = ask(1, "tools/list")
     found, _ = judge(None, [C(listed), Said("server", line), C(listed)], "E")
     assert certain(found) == []
+
+
+@pytest.mark.parametrize("each", CASES, ids=[f"{each.row}-{each.letter}" for each in CASES])
+def test_right_conversation_with_a_gap_anywhere_has_no_certain_finding(each: Case) -> None:
+    """One line is damaged, or the trace begins later."""
+    transport = "http" if any(line.exchange for line in as_lines(each.passes, "D")) else "stdio"
+    header = TraceHeader(format_version=1, observer="between", transport=transport)
+    lines: list[TraceLine | DamagedLine] = [*as_lines(each.passes, each.letter)]
+    damaged = DamagedLine(reason="x", beginning="")
+    for place in range(len(lines)):
+        for rest in ([*lines[:place], damaged, *lines[place + 1 :]], lines[place:]):
+            judged = Judge(header)
+            found = [finding for line in rest for finding in judged.receive(line)]
+            assert set(certain([*found, *judged.close()])) <= set(each.pass_allowed)
