@@ -108,6 +108,9 @@ class ConversationState:
         negotiated: the letter of the revision that a handshake selected, empty before.
         is_modern, has_served_modern: the client has sent a request without a handshake, and the
             server a result for one.
+        has_client_message: a message of the client was seen.
+        opened_otherwise: the first one was not a request of the revision without a handshake, by
+            which a server of both kinds can choose how it serves the conversation.
         initialize: the request that began the handshake, or None.
         handshake_answered, initialized: the lines of its response and of `initialized`, 0 before.
         client_capabilities, server_capabilities: those of the handshake, None if unknown.
@@ -174,6 +177,8 @@ class ConversationState:
         self.negotiated = ""
         self.is_modern = False
         self.has_served_modern = False
+        self.has_client_message = False
+        self.opened_otherwise = False
         self.initialize: SeenRequest | None = None
         self.handshake_answered = 0
         self.initialized = 0
@@ -330,9 +335,12 @@ class ConversationState:
         """Return True if the server certainly speaks the newest revision.
 
         A server of an earlier one can serve its requests, too: it ignores what it does not know.
-        `response` can show it itself.
+        A server of both can choose by how a client opens the conversation. `response` can show it
+        itself.
         """
-        if self.has_served_modern or LETTERS[MODERN] in self.server_versions:
+        if self.has_served_modern:
+            return True
+        if LETTERS[MODERN] in self.server_versions and not self.opened_otherwise:
             return True
         if response is None:
             return False
@@ -392,6 +400,9 @@ class ConversationState:
             if key is not None:
                 self.invalid_ids[message.sender].add(key)
         self.large[message.sender] += message.size > SMALL
+        if message.sender == CLIENT and not self.has_client_message:
+            self.has_client_message = True
+            self.opened_otherwise = not message.exchange and message.letters != MODERN
         if message.kind == "request":
             self._receive_request(message)
         elif message.kind == "notification":

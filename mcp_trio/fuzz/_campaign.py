@@ -19,8 +19,9 @@ from msgspec import Struct, field
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
+from ._case import avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Outcome, Player, play_case
-from ._session import is_modern
+from ._session import UNANSWERED, is_modern
 from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ BATCH: Final = 32  # cases
 CONFIRMATIONS: Final = 3
 AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
-MAX_TRIES: Final = 2  # plays of a smaller case, if the fault does not show each time
+TRIES: Final = 2  # plays of a smaller case
+MAX_SHRINKS: Final = 3  # of a finding whose smallest case is not shown again
 MAX_SESSIONS: Final = 6  # that wait for another case
 # How many cases of a session are played again with the last one.
 HISTORIES: Final = (8, 64)
@@ -48,6 +50,7 @@ MAX_HISTORY: Final = HISTORIES[-1]
 MAX_FAILED_STARTS: Final = 5
 MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
 MAX_FINDINGS: Final = 50
+MAX_SEEN: Final = 5  # cases of a flaky finding that are confirmed, in search of one that is solid
 MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it is not called any more
 SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
 _GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which the memory of a process is compared
@@ -88,6 +91,7 @@ class FuzzFinding(Struct, kw_only=True):
     Attributes:
         fault: what is wrong.
         case: shows it, as small as it was made.
+        number: its place among the findings, from 1.
         hits, plays: how often the fault was seen when the case was played again.
         steps_before: the steps of the case that found it.
         shrink_plays: how many plays made it smaller.
@@ -98,6 +102,7 @@ class FuzzFinding(Struct, kw_only=True):
 
     fault: TargetFault
     case: Case
+    number: int = 0
     hits: int = 0
     plays: int = 0
     steps_before: int = 0
@@ -273,7 +278,8 @@ class Campaign:
             if len(self._sessions) > MAX_SESSIONS:
                 await self._end_session(self._sessions.popitem(last=False)[1])
         for fault in outcome.faults:
-            await self._examine(fault, case, list(history)[:-1])
+            if not self.is_away:
+                await self._examine(fault, case, list(history)[:-1])
 
     async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
         first = case[0] if case else ()
@@ -346,16 +352,20 @@ class Campaign:
         if (fault.row, fault.method) in self._options.known:
             return
         same = [each for each in self.findings if each.fault.row == fault.row]
-        for each in same:
-            if each.fault.key == fault.key or fault.method in each.methods:
-                each.seen += 1
+        if any(fault.method in each.methods for each in same):
+            return
+        known = next((each for each in same if each.fault.key == fault.key), None)
+        if known is not None:
+            known.seen += 1
+            if known.is_solid or known.seen > MAX_SEEN:
                 return
-        if len(same) >= MAX_PER_ROW and fault.kind == "row":
+        elif len(same) >= MAX_PER_ROW and fault.kind == "row":
             same[0].methods.append(fault.method)
             return
-        if self.target.kind == "http" and fault.kind != "row" and not await self._recovers():
+        may_be_away = self.target.kind == "http" and fault.row in (UNANSWERED, "crash")
+        if may_be_away and not await self._recovers():
             self.is_away = True
-            joined = [step for each in before for step in each] + list(case)
+            joined = _joined(before, case)
             self._add_finding(
                 FuzzFinding(fault=fault, case=joined, hits=1, plays=1, steps_before=len(joined)),
                 None,
@@ -363,21 +373,12 @@ class Campaign:
             self._add_note("the server does not answer any more: its finding could not be repeated")
             return
         self.activity = f"confirming {fault.row} {fault.method[:_SHOWN]}"
-        hits, last = await self._confirm(case, fault)
-        if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
-            # The response to the probe can be what is wrong: the case sends it itself.
-            case = [*case, ("request", fault.method, {}, "int", "whole")]
-            hits, last = await self._confirm(case, fault)
-        if hits < CONFIRMATIONS:
-            case, hits, last = await self._confirm_slower(case, fault, hits, last)
-        for count in HISTORIES if not hits else ():
-            joined = [step for each in before[-count:] for step in each] + list(case)
-            hits, last = await self._confirm(joined, fault)
-            if hits or count >= len(before):
-                case = joined
-                break
-        if not hits or last is None:
-            self.unconfirmed[f"{fault.row} {fault.method}".strip()] += 1
+        case, hits, last = await self._confirm_drawn(fault, case, before)
+        if last is None:
+            if known is None:
+                self.unconfirmed[f"{fault.row} {fault.method}".strip()] += 1
+            return
+        if known is not None and hits <= known.hits:
             return
         finding = FuzzFinding(
             fault=fault,
@@ -389,56 +390,108 @@ class Campaign:
         try:
             last = await self._make_small(finding, last)
         finally:  # it is confirmed, also if the run is cancelled meanwhile
-            self._add_finding(finding, last)
+            self._add_finding(finding, last, known)
+
+    async def _confirm_drawn(
+        self, fault: TargetFault, case: Case, before: list[Case]
+    ) -> tuple[Case, int, Outcome | None]:
+        """Look for a case that shows a fault on a fresh target: `case`, or what was added to it.
+
+        Return it, how often it showed the fault, and the last such play, or None.
+        """
+        if 0 < fault.cases_back <= HISTORIES[0]:
+            # It is about a request of an earlier case: without that no play would show it.
+            case = _joined(before[-fault.cases_back :], case)
+            before = before[: -fault.cases_back]
+        hits, last = await self._confirm(case, fault)
+        if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
+            # The response to the probe can be what is wrong: the case sends it itself.
+            case = [*case, ("request", fault.method, {}, "int", "whole")]
+            hits, last = await self._confirm(case, fault)
+        if hits < CONFIRMATIONS:
+            case, hits, last = await self._confirm_slower(case, fault, hits, last)
+        for count in HISTORIES if not hits else ():
+            joined = _joined(before[-count:], case)
+            hits, last = await self._confirm(joined, fault)
+            if hits or count >= len(before):
+                case = joined
+                break
+        return case, hits, last
 
     async def _make_small(self, finding: FuzzFinding, last: Outcome) -> Outcome:
         """Shrink the case of a finding. Return the last play of its case that has shown it."""
-        fault, case = finding.fault, finding.case
+        fault = finding.fault
         if self._may_shrink(finding):
-            opening = await self._play_fresh(case[:1], fault, self._options.response_timeout)
+            opening = await self._play_fresh(
+                finding.case[:1], fault, self._options.response_timeout
+            )
             if any(each.cause == fault.cause for each in opening.faults):
-                finding.case, last = list(case[:1]), opening
-        if self._may_shrink(finding):
+                finding.case, last = finding.case[:1], opening
+        for _ in range(MAX_SHRINKS):
+            if not self._may_shrink(finding):
+                break
             self.activity = f"shrinking {fault.row} {fault.method[:_SHOWN]}"
-            tries = 1 if finding.is_solid else MAX_TRIES
-            smaller, finding.shrink_plays = await shrink(
-                case,
-                lambda smaller: self._shows(smaller, fault, tries),
+            smaller, plays = await shrink(
+                finding.case,
+                lambda case: self._shows(case, finding),
                 self._budget,
                 newest=self._newest(),
             )
-            if smaller != case:
-                hits, outcome = await self._confirm(smaller, fault)
-                if hits < finding.hits:
-                    smaller, hits, outcome = await self._confirm_slower(
-                        smaller, fault, hits, outcome
-                    )
-                if outcome is not None:  # otherwise only the shorter timeout has shown it
-                    finding.case, finding.hits, last = smaller, hits, outcome
+            finding.shrink_plays += plays
+            confirmed = await self._confirm_smaller(smaller, finding)
+            if confirmed is not None:
+                _, finding.case, finding.hits, last = confirmed
+            if not smaller or (confirmed is not None and confirmed[0] == 1):
+                break
         return last
 
-    def _add_finding(self, finding: FuzzFinding, last: Outcome | None) -> None:
+    async def _confirm_smaller(
+        self, smaller: list[Case], finding: FuzzFinding
+    ) -> tuple[int, Case, int, Outcome] | None:
+        """Return the smallest case that shows a fault as often as the case of its finding, or None.
+
+        Before it stands its place from the end of `smaller`, and after it how often it did, and
+        the last such play. What depends on the time can be lost on the way to the smallest case.
+        """
+        for place in (1, 2, 4, 8, 16, 32):
+            if place > len(smaller):
+                break
+            case = smaller[-place]
+            hits, last = await self._confirm(case, finding.fault)
+            if hits < finding.hits:
+                case, hits, last = await self._confirm_slower(case, finding.fault, hits, last)
+            if last is not None and hits >= finding.hits:
+                return place, case, hits, last
+        return None
+
+    def _add_finding(
+        self, finding: FuzzFinding, last: Outcome | None, known: FuzzFinding | None = None
+    ) -> None:
+        """Add a finding, in place of a flaky one that is `known`."""
         if last is not None:
             found = [each for each in last.faults if each.cause == finding.fault.cause]
             finding.fault = found[0] if found else finding.fault
             finding.header, finding.lines = last.header, last.lines
-        for each in self.findings:
-            if each.fault.key == finding.fault.key:  # it became the same when it was shrunk
-                each.seen += 1
-                return
-        self.findings.append(finding)
+        if known is not None:
+            finding.number, finding.seen, finding.methods = known.number, known.seen, known.methods
+            self.findings[known.number - 1] = finding
+        else:
+            for each in self.findings:
+                if each.fault.key == finding.fault.key:  # it became the same when it was shrunk
+                    each.seen += 1
+                    return
+            self.findings.append(finding)
+            finding.number = len(self.findings)
         if len(finding.case) <= MAX_PER_ROW:
-            for step in finding.case[1:]:
-                if len(step) > 1 and isinstance(step[1], str) and len(step[1]) < 100:
-                    self._avoid.add((step[0], step[1]))
+            self._avoid |= {name for step in finding.case[1:] if (name := avoided_name(step))}
         self._on_finding(finding)
 
     async def _recovers(self) -> bool:
         """Wait until the server answers again. Return False if it does not."""
         self.activity = "waiting for the server"
         revision = self._choices.revisions[0]
-        end = time.monotonic() + AWAY_TIMEOUT
-        while time.monotonic() < end:
+        end = trio.current_time() + AWAY_TIMEOUT
+        while trio.current_time() < end:
             try:
                 outcome = await play_case(
                     self.target, [("open", revision, "whole", "all")], Player(AWAY_INTERVAL)
@@ -486,14 +539,22 @@ class Campaign:
     def _may_shrink(self, finding: FuzzFinding) -> bool:
         return 2 * finding.hits > finding.plays and self._options.shrinks and len(finding.case) > 1
 
-    async def _shows(self, case: Case, fault: TargetFault, tries: int) -> Case | None:
-        """Return the part of a case after which it has shown the fault, or None."""
+    async def _shows(self, case: Case, finding: FuzzFinding) -> Case | None:
+        """Return the part of a case after which it has shown the fault of a finding, or None.
+
+        Two plays must show a solid one: what a slow moment of the machine has shown once is no
+        smaller case. One of two must show a flaky one.
+        """
         timeout = min(SHRINK_TIMEOUT, self._options.response_timeout)
-        for _ in range(tries):
-            outcome = await self._play_fresh(case, fault, timeout)
-            if any(each.cause == fault.cause for each in outcome.faults):
-                return case[: outcome.steps]
-        return None
+        found: Case | None = None
+        for _ in range(TRIES):
+            outcome = await self._play_fresh(case, finding.fault, timeout)
+            is_shown = any(each.cause == finding.fault.cause for each in outcome.faults)
+            if is_shown:
+                found = max(found or [], case[: outcome.steps], key=len)
+            if is_shown != finding.is_solid:
+                return found if is_shown else None
+        return found
 
     def _is_spoken(self, case: Case) -> bool:
         """Return False for a case that takes another revision without a handshake for granted."""
@@ -519,3 +580,8 @@ class Campaign:
         for session in self._sessions.values():
             seen |= session.judge.opportunities.keys()
         return len(seen)
+
+
+def _joined(before: Iterable[Case], case: Case) -> Case:
+    """Return the steps of all cases as one case."""
+    return [step for each in (*before, case) for step in each]

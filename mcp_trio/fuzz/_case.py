@@ -36,7 +36,14 @@ from __future__ import annotations
 import base64
 from typing import Any, Final, TypeAlias
 
-__all__ = ["Case", "Step", "decode_case", "encode_case", "shown_case"]
+__all__ = [
+    "Case",
+    "Step",
+    "avoided_name",
+    "decode_case",
+    "encode_case",
+    "shown_case",
+]
 
 Step: TypeAlias = tuple[Any, ...]
 Case: TypeAlias = list[Step]
@@ -87,3 +94,16 @@ def _decoded(part: Any) -> Any:
     if isinstance(part, dict) and list(part) == ["base64"] and isinstance(part["base64"], str):
         return base64.b64decode(part["base64"])
     return part
+
+
+def avoided_name(step: Step) -> tuple[str, str] | None:
+    """Return what steps like this one have in common, for those that are drawn less.
+
+    Params that are not an object are one kind, for all methods: to wait each time for the response
+    that a server does not send takes longer than all else.
+    """
+    if step[0] == "open" or len(step) < 2 or not isinstance(step[1], str) or len(step[1]) > 99:
+        return None
+    if step[0] == "request" and len(step) > 2 and not isinstance(step[2], dict):
+        return "request", "with other params"
+    return step[0], step[1]

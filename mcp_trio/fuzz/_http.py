@@ -144,6 +144,7 @@ class UrlTarget:
 
     Attributes:
         mirrored: for each tool, which of its arguments headers repeat.
+        longest_start: 0 once the server has answered: it runs. None before.
     """
 
     kind = "http"
@@ -167,6 +168,7 @@ class UrlTarget:
             (name.lower().encode(), value.encode()) for name, value in (headers or {}).items()
         ]
         self.mirrored: dict[str, ParamHeaders] = {}
+        self.longest_start: float | None = None
         self._connector = Connector(parsed.scheme, parsed.host, parsed.port)
         self._idle: deque[_HttpLine] = deque()
         self._interval = 0.0 if rate is None else 1 / rate
@@ -269,6 +271,16 @@ class HttpSession(TargetSession):
             self.follow(former)
             self._numbers, self._exchanges = former._numbers, former._exchanges
         self.number = self._numbers.new()
+
+    @property
+    def longest_start(self) -> float | None:
+        """0 once the server has answered, in any session. None before."""
+        return self.target.longest_start
+
+    def receive(self, line: TraceLine, method: str = "") -> None:
+        """Take a line of the server."""
+        self.target.longest_start = 0.0
+        super().receive(line, method)
 
     # -- Sending -----------------------------------------------------------------------------------
 

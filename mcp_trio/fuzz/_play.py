@@ -359,11 +359,19 @@ class Player:
             if each.cancelled or each.is_overdue or each.method == "subscriptions/listen":
                 continue
             if not each.is_bounded:
-                if now < each.sent_at + CALL_TIMEOUT:
+                if now < self._call_deadline(each):
                     return True
             elif each.is_plain or session.unread_errors == each.unread:
                 return True
         return False
+
+    def _call_deadline(self, request: SentRequest) -> float:
+        """Return when a call has taken too long, from when its process reads."""
+        session = self.session
+        begin = request.sent_at
+        if self._may_be_starting():
+            begin = max(begin, session.opened_at + (session.longest_start or 0.0))
+        return float(begin + CALL_TIMEOUT)
 
     async def _wait_for_responses(self) -> None:
         """Wait for the responses to requests, a shorter time for those that run others' code."""
@@ -375,7 +383,7 @@ class Player:
                 for each in self._open_requests():
                     each.is_overdue = True
                 return
-            remaining = min(each.sent_at for each in running) + CALL_TIMEOUT - trio.current_time()
+            remaining = min(map(self._call_deadline, running)) - trio.current_time()
             before = len(session.open)
 
             def is_answered(before: int = before) -> bool:
@@ -458,7 +466,7 @@ class Player:
     async def exchange(self, method: str, params: Any) -> Mapping[str, Any] | None:
         """Send a request, wait for its response, and return its result, or None."""
         request = await self._send(method, params)
-        timeout = OPEN_TIMEOUT if method == "initialize" else self._timeout
+        timeout = self._start_timeout() if method == "initialize" else self._timeout
         await self.wait_until(lambda: request.answer is not None, timeout)
         result = None if request.answer is None else request.answer.get("result")
         return result if isinstance(result, dict) else None

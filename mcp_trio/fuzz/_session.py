@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import trio
@@ -102,6 +104,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         level: of the requirement.
         link: the address of its page, or "".
         is_certain: False if there can be a reason that a client does not see.
+        cases_back: how many cases before the last one of the session it is about.
     """
 
     kind: Literal["row", "crash", "hang"]
@@ -112,9 +115,10 @@ class TargetFault(Struct, frozen=True, kw_only=True):
     level: str = "MUST"
     link: str = ""
     is_certain: bool = True
+    cases_back: int = 0
 
     @classmethod
-    def from_finding(cls, finding: Finding, method: str) -> TargetFault:
+    def from_finding(cls, finding: Finding, method: str, cases_back: int = 0) -> TargetFault:
         """Return the fault for a finding of the judge at a message of `method`."""
         return cls(
             kind="row",
@@ -123,6 +127,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
             sentence=finding.sentence,
             level=finding.level,
             link=finding.link,
+            cases_back=cases_back,
         )
 
     @property
@@ -235,7 +240,7 @@ class TargetSession(ABC):
         self.steps: Mapping[str, Any] = {}
         self.ended = ""
         self.exit_status: int | None = None
-        self.began_at = trio.current_time()
+        self.began_at = self.opened_at = trio.current_time()
         self.open: dict[int | str, SentRequest] = {}
         self.requests: list[SentRequest] = []  # of this case
         self.asked: list[Mapping[str, Any]] = []  # open requests of the server
@@ -246,6 +251,8 @@ class TargetSession(ABC):
         self.messages = 0
         self.played = 0
         self.last_sent = ""
+        self._line = 1  # as the judge counts: the header is line 1
+        self._case_lines: deque[int] = deque(maxlen=MAX_KEPT)  # the last line before each case
         self._faults: list[TargetFault] = []
         self._next_id = 1_000
         self._changed = trio.Event()
@@ -258,6 +265,7 @@ class TargetSession(ABC):
         self._faults.clear()
         self.asked.clear()
         self.played += 1
+        self._case_lines.append(self._line)
 
     def take_messages(self) -> int:
         """Return how many messages the server has sent since the last call."""
@@ -380,6 +388,7 @@ class TargetSession(ABC):
         """Continue the trace of `former`."""
         self.judge, self.lines, self.began_at = former.judge, former.lines, former.began_at
         self.number = former.number + 1
+        self._line, self._case_lines = former._line, former._case_lines
         self._faults = former._faults
         self.messages = former.messages
         self.requests = former.requests
@@ -410,6 +419,7 @@ class TargetSession(ABC):
 
     def record(self, line: TraceLine) -> list[Finding]:
         """Hand a line to the judge. Its certain findings about the server become faults."""
+        self._line += 1
         if self.lines is not None:
             self.lines.append(line)
         return [
@@ -421,7 +431,9 @@ class TargetSession(ABC):
     def add_findings(self, found: list[Finding], method: str) -> None:
         """Add what the judge has found at a message of `method`."""
         for each in found:
-            self.add_fault(TargetFault.from_finding(each, method))
+            first = min(each.lines)
+            cases_back = sum(first <= line for line in islice(self._case_lines, 1, None))
+            self.add_fault(TargetFault.from_finding(each, method, cases_back))
 
     def add_fault(self, fault: TargetFault) -> None:
         """Add a fault, once for each key and case."""

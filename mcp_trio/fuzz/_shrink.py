@@ -39,8 +39,8 @@ async def shrink(
     *,
     newest: str = "",
     max_plays: int = MAX_PLAYS,
-) -> tuple[Case, int]:
-    """Return the smallest case that was found, and the number of plays.
+) -> tuple[list[Case], int]:
+    """Return the cases that were found, each smaller than the one before, and the number of plays.
 
     Args:
         case: a case that shows the fault.
@@ -60,7 +60,7 @@ async def shrink(
                 break
     except _Spent:
         pass
-    return shrinking.case, shrinking.plays
+    return shrinking.smaller, shrinking.plays
 
 
 class _Spent(Exception):
@@ -77,6 +77,7 @@ class _Shrinking:
         max_plays: int,
     ) -> None:
         self.case = list(case)
+        self.smaller: list[Case] = []
         self.plays = 0
         self._newest = newest
         self._shows_fault = shows_fault
@@ -98,6 +99,7 @@ class _Shrinking:
         if found is None:
             return False
         self.case = list(found)
+        self.smaller.append(self.case)
         return True
 
     async def cut_steps(self) -> None:

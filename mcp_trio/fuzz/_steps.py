@@ -35,6 +35,7 @@ from mcp_trio.testing.strategies import (
 )
 from mcp_trio.testing.strategies._mutations import damage
 
+from ._case import avoided_name
 from ._stress import draw_stress
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class CaseChoices:
     Attributes:
         fresh: one of how many cases begins its conversation in a special way, which costs a new
             process.
-        avoided: pairs of step and method that have shown what is known; they are drawn less.
+        avoided: what `avoided_name` returns of steps that have shown what is known; they are
+            drawn less.
     """
 
     def __init__(
@@ -272,10 +274,7 @@ CASE_BYTES: Final = 4_096  # from which a case is drawn
 
 
 def _is_avoided(step: Step, choices: CaseChoices) -> bool:
-    if not choices.avoided or step[0] == "open":
-        return False
-    method = step[1] if len(step) > 1 and isinstance(step[1], str) else ""
-    return (step[0], method) in choices.avoided or (step[0], "") in choices.avoided
+    return bool(choices.avoided) and avoided_name(step) in choices.avoided
 
 
 def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Step]]]:
@@ -299,7 +298,8 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
         _tasks,
     ]
     if choices.tools:
-        found += [*[_call] * 6, _nearly_valid_call, _cancelled_call, _cancelled_among_others]
+        found += [*[_call] * 6, _nearly_valid_call]
+        found += [_cancelled_call, _cancelled_twin, _cancelled_among_others]
         if choices.has_tasks(revision):
             found += [_followed_tasks] * 3
     if modern:
@@ -481,6 +481,8 @@ def _one_call(
     return ("call", choices.names[place], arguments, extra)
 
 
+# The response to it shows that the server has read a cancellation before it.
+_AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 _EXTRAS: Final = (
     (),
     (),
@@ -513,14 +515,20 @@ def _unknown_tool(draw: Drawing, choices: CaseChoices, revision: str) -> list[St
 
 def _cancelled_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     step = _one_call(draw, choices, ("progress",))
-    return [step, ("cancel", draw.below(2))]
+    return [step, ("cancel", draw.below(2)), _AFTER_CANCEL]
+
+
+def _cancelled_twin(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Two equal calls, one of which is cancelled: they take the same time."""
+    step = _one_call(draw, choices, ())
+    return [step, step, ("cancel", draw.below(2)), _AFTER_CANCEL, ("wait",)]
 
 
 def _cancelled_among_others(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     """Several calls at once, some of which are cancelled."""
     calls = [_one_call(draw, choices, ()) for _ in range(2 + draw.below(3))]
     cancels = [("cancel", draw.below(4) - 1) for _ in range(1 + draw.below(2))]
-    return [*calls, *cancels, ("wait",)]
+    return [*calls, *cancels, _AFTER_CANCEL, ("wait",)]
 
 
 def _responses(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

@@ -187,7 +187,9 @@ def test_benchmark_last_line_is_json_with_all_figures(
     output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
     figures = json.loads(output.splitlines()[-1])
     assert promised <= figures.keys()
-    assert all(value > 0 for value in figures.values())
+    # What a part adds is a difference of two medians: of a few calls it can be negative.
+    measured = [value for name, value in figures.items() if not name.endswith("_added")]
+    assert all(value > 0 for value in measured)
 
 
 VICTIMS = ["ours", pytest.param("mcp", marks=pytest.mark.interop)]

@@ -306,7 +306,7 @@ def add_change_tools(server: Server) -> None:
         return "The list of prompts has changed."
 
     @server.tool
-    def learn(name: str) -> None:
+    def learn(name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,128}$")]) -> None:
         """Add a tool of that name."""
         server.add_tool(lambda: "learned", name=name, description="It was learned.")
 
@@ -757,7 +757,9 @@ def add_prompts(server: Server) -> None:
         return [f"{typed}{number}" for number in range(150)]  # more than fit into a result
 
     @server.prompt
-    def test_prompt_with_embedded_resource(resourceUri: str) -> list[File | str]:  # noqa: N803 - the suite's name
+    def test_prompt_with_embedded_resource(
+        resourceUri: Annotated[str, Meta(pattern="^[a-z]+:[!-~]*$")],  # noqa: N803 - the suite's name
+    ) -> list[File | str]:
         """A prompt that shows a resource.
 
         Args:

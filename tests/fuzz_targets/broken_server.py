@@ -257,7 +257,7 @@ class HttpServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.mcp = server
         self.sessions: dict[str, Session] = {}
-        self.half_bodies = 0
+        self.open_bodies = 0
         self.lock = threading.Lock()
 
     def add(self, session: Session) -> None:
@@ -384,10 +384,10 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _check(self) -> None:
-        if self.server.half_bodies >= 3:
-            while not self.is_gone():
-                select.select([], [], [], 0.1)
-            raise ConnectionError
+        while self.server.open_bodies >= 3:
+            if self.is_gone():
+                raise ConnectionError
+            select.select([], [], [], 0.02)
         if urlsplit(self.path).path != "/mcp":
             raise _Rejected(404, "Not found")
         local = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
@@ -621,19 +621,19 @@ class Handler(BaseHTTPRequestHandler):
         return self._read(int(lengths[0]))
 
     def _read(self, size: int) -> bytes:
+        counted = self.server.mcp.fault == "hangs-on-half-bodies"
+        with self.server.lock:
+            self.server.open_bodies += counted
         try:
             data = self.rfile.read(size)
         except TimeoutError:
-            self._count_half()
             raise _Rejected(408, "The body did not come in time") from None
+        finally:
+            with self.server.lock:
+                self.server.open_bodies -= counted
         if len(data) < size:
-            self._count_half()
             raise ConnectionError
         return data
-
-    def _count_half(self) -> None:
-        if self.server.mcp.fault == "hangs-on-half-bodies":
-            self.server.half_bodies += 1
 
     def _read_chunks(self) -> bytes:
         body = bytearray()

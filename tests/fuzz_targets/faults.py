@@ -18,8 +18,7 @@ class Fault(NamedTuple):
 
     Attributes:
         sentence: what the server does wrong.
-        rows: the rows of `mcp_core.trace.ROWS` that it breaks, the first one most clearly. Empty if
-            the specification has no word on it.
+        rows: the rows of `mcp_core.trace.ROWS` that it breaks, the first one most clearly.
         revisions: letters of the revisions in which it shows.
         transports: those on which it shows.
         sight: "judge" if the recorded messages alone prove it. "probe" if it takes a client that
@@ -132,8 +131,8 @@ FAULTS: Final[dict[str, Fault]] = {
         transports=("http",),
     ),
     "hangs-on-half-bodies": Fault(
-        "After three bodies of which half was sent no request is served; each call leaks 100 KB.",
-        (),
+        "While half of three bodies was sent no request is served; each call leaks 100 KB.",
+        ("RPC-35",),
         transports=("http",),
         sight="probe",
         within=2_000,

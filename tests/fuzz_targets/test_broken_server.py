@@ -11,7 +11,8 @@ import json
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+import time
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -266,22 +267,29 @@ def hangs_on_half_bodies(fault: str) -> bool:
     with HttpWire(fault) as server:
         message = server.message("tools/list")
         head = "".join(f"{name}: {value}\r\n" for name, value in server.headers_of(message).items())
-        for _ in range(3):
-            with socket.create_connection(("127.0.0.1", server.port), timeout=5) as half:
-                half.sendall(
+        with ExitStack() as halves:
+            for _ in range(3):
+                half = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+                halves.enter_context(half).sendall(
                     f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{head}"
                     'Content-Length: 100\r\n\r\n{"jsonrpc"'.encode()
                 )
-                half.shutdown(socket.SHUT_WR)
-                assert half.recv(100) == b""  # the server has seen the end
-        probe = http.client.HTTPConnection("127.0.0.1", server.port, timeout=2)
-        try:
-            probe.request("GET", "/mcp")
-            return probe.getresponse().status != 405
-        except TimeoutError:
-            return True
-        finally:
-            probe.close()
+            time.sleep(0.5)  # until the server reads the bodies
+            is_hung = not answers_get(server.port)
+        assert answers_get(server.port), "it hangs although the bodies have ended"
+        return is_hung
+
+
+def answers_get(port: int | None) -> bool:
+    assert port is not None
+    probe = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        probe.request("GET", "/mcp")
+        return probe.getresponse().status == 405
+    except TimeoutError:
+        return False
+    finally:
+        probe.close()
 
 
 def serves_other_owner(fault: str) -> bool:

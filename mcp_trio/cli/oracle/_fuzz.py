@@ -507,21 +507,19 @@ class Display:
         self._stderr = stderr
         self._stdout = stdout
         self._as_json = as_json
-        self._count = 0
 
     def show_finding(self, finding: FuzzFinding) -> None:
-        """Print a finding."""
+        """Print a finding. It has its number again if another case shows it more often."""
         if self._as_json:
             return
         fault = finding.fault
-        self._count += 1
         style = "bold red" if finding.is_failure else "yellow"
         solid = "solid" if finding.is_solid else "flaky"
         smaller = ""
         if len(finding.case) < finding.steps_before:
             smaller = f", {finding.steps_before} steps -> {len(finding.case)}"
         self._stdout.write_line(
-            (f"{self._count:>2}  ", ""),
+            (f"{finding.number:>2}  ", ""),
             (f"{fault.level} {fault.row}", style),
             f"  {escape_text(fault.sentence)}  {solid} {finding.hits}/{finding.plays}{smaller}",
         )

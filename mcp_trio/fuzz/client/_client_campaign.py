@@ -72,8 +72,10 @@ class ClientCampaign(Campaign):
     def _with_waits(self, case: Case) -> Case:
         return case  # the client decides when it sends
 
-    def _add_finding(self, finding: FuzzFinding, last: Outcome | None) -> None:
-        super()._add_finding(finding, last)
+    def _add_finding(
+        self, finding: FuzzFinding, last: Outcome | None, known: FuzzFinding | None = None
+    ) -> None:
+        super()._add_finding(finding, last, known)
         if finding.fault.row == HANG:  # each further one would take long
             self._judges_hangs = False
             self._player = self._new_player(self._options.response_timeout)

@@ -66,6 +66,34 @@ def test_client_that_rejects_an_invalid_request_for_roots_is_not_accused() -> No
     assert judged.opportunities["RPC-7"] >= 1
 
 
+@pytest.mark.parametrize(
+    ("opening", "is_accused"),
+    [
+        (notify("notifications/cancelled", requestId=9), False),
+        (ask(9, "tools/list"), False),
+        (ask(9, "initialize", protocolVersion="2025-11-25", capabilities={}), False),
+        (ask(9, "server/discover", _meta=META_E), True),
+    ],
+)
+def test_server_of_both_eras_can_choose_by_how_the_client_opens(
+    opening: dict[str, Any], is_accused: bool
+) -> None:
+    """The TypeScript SDK 2 serves all of a stdio process as its first message wants it."""
+    judged = Judge(TraceHeader(format_version=1, transport="stdio", observer="client"))
+    judged.add_server_version("2026-07-28")
+    found: list[Finding] = []
+    for sender, message in [
+        ("client", opening),
+        ("client", ask(1, "tools/list", _meta=META_E)),
+        ("server", result(1, tools=[])),
+    ]:
+        line = TraceLine(t=0.0, sender=sender, raw=json.dumps(message))  # type: ignore[arg-type]
+        found += judged.receive(line)
+    accused = {each.row for each in found if each.side == "server" and each.is_certain}
+    assert ("RPC-30" in accused) is is_accused
+    assert is_accused or not accused
+
+
 # -- HTTP ------------------------------------------------------------------------------------------
 
 SESSION = ("mcp-session-id", "s")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 START_TIME = 10.0  # seconds
 
+OPEN_NEW = ("open", NEW, "whole", "all")
+COMPLETE = {"resultType": "complete", "content": []}
 PING: Case = [("open", OLD, "whole", "all"), ("request", "ping", {}, "int", "whole"), ("wait",)]
 
 
@@ -78,6 +80,30 @@ def test_server_that_waits_for_its_tool_is_noted_and_has_no_fault() -> None:
     assert run.notes == ["the server answers nothing while a call runs"]
 
 
+class SlowStart(MemorySession):
+    """A session of a process that is known to start in a second."""
+
+    longest_start = 1.0
+
+
+class SlowTarget(MemoryTarget):
+    session_class = SlowStart
+
+
+@pytest.mark.parametrize("tool", ["quick", "slow"])
+def test_start_of_a_process_does_not_count_as_time_of_its_tool(tool: str) -> None:
+    def quick_only(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") != "tools/call":
+            yield from answers(message)
+        elif message["params"]["name"] == "quick":
+            yield {"jsonrpc": "2.0", "id": message["id"], "result": COMPLETE}
+
+    case: Case = [OPEN_NEW, ("call", tool, {}, ())]
+    run = played(SlowTarget(quick_only, start_time=0.9), case, tools=("quick", "slow"))
+    assert run.findings == []
+    assert dict(run.slow) == ({"tools/call slow": 1} if tool == "slow" else {})
+
+
 def test_fault_of_each_play_is_solid_and_made_small() -> None:
     target = MemoryTarget(same_each_time(answers_ping_twice))
     noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
@@ -111,6 +137,92 @@ def test_fault_that_waiting_shows_each_time_is_solid_with_waits() -> None:
     (finding,) = run.findings
     assert finding.is_solid
     assert finding.case == [PING[0], ("wait",), PING[1]]
+
+
+def test_flaky_fault_is_replaced_by_a_case_that_shows_it_each_time() -> None:
+    """Start 0 plays the first case, 1 to 6 confirm it; the second case is always answered twice."""
+    twice = broken_in({0, 1})
+
+    def broken(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        is_second = message.get("id") in ("1001", "1002") and message.get("method") == "ping"
+        yield from answers_ping_twice(message) if is_second else twice(message, start)
+
+    second: Case = [PING[0], ("request", "ping", {}, "digits", "whole"), ("wait",)]
+    run = played(MemoryTarget(broken), PING, second, second, shrinks=False)
+    (finding,) = run.findings
+    assert finding.is_solid
+    assert finding.case == second[:2]
+    assert (finding.number, finding.seen) == (1, 3)
+
+
+def test_shrunk_case_that_is_not_shown_again_gives_way_to_a_larger_one() -> None:
+    """A process answers twice the first ping after two lists, and after one list by chance."""
+    lists: dict[int, int] = {}
+    shown: list[int] = []
+
+    def chance(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == "tools/list":
+            lists[start] = lists.get(start, 0) + 1
+        elif message.get("method") == "ping" and lists.get(start, 0) == 1 and len(shown) < 2:
+            shown.append(start)
+            yield from answers(message)
+        elif message.get("method") == "ping" and lists.get(start, 0) >= 2:
+            yield from answers(message)
+
+    one: Case = [("request", "tools/list", {}, "int", "whole"), ("wait",)]
+    run = played(MemoryTarget(chance), [PING[0], *one * 4, *PING[1:]])
+    (finding,) = run.findings
+    assert len(shown) == 2, "two plays have shown a case that is too small"
+    assert finding.is_solid
+    assert sum(step[:2] == ("request", "tools/list") for step in finding.case) == 2
+
+
+def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() -> None:
+    """The server answers a cancelled call late: when it has the list of the next case."""
+    held: dict[int, Any] = {}
+
+    def late(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "tools/call":
+            held[start] = message
+            return
+        yield from answers(message)
+        if message.get("method") == "tools/list" and start in held:
+            yield {"jsonrpc": "2.0", "id": held.pop(start)["id"], "result": COMPLETE}
+
+    call: Case = [OPEN_NEW, ("call", "hold", {}, ()), ("cancel", 0)]
+    other: Case = [OPEN_NEW, ("request", "prompts/list", {}, "int", "whole")]
+    asked: Case = [OPEN_NEW, ("request", "tools/list", {}, "int", "whole")]
+    run = played(MemoryTarget(late), other, other, call, asked, tools=("hold",), shrinks=False)
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.steps_before == len(call) + len(asked)
+
+
+class UrlMemoryTarget(MemoryTarget):
+    """A server that goes on when a conversation has ended, as one at a URL does."""
+
+    kind = "http"
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_server_at_url_that_hangs_for_good_ends_the_run_with_all_steps(recovers: bool) -> None:
+    """Otherwise each smaller case seems to show the fault."""
+    hung: set[int] = set()
+
+    def hangs(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "prompts/list":
+            hung.add(start)
+        if not (start in hung if recovers else hung):
+            yield from answers(message)
+
+    ping: Case = [PING[0], ("request", "ping", {}, "int", "whole")]
+    hang: Case = [PING[0], ("request", "prompts/list", {}, "int", "whole"), ping[1]]
+    run = played(UrlMemoryTarget(hangs), ping, hang, ping, shrinks=False)
+    (finding,) = run.findings
+    assert finding.fault.row == "RPC-35"
+    assert run.is_away is not recovers
+    assert finding.case == (hang if recovers else [*ping, *hang])
 
 
 def test_fault_of_no_further_play_is_only_counted() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from mcp_core import LATEST
-from mcp_trio.fuzz._case import decode_case, encode_case, shown_case
+from mcp_trio.fuzz._case import avoided_name, decode_case, encode_case, shown_case
 from mcp_trio.fuzz._shrink import ShrinkBudget, shrink, simpler_values
 
 CASE: list[tuple[Any, ...]] = [
@@ -50,7 +50,10 @@ def shrunk(
         return smaller[:found] if type(found) is int else smaller if found else None
 
     async def run() -> tuple[list[tuple[Any, ...]], int]:
-        return await shrink(case, shows, budget or ShrinkBudget(), newest=LATEST, max_plays=plays)
+        smaller, count = await shrink(
+            case, shows, budget or ShrinkBudget(), newest=LATEST, max_plays=plays
+        )
+        return [case, *smaller][-1], count
 
     return trio.run(run)
 
@@ -137,3 +140,23 @@ def test_shrink_ends_with_its_plays_and_its_seconds() -> None:
 @pytest.mark.parametrize("value", [0, 1, "", b"", {}, [], None, False, 0.0])
 def test_simplest_value_has_no_simpler_one(value: Any) -> None:
     assert list(simpler_values(value)) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (OPEN, None),
+        (("wait",), None),
+        (("cancel", 0), None),
+        (("damage", b"x"), None),
+        (("mutate", "x" * 100), None),
+        (("request", "tools/list", {}, "int"), ("request", "tools/list")),
+        (("request", "tools/list", 82, "int"), ("request", "with other params")),
+        (("request", "ping", [], "int"), ("request", "with other params")),
+        (("call", "add", {}, ()), ("call", "add")),
+    ],
+)
+def test_avoided_name_of_step_is_its_method_or_the_kind_of_its_params(
+    step: tuple[Any, ...], name: tuple[str, str] | None
+) -> None:
+    assert avoided_name(step) == name
