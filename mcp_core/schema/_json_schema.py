@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal, DecimalException
 from itertools import islice
 from math import inf
 from typing import Any, Final, TypeAlias, cast
@@ -164,7 +165,10 @@ class JsonSchema:
             raise InvalidSchema(
                 f"not a valid JSON Schema: {exc.json_path}: {exc.message}"
             ) from None
-        bounded = cast(Any, validators).extend(kind, self._keyword_functions(kind.VALIDATORS))
+        functions = dict(kind.VALIDATORS)
+        if "multipleOf" in functions:
+            functions["multipleOf"] = _check_multiple
+        bounded = cast(Any, validators).extend(kind, self._keyword_functions(functions))
         # Without `$schema`: a reference to an object that names its dialect would continue with
         # that dialect's own keyword functions, which count nothing.
         unnamed = {key: value for key, value in self.schema.items() if key != "$schema"}
@@ -192,11 +196,14 @@ class JsonSchema:
         self, functions: Mapping[str, _KeywordFunction]
     ) -> dict[str, _KeywordFunction]:
         """Return the keyword functions that replace those of the dialect."""
-        return {
+        found = {
             key: self._count_references(function)
             for key, function in functions.items()
             if key in _REFERENCES
         }
+        if "multipleOf" in functions:
+            found["multipleOf"] = functions["multipleOf"]
+        return found
 
     def _count_references(self, function: _KeywordFunction) -> _KeywordFunction:
         def counting(validator: Any, reference: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -292,6 +299,22 @@ class UntrustedSchema(JsonSchema):
 
 
 _KeywordFunction = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
+
+
+def _check_multiple(
+    validator: Any, keyword_value: Any, instance: Any, schema: Any
+) -> Iterator[Any]:
+    """Check `multipleOf` in decimal: as binary numbers, 19.99 is no multiple of 0.01."""
+    from jsonschema.exceptions import ValidationError
+
+    if not validator.is_type(instance, "number"):
+        return
+    try:
+        remainder = Decimal(str(instance)) % Decimal(str(keyword_value))
+    except (DecimalException, ValueError):
+        return  # more digits than can be divided
+    if remainder:
+        yield ValidationError(f"{instance!r} is not a multiple of {keyword_value}")
 
 
 def _skip_keyword(validator: Any, keyword_value: Any, instance: Any, schema: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.revisions._methods import METHODS, Role
 
-from ._ids import GivenTexts, UsedIds, id_key
+from ._ids import GivenTexts, UsedIds, id_key, text_key
 from ._seen import (
     CLIENT,
     LETTER_OF,
@@ -48,6 +48,7 @@ MAX_ANSWERED: Final = 1_000  # responses that are remembered in full
 MAX_ENTRIES: Final = 10_000  # tools, cursors, subscriptions, tasks and tokens, of each kind
 MAX_ROUNDS: Final = 1_000  # `requestState`s that are remembered with their requests
 MAX_ROUND_BYTES: Final = 65_536  # of a result that is remembered with its `requestState`
+MAX_TASK_ID: Final = 1_024  # characters
 MAX_EARLIER: Final = 100  # open requests with one id
 MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of the pages of the last list of tools
 MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of the pages of a list whose names are remembered
@@ -67,7 +68,9 @@ _CHANGES: Final = {
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
     "notifications/roots/list_changed": ("roots/list",),
 }
+SMALL: Final = 4_096  # bytes of a message that is below every limit
 _UNSUPPORTED_VERSION: Final = -32022
+_SESSION: Final = "mcp-session-id"
 _MAX_REJECTED: Final = 100  # versions
 
 
@@ -98,6 +101,7 @@ class ConversationState:
         number: that of the trace.
         first_line: the line of its first message, 0 before that.
         is_from_start: the first message of the trace is known to be the first of the conversation.
+        has_begun: it is known whether the trace has the beginning; `gap` says if it may not.
         is_ordered: each side reads what the other sends in one order, which HTTP does not promise.
         observer: the side at which the trace was recorded, or "between".
         gap: why messages may be missing, empty if none are.
@@ -113,12 +117,15 @@ class ConversationState:
         discovered: the last result of `server/discover`, or None.
         open: the requests of each side that have no response, by id.
         answered: the last answered requests of each side, by id.
+        dropped: the last requests of the client that only a status was given for, by id.
         used: all ids of the requests of each side.
-        tokens: the requests of each side by progress token, open or not.
+        tokens: the requests of each side by progress token, open or not; `has_all_tokens` is False
+            if some are missing.
         has_read: the line up to which each side has certainly read what the other sent.
         unreadable: how many messages of each side could not be read or are invalid.
         invalid_ids: the ids of those of them that have one: an error can repeat it.
         id_less_errors: how many errors without an id each side has sent, parse errors left out.
+        large: how many messages of each side can be over a limit of the other one.
         last_kind: the kind of the last message of each side.
         tools, tools_line: the tools of the last complete list by name, None before such a list, and
             the line of its last page.
@@ -140,20 +147,22 @@ class ConversationState:
         cursors: the cursors that were given out, by method.
         ever_subscribed: a subscription was requested.
         log_level: the level of the last `logging/setLevel` and the line of its response, or None.
-        tasks: the tasks by id.
+        tasks: the tasks by the side that runs them and their id.
         task_ids: the last two ids that each side has given out.
         exchanges: the last HTTP exchanges by number; `exchange` is that of the line being judged.
         ended_by: the side that was the first to end a byte stream, empty before that.
         has_endpoint, endpoint: an event has named an endpoint, so that the transport is HTTP+SSE;
             and its URL.
         session: the id of the session that the server has given, or None.
+        former_sessions: those of sessions that have begun before it.
         ended_sessions: the ids of the sessions that the client has ended, with the line.
         lost_sessions: ids of sessions that were not found, with the line and the time.
-        is_authorized: a request with `Authorization` was served, by path.
-        denied: methods of requests without it that got the status 401.
+        is_authorized: when a request with `Authorization` was served last, by path.
+        denied: methods of requests without it that got the status 401 and asked for a token.
         events: the ids of the last events, with a hash of their message and the number of the
             exchange that first carried their stream; `has_all_events` is False if some are missing.
-        request_states: the `requestState`s that the server has given out, and for which request.
+        request_states: the `requestState`s that the server has given out, and for which request:
+            None if for several.
         given_states: those of all conversations of the trace.
     """
 
@@ -162,6 +171,7 @@ class ConversationState:
         self.observer = observer
         self.first_line = 0
         self.is_from_start = False
+        self.has_begun = False
         self.is_ordered = True
         self.gap = ""
         self.negotiated = ""
@@ -183,26 +193,31 @@ class ConversationState:
             CLIENT: OrderedDict(),
             SERVER: OrderedDict(),
         }
+        self.dropped: OrderedDict[int | str, SeenRequest] = OrderedDict()
         self.used: dict[Side, UsedIds] = {CLIENT: UsedIds(), SERVER: UsedIds()}
         self.tokens: dict[Side, OrderedDict[int | str, SeenRequest]] = {
             CLIENT: OrderedDict(),
             SERVER: OrderedDict(),
         }
+        self.has_all_tokens = True
         self.has_read: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.unreadable: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.invalid_ids: dict[Side, UsedIds] = {CLIENT: UsedIds(), SERVER: UsedIds()}
         self.id_less_errors: dict[Side, int] = {CLIENT: 0, SERVER: 0}
+        self.large: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.last_kind: dict[Side, str] = {CLIENT: "", SERVER: ""}
         self.tools: dict[str, Mapping[str, Any]] | None = None
         self.compiled: dict[int, tuple[Any, Any]] = {}
         self.annotations: dict[int, tuple[Any, Any]] = {}
         self._listed_tools: dict[str, Mapping[str, Any]] = {}
         self._listed_bytes = 0
+        self._kept_tools = 0
         self.lists: dict[str, SeenList] = {}
         self.changed: dict[str, int] = {}
         self.silent_changes: dict[str, tuple[int, int, float]] = {}
         self._pages: dict[str, list[Any]] = {}
         self._page_bytes: dict[str, int] = {}
+        self._asked: dict[str, int] = {}  # the lines of the requests for the first pages
         self.first_method = ""
         self.answered_version: Any = None
         self.server_versions: set[str] = set()
@@ -218,9 +233,9 @@ class ConversationState:
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
         self.ever_subscribed = False
         self.log_level: tuple[str, int] | None = None
-        self.tasks: OrderedDict[str, SeenTask] = OrderedDict()
+        self.tasks: OrderedDict[tuple[Side, str], SeenTask] = OrderedDict()
         self.task_ids: dict[Side, list[str]] = {CLIENT: [], SERVER: []}
-        self.request_states: OrderedDict[str, SeenRequest] = OrderedDict()
+        self.request_states: OrderedDict[str, SeenRequest | None] = OrderedDict()
         self.given_states = GivenTexts(is_complete=False)
         self.work_requests = 0
         self.exchanges: OrderedDict[int, SeenExchange] = OrderedDict()
@@ -229,9 +244,10 @@ class ConversationState:
         self.has_endpoint = False
         self.endpoint = ""
         self.session: str | None = None
+        self.former_sessions: set[str] = set()
         self.ended_sessions: dict[str, int] = {}
         self.lost_sessions: dict[str, tuple[int, float]] = {}
-        self.is_authorized: set[str] = set()
+        self.is_authorized: dict[str, float] = {}
         self.denied: set[str] = set()
         self.events: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self.has_all_events = True
@@ -264,6 +280,8 @@ class ConversationState:
             self.first_line = message.line
         if message.exchange:
             self.is_ordered = False
+        if not self.has_begun:
+            self._begin(message)
         sender = message.sender
         if message.kind == "response":
             key = id_key(message.id)
@@ -281,9 +299,37 @@ class ConversationState:
             asked_by = other_side(sender)
         else:
             message.letters = self._letters_of(message)
+            is_named = META + "subscriptionId" in message.meta
+            is_of_modern = sender == SERVER and message.letters == MODERN and not is_named
+            if is_of_modern and not self.answers_modern(None):
+                message.letters = STATEFUL + MODERN  # the same as for its responses
             method, asked_by = message.method, sender
         if method and message.letters:
             message.row = _ROWS.get((message.letters[-1], method, asked_by))
+
+    def _begin(self, message: SeenMessage) -> None:
+        """Find out whether the first messages show that nothing was before them."""
+        self.has_begun = True
+        if self.is_from_start:
+            return
+        method, key = message.method, id_key(message.id)
+        if message.sender == SERVER:
+            is_answer = message.kind == "response" and key in self.open[CLIENT]
+            if is_answer or method == "notifications/message":
+                self.has_begun = False
+                return
+        elif message.kind == "request":
+            if method == "ping":
+                self.has_begun = False
+                return
+            if method in ("initialize", "server/discover"):
+                return
+            if self.exchange is not None:
+                if _SESSION not in self.exchange.headers:
+                    return
+            elif self.observer != "between" and META + "protocolVersion" in message.meta:
+                return  # one of the two sides, which records its connection from the beginning
+        self.lose("the trace may begin within the conversation")
 
     def answers_modern(self, response: SeenMessage | None) -> bool:
         """Return True if the server certainly speaks the newest revision.
@@ -353,6 +399,7 @@ class ConversationState:
             key = id_key(message.id)
             if key is not None:
                 self.invalid_ids[message.sender].add(key)
+        self.large[message.sender] += message.size > SMALL
         if message.sender == CLIENT and not self.has_client_message:
             self.has_client_message = True
             self.opened_otherwise = not message.exchange and message.letters != MODERN
@@ -380,6 +427,20 @@ class ConversationState:
         self.unreadable[sender] += 1
         if sender == SERVER:
             self.given_states.is_complete = False
+
+    def round_of(self, params: Mapping[str, Any]) -> SeenRequest | None:
+        """Return the request whose `requestState` params repeat, or None if that is unknown."""
+        found = params.get("requestState")
+        return self.request_states.get(text_key(found)) if isinstance(found, str) else None
+
+    def is_given_cursor(self, method: str, cursor: str) -> bool:
+        """Return True if a page of a list had the cursor."""
+        return text_key(cursor) in self.cursors.get(method, ())
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes of lists are remembered."""
+        return self._kept_tools + self._listed_bytes + sum(self._page_bytes.values())
 
     def tool(self, name: Any) -> Mapping[str, Any] | None:
         """Return the tool of a name in the last complete list, or None if that is unknown."""
@@ -431,12 +492,16 @@ class ConversationState:
             self.open[sender].popitem(last=False)
             self.lose("there are too many open requests to remember")
         if request.token is not None:
+            same = self.tokens[sender].get(request.token)
+            # Its progress can still be on its way, if it was cancelled.
+            request.shares_token = same is not None and not same.answered
             self._put(self.tokens[sender], request.token, request)
+            self.has_all_tokens = self.has_all_tokens and len(self.tokens[sender]) < MAX_ENTRIES
         if message.method == "resources/subscribe":
             self.ever_subscribed = True
-        task = self.task_of(message.params)
+        task = self.task_of(request)
         if task is not None:
-            self._receive_task_request(message, task)
+            task.receive_request(message)
 
     def drop_request(self, message: SeenMessage) -> None:
         """Forget a request that has only a status for its response. It can be sent again."""
@@ -445,32 +510,22 @@ class ConversationState:
         if key is None or request is None or request.line != message.line:
             return
         del self.open[message.sender][key]
+        self._put(self.dropped, key, request, MAX_ANSWERED)
         if request.earlier is not None:
             self.open[message.sender][key] = request.earlier
 
-    def task_of(self, params: Mapping[str, Any]) -> SeenTask | None:
-        """Return the task that params name, or None."""
-        id = params.get("taskId")
-        return self.tasks.get(id) if isinstance(id, str) else None
+    def task(self, owner: Side, id: Any) -> SeenTask | None:
+        """Return the task of a side with an id, or None. Both sides can give out one id."""
+        return self.tasks.get((owner, id)) if isinstance(id, str) else None
 
-    def _receive_task_request(self, message: SeenMessage, task: SeenTask) -> None:
-        match message.method:
-            case "tasks/get":
-                task.input_polls += task.status == "input_required"
-                return
-            case "tasks/result":
-                task.result_asked = message.line
-            case "tasks/update":
-                responses = message.params.get("inputResponses")
-                if isinstance(responses, dict) and len(task.answered) < MAX_ENTRIES:
-                    task.answered.update(responses)
-                    task.update_line = message.line
-            case _:
-                pass
-        task.polled = None
+    def task_of(self, request: SeenRequest | SeenMessage) -> SeenTask | None:
+        """Return the task that a request names, or None."""
+        return self.task(other_side(request.sender), request.params.get("taskId"))
 
     def _receive_notification(self, message: SeenMessage) -> None:
         other = other_side(message.sender)
+        if message.sender == SERVER and META + "subscriptionId" in message.meta:
+            self.has_served_modern = self.has_served_modern or self.is_modern
         match message.method:
             case "notifications/initialized" if message.sender == CLIENT:
                 self.initialized = self.initialized or message.line
@@ -540,26 +595,13 @@ class ConversationState:
         if self.is_ordered:
             self.has_read[sender] = max(self.has_read[sender], request.line)
         self._put(self.answered[other], key, request, MAX_ANSWERED)
-        task = self.task_of(request.params)
-        if task is not None and request.method.startswith("tasks/"):
-            self._receive_task_response(message, request, task)
+        task = self.task_of(request)
+        if task is not None:
+            task.receive_response(message, request)
         if message.result is not None:
             self._receive_result(message, request, message.result)
         elif message.error is not None:
             self._receive_error(message, request)
-
-    def _receive_task_response(
-        self, message: SeenMessage, request: SeenRequest, task: SeenTask
-    ) -> None:
-        if request.method == "tasks/get":
-            task.polled = request.time  # a poll that is lost can be repeated
-        responses = request.params.get("inputResponses")
-        if request.method == "tasks/update" and message.result is not None:
-            task.acknowledged.update(responses if isinstance(responses, dict) else ())
-        is_refused = message.result is None and message.code != -32602
-        if request.method == "tasks/result" and not is_refused:
-            task.result_given = message.line
-            task.is_error = lookup(message.result, "isError") is True
 
     def _receive_error(self, message: SeenMessage, request: SeenRequest) -> None:
         if request.method == "server/discover":
@@ -580,7 +622,14 @@ class ConversationState:
             request.result = result if message.size <= MAX_ROUND_BYTES else None
             state = result.get("requestState")
             if isinstance(state, str):
-                self._put(self.request_states, state, request, MAX_ROUNDS)
+                # A server can give the same state to several requests. A retry is of any of them,
+                # but for one that goes on with the state that it has repeated.
+                key = text_key(state)
+                is_of_one = key not in self.request_states or (
+                    self.request_states[key] is not None
+                    and request.params.get("requestState") == state
+                )
+                self._put(self.request_states, key, request if is_of_one else None, MAX_ROUNDS)
             return
         match request.method:
             case "initialize" if request.sender == CLIENT:
@@ -639,21 +688,25 @@ class ConversationState:
         entries = result.get(member)
         if not isinstance(entries, list) or message.size > MAX_LIST_BYTES:
             return None
-        return SeenList([*pages, *entries], key, message.line)
+        asked = self._asked.get(request.method, 0) if pages else request.line
+        return SeenList([*pages, *entries], key, message.line, asked)
 
     def _receive_list(self, message: SeenMessage, method: str, request: SeenRequest) -> None:
         """Remember a page, and the list if it is the last one."""
         found, previous = self.completed_list(message), self.lists.get(method)
         if found is not None:
             self._pages.pop(method, None)
+            self._page_bytes.pop(method, None)
             self.lists[method] = found
-            is_known = previous is not None and self.changed.get(method, 0) < previous.line
+            # The response that is under way when the list changes can be an old one.
+            is_known = previous is not None and self.changed.get(method, 0) < previous.asked
             if previous is not None and is_known and set(previous.names) != set(found.names):
                 self.silent_changes[method] = previous.line, message.line, message.time
             return
         entries = (message.result or {}).get(_LISTS[method][0])
         if request.params.get("cursor") is None:
             self._pages[method], self._page_bytes[method] = [], 0
+            self._asked[method] = request.line
         self._page_bytes[method] = self._page_bytes.get(method, 0) + message.size
         if self._page_bytes[method] > MAX_LIST_BYTES or not isinstance(entries, list):
             self._pages.pop(method, None)
@@ -665,10 +718,13 @@ class ConversationState:
     ) -> None:
         cursor, following = request.params.get("cursor"), result.get("nextCursor")
         if isinstance(following, str):
+            following = text_key(following)
             cursors = self.cursors.setdefault(method, set())
             if len(cursors) < MAX_ENTRIES:
+                scope = result.get("cacheScope")
+                is_one = following not in cursors or self.cursor_scopes[method, following] == scope
                 cursors.add(following)
-                self.cursor_scopes[method, following] = result.get("cacheScope")
+                self.cursor_scopes[method, following] = scope if is_one else None  # of two listings
             else:
                 self.lose("there are too many cursors to remember")
         self._receive_list(message, method, request)
@@ -687,28 +743,20 @@ class ConversationState:
                 self._listed_tools[name] = tool
         if following is None and (cursor is None or self._listed_tools):
             self.tools, self.tools_line = dict(self._listed_tools), message.line
+            self._kept_tools = self._listed_bytes
 
     def _add_task(self, message: SeenMessage, request: SeenRequest, task: Any) -> None:
         id = task["taskId"]
+        if len(id) > MAX_TASK_ID:
+            return
         request.task = id
-        self._put(self.tasks, id, SeenTask(task, message, request))
+        self._put(self.tasks, (message.sender, id), SeenTask(task, message, request))
         self.task_ids[message.sender] = [*self.task_ids[message.sender][-1:], id]
 
     def _see_task(self, message: SeenMessage, view: Mapping[str, Any]) -> None:
-        task = self.tasks.get(view.get("taskId") or "") if _has_text(view, "taskId") else None
-        if task is None:
-            return
-        task.see(view, message.line)
-        if message.kind == "notification":
-            task.polled = None
-        else:
-            task.has_view = True
-        requests = view.get("inputRequests")
-        open_keys = requests.keys() if isinstance(requests, dict) else set()
-        if message.request is not None and message.request.line > task.update_line:
-            task.gone |= task.answered - open_keys
-        if isinstance(requests, dict) and len(task.keys) < MAX_ENTRIES:
-            task.keys.update(requests)
+        task = self.task(message.sender, view.get("taskId"))
+        if task is not None:
+            task.see(view, message)
 
     def is_one_stream(self, message: SeenMessage, exchange: int) -> bool:
         """Return True if `message` comes in the same order as one that `exchange` carried before.
@@ -729,7 +777,7 @@ class ConversationState:
     def _put(
         self,
         table: OrderedDict[Any, Any],
-        key: int | str,
+        key: Any,
         value: Any,
         limit: int = MAX_ENTRIES,
     ) -> None:
@@ -738,7 +786,3 @@ class ConversationState:
         table.move_to_end(key)
         if len(table) > limit:
             table.popitem(last=False)
-
-
-def _has_text(value: Mapping[str, Any], key: str) -> bool:
-    return isinstance(value.get(key), str)

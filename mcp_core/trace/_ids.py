@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from typing import Any, Final
 
-__all__ = ["GivenTexts", "UsedIds", "id_key"]
+__all__ = ["GivenTexts", "UsedIds", "id_key", "text_key"]
 
 MAX_RANGES: Final = 10_000
 MAX_STRINGS: Final = 100_000
 MAX_TEXTS: Final = 100_000
+_LONG: Final = 256  # characters; a longer text is remembered by its digest
+
+
+def text_key(text: str) -> str:
+    """Return a key for a text of a peer, of little size however long the text is."""
+    if len(text) <= _LONG:
+        return text
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def id_key(value: Any) -> int | str | None:
@@ -18,7 +27,7 @@ def id_key(value: Any) -> int | str | None:
     `1` and `"1"` are different keys, `1` and `1.0` are one: JSON has one type of number.
     """
     if isinstance(value, str):
-        return value
+        return text_key(value)
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():

@@ -9,15 +9,24 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ._conversation import ConversationState
 from ._finding import Finding
 from ._format import DamagedLine, SseFields
-from ._ids import GivenTexts
-from ._seen import CLIENT, LETTER_OF, MODERN, SERVER, STATEFUL, SeenExchange, SeenMessage
+from ._ids import GivenTexts, text_key
+from ._seen import (
+    CLIENT,
+    LETTER_OF,
+    MAX_PARAMS,
+    MODERN,
+    SERVER,
+    STATEFUL,
+    SeenExchange,
+    SeenMessage,
+)
 from .rows import ROWS
 from .rules import RULES, RuleFailure
 from .rules._http import SESSION, receive_exchange
@@ -36,6 +45,8 @@ __all__ = ["Judge"]
 
 MAX_CONVERSATIONS: Final = 1_000
 MAX_EXCHANGES: Final = 1_000  # of one conversation
+MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that can be judged again
+MAX_KEPT_BYTES: Final = 32 * 1024 * 1024  # of lists that all conversations remember
 MAX_EVENTS: Final = 10_000  # ids of events of one conversation
 # Transports on which a message is a line.
 _LINES: Final = ("stdio",)
@@ -82,6 +93,9 @@ class Judge:
         versions = header.server_versions if header is not None else ()
         self._server_versions = LETTER_OF.keys() & set(versions or ())
         self._given_states = GivenTexts(is_complete=from_start and all_conversations)
+        self._large: deque[tuple[SeenExchange, int]] = deque()
+        self._large_bytes = 0
+        self._kept_bytes = 0
         self._inconclusive: set[tuple[int, str, str]] = set()
 
     def __repr__(self) -> str:
@@ -143,6 +157,9 @@ class Judge:
         if line.kind == "lost":
             self._lose("lines of the trace were lost")
         elif line.kind == "spawn":
+            # A process that is started again begins anew.
+            former = self._conversations.pop(line.conversation, None)
+            self._kept_bytes -= former.kept_bytes if former is not None else 0
             self._spawned.add(line.conversation)
         elif line.kind == "exit":
             state = self._conversations.get(line.conversation)
@@ -182,7 +199,8 @@ class Judge:
             self._highest = max(self._highest, number)
             self._conversations[number] = state
             if len(self._conversations) > MAX_CONVERSATIONS:
-                self._conversations.popitem(last=False)
+                _, oldest = self._conversations.popitem(last=False)
+                self._kept_bytes -= oldest.kept_bytes
         return state
 
     # -- HTTP --------------------------------------------------------------------------------------
@@ -213,7 +231,20 @@ class Judge:
                 if not exchange.messages:
                     exchange.letters = state.candidates(CLIENT)
             yield from self._judge_exchange(exchange, state)
+            self._bound_exchanges(exchange)
         state.exchange = None
+
+    def _bound_exchanges(self, exchange: SeenExchange) -> None:
+        """Forget messages that were judged with their response, and the oldest large ones."""
+        if exchange.status:
+            exchange.shrink()
+        elif exchange.size > MAX_PARAMS:
+            self._large.append((exchange, exchange.size))
+            self._large_bytes += exchange.size
+            while self._large_bytes > MAX_EXCHANGE_BYTES and len(self._large) > 1:
+                oldest, size = self._large.popleft()
+                oldest.shrink()
+                self._large_bytes -= size
 
     def _judge_exchange(
         self, exchange: SeenExchange, state: ConversationState
@@ -255,6 +286,8 @@ class Judge:
         if fields.id:
             exchange.has_event_ids = True
             yield from self._judge_event_id(line, fields.id, exchange, state)
+        elif exchange.letters == MODERN and state.answers_modern(None):
+            self.opportunities["SHM-13"] += 1
 
     def _judge_endpoint(
         self, line: TraceLine, exchange: SeenExchange, state: ConversationState
@@ -278,14 +311,20 @@ class Judge:
         if is_first and state.session is not None:
             if text:
                 yield self._finding(
-                    "SHL-6", state, SERVER, "the first event of a stream has data", letter="D"
+                    "SHL-6",
+                    state,
+                    SERVER,
+                    "the first event of a stream has data",
+                    letter="D",
+                    is_certain=not state.gap,
                 )
             else:
                 self.opportunities["SHL-6"] += 1
         root = line.exchange
         if exchange.is_resumption:
-            broken = state.events.get(exchange.headers["last-event-id"])
+            broken = state.events.get(text_key(exchange.headers["last-event-id"]))
             root = broken[1] if broken is not None else 0
+        id = text_key(id)
         known = state.events.setdefault(id, (hash(text) if text else 0, root))
         if not known[0] and text:
             state.events[id] = hash(text), known[1]
@@ -294,11 +333,21 @@ class Judge:
                 self.opportunities["SHL-19"] += 1
             else:
                 yield self._finding(
-                    "SHL-19", state, SERVER, "a stream that is resumed has an event of another one"
+                    "SHL-19",
+                    state,
+                    SERVER,
+                    "a stream that is resumed has an event of another one",
+                    is_certain=not state.gap,
                 )
         # An event without data is no message: it moves the place at which a client resumes.
         if known[0] and text and known[0] != hash(text):
-            yield self._finding("SHL-16", state, SERVER, "two events of the session have one id")
+            yield self._finding(
+                "SHL-16",
+                state,
+                SERVER,
+                "two events of the session have one id",
+                is_certain=not state.gap,
+            )
         else:
             self.opportunities["SHL-16"] += 1
         if len(state.events) > MAX_EVENTS:
@@ -307,13 +356,17 @@ class Judge:
 
     def _begin_again(self, state: ConversationState) -> ConversationState:
         fresh = ConversationState(state.number, observer=self._observer)
-        fresh.gap = state.gap
+        fresh.gap, fresh.has_begun = state.gap, True
         fresh.is_ordered = state.is_ordered
         fresh.server_versions, fresh.given_states = self._server_versions, self._given_states
         fresh.exchanges, fresh.exchange = state.exchanges, state.exchange
+        fresh.former_sessions = state.former_sessions
+        if state.session is not None and len(fresh.former_sessions) < MAX_EXCHANGES:
+            fresh.former_sessions.add(state.session)
         # Responses of the former session can still be on their way.
         fresh.open, fresh.tokens = state.open, state.tokens
         self._conversations[state.number] = fresh
+        self._kept_bytes -= state.kept_bytes
         return fresh
 
     def _judge_text(self, line: TraceLine, state: ConversationState) -> Iterator[Finding]:
@@ -334,9 +387,13 @@ class Judge:
             return  # an empty line is tolerated, and an event without data carries no message
         try:
             decoded = _DECODER.decode(text)
-        except (ValueError, RecursionError):
+        except _NotJson:
             state.add_unreadable(sender)
             yield from self._judge_junk(text, state, sender)
+            return
+        except (ValueError, RecursionError):
+            state.add_unreadable(sender)
+            state.lose("a message is too much for the parser of the judge")
             return
         if self._is_stdio:
             self.opportunities["STDIO-2" if sender == SERVER else "STDIO-3"] += 1
@@ -402,7 +459,9 @@ class Judge:
                 yield from self._judge_message(message, state)
         state = self._conversations.get(line.conversation, state)
         is_clean = all(isinstance(each, dict) and "method" in each for each in members)
-        state.batches[sender] = self._line if members and is_clean else 0
+        # A receiver can have a limit for them.
+        is_small = 0 < len(members) <= _SMALL_BATCH
+        state.batches[sender] = self._line if is_small and is_clean else 0
 
     # -- Messages ----------------------------------------------------------------------------------
 
@@ -426,7 +485,12 @@ class Judge:
             if outcome is not True:
                 yield from self._failure(outcome, rule, row, message, state)
         yield from self._judge_shape(message, state)
+        kept = state.kept_bytes
         state.receive(message)
+        self._kept_bytes += state.kept_bytes - kept
+        while self._kept_bytes > MAX_KEPT_BYTES and len(self._conversations) > 1:
+            number = next(each for each in self._conversations if each != state.number)
+            self._kept_bytes -= self._conversations.pop(number).kept_bytes
 
     def _rules_for(self, message: SeenMessage, method: str) -> list[tuple[Rule, Requirement]]:
         kind = message.kind
@@ -472,7 +536,8 @@ class Judge:
         state: ConversationState,
     ) -> Iterator[Finding]:
         failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
-        is_certain = failure.is_certain and not message.redacted
+        hidden = message.redacted or (message.request is not None and message.request.is_redacted)
+        is_certain = failure.is_certain and not hidden
         reason = ""
         if rule.needs_history and state.gap:
             is_certain, reason = False, state.gap
@@ -594,6 +659,7 @@ def _attach(message: SeenMessage, exchange: SeenExchange) -> None:
 
 
 _MAX_BATCH: Final = 100
+_SMALL_BATCH: Final = 10
 _MAX_PIECES: Final = 200  # lines of one message
 _MAX_PIECES_SIZE: Final = 20_000  # characters
 
@@ -614,8 +680,10 @@ def _is_cut(line: TraceLine) -> bool:
         return False
     try:
         _DECODER.decode(line.raw)
-    except (ValueError, RecursionError):
+    except _NotJson:
         return True
+    except (ValueError, RecursionError):
+        return False
     return False
 
 
@@ -636,8 +704,16 @@ def _has_message(line: TraceLine) -> bool:
     return line.raw is not None and '"jsonrpc"' in line.raw
 
 
+class _InvalidConstant(ValueError):
+    """A constant of JavaScript that JSON does not have."""
+
+
+# Other errors are limits of the parser: of nesting, and of the digits of a number.
+_NotJson: Final = (json.JSONDecodeError, _InvalidConstant)
+
+
 def _reject_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
+    raise _InvalidConstant(f"{text} is no JSON")
 
 
 @cache

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ._ids import id_key
 from .rows import LETTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mcp_core.revisions._methods import Method
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLIENT",
     "LETTER_OF",
+    "MAX_PARAMS",
     "META",
     "MODERN",
     "MODERN_ERRORS",
@@ -51,6 +54,9 @@ MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in f
 _KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
 
 _LONG_ID: Final = 200  # characters
+_MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
+_MAX_KEYS: Final = 10_000  # of the input requests of a task
+_MAX_META: Final = 50  # members of their `_meta`
 
 
 def other_side(side: Side) -> Side:
@@ -81,9 +87,11 @@ class SeenRequest:
         count: how many open requests have the id, the earlier ones included.
         exchange: the HTTP exchange that carried it, 0 if none.
         token: the key of its progress token, or None.
+        shares_token: an earlier request without a response has the same one.
         progress, progress_line: the last value that was reported, and where.
         progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
         cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
+        is_redacted: the recorder replaced values of it.
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
         task: the id of the task that it became, or None.
@@ -102,6 +110,7 @@ class SeenRequest:
         "id",
         "in_batch",
         "is_error",
+        "is_redacted",
         "is_well_formed",
         "letters",
         "line",
@@ -112,6 +121,7 @@ class SeenRequest:
         "progress_line",
         "result",
         "sender",
+        "shares_token",
         "size",
         "task",
         "time",
@@ -122,22 +132,22 @@ class SeenRequest:
         self.line = message.line
         self.time = message.time
         self.sender = message.sender
-        self.id = message.id
-        self.method = message.method
+        self.id = id_key(message.id) if isinstance(message.id, str) else message.id
+        self.method = message.method if len(message.method) <= _LONG_ID else ""
         self.size = message.size
         self.has_all_params = message.size <= MAX_PARAMS
         self.params: Mapping[str, Any] = (
-            message.params
-            if self.has_all_params
-            else {key: message.params[key] for key in _KEPT if key in message.params}
+            message.params if self.has_all_params else _small_members(message.params, _KEPT)
         )
         self.letters = message.letters
+        self.is_redacted = bool(message.redacted)
         self.is_well_formed = message.is_well_formed
         self.in_batch = message.in_batch
         self.earlier: SeenRequest | None = None
         self.count = 1
         self.exchange = message.exchange
         self.token = id_key(message.meta.get("progressToken"))
+        self.shares_token = False
         self.progress: float | None = None
         self.progress_line = 0
         self.progress_exchange = 0
@@ -154,6 +164,29 @@ class SeenRequest:
         """The `_meta` of its params, empty if it has none."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
+
+
+def _small_members(value: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the members of `keys` that are small, and the small ones of `_meta`."""
+    found: dict[str, Any] = {}
+    for key in keys:
+        member = value.get(key)
+        if key == "_meta" and isinstance(member, dict):
+            found[key] = _small_members(member, itertools.islice(member, _MAX_META))
+        elif key in value and len(key) <= _LONG_ID and _is_small(member):
+            found[key] = member
+    return found
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _MAX_MEMBER
+    if not isinstance(value, list | dict):
+        return True
+    try:
+        return len(json.dumps(value)) <= _MAX_MEMBER
+    except RecursionError:
+        return False
 
 
 class SeenMessage:
@@ -250,6 +283,22 @@ class SeenMessage:
         if "result" in members or "error" in members:
             return False
         return bool(self.method) and ("id" not in members or _is_plain_id(self.id))
+
+    def shrink(self) -> None:
+        """Forget the contents of a large message that was judged, but not what it is."""
+        if self.size <= MAX_PARAMS:
+            return
+        kept = ("jsonrpc", "id", "method")
+        self.members = {
+            key: value if key in kept else {} if isinstance(value, dict) else None
+            for key, value in itertools.islice(self.members.items(), _MAX_META)
+        }
+        code = self.code
+        self.meta = _small_members(self.meta, itertools.islice(self.meta, _MAX_META))
+        self.params = {"_meta": self.meta} if self.params else {}
+        self.result = None if self.result is None else {}
+        self.error = None if self.error is None else {"code": code if _is_small(code) else None}
+        self.redacted = ("",)  # no rule can read it any more
 
     @property
     def letter(self) -> str:
@@ -354,6 +403,20 @@ class SeenExchange:
         found = self.response_headers.get("content-type", "")
         return found.split(";")[0].strip().lower() == "text/event-stream"
 
+    @property
+    def size(self) -> int:
+        """The bytes of its messages."""
+        return sum(each.size for each in self.messages) + (
+            self.response.size if self.response else 0
+        )
+
+    def shrink(self) -> None:
+        """Forget the contents of its large messages."""
+        for each in self.messages:
+            each.shrink()
+        if self.response is not None:
+            self.response.shrink()
+
     def respond(self, head: HttpHead, line: int, time: float, *, has_body: bool) -> None:
         """Record the head of the response."""
         self.status = head.status
@@ -375,15 +438,15 @@ class SeenList:
     Attributes:
         names: of the entries, or their URIs, in their order.
         required: the names of the required arguments of each prompt.
-        line: of the last page.
+        line, asked: of the last page, and of the request for the first one.
     """
 
-    __slots__ = ("line", "names", "required")
+    __slots__ = ("asked", "line", "names", "required")
 
-    def __init__(self, entries: list[Any], key: str, line: int) -> None:
+    def __init__(self, entries: list[Any], key: str, line: int, asked: int) -> None:
         found = [each for each in entries if isinstance(lookup(each, key), str)]
         self.names: tuple[str, ...] = tuple(each[key] for each in found)
-        self.line = line
+        self.line, self.asked = line, asked
         self.required: dict[str, frozenset[str]] = {
             each[key]: frozenset(_required(each["arguments"]))
             for each in found
@@ -462,14 +525,53 @@ class SeenTask:
         self.gone: set[str] = set()
         self.update_line = 0
 
-    def see(self, view: Mapping[str, Any], line: int) -> None:
-        """Take the status of a view."""
+    def see(self, view: Mapping[str, Any], message: SeenMessage) -> None:
+        """Take what a message shows of it."""
         status = view.get("status")
         if isinstance(status, str):
             if status != "input_required":
                 self.input_polls = 0
-            self.status, self.line = status, line
+            self.status, self.line = status, message.line
         self.interval = _seconds(view.get("pollIntervalMs", view.get("pollInterval")))
+        if message.kind == "notification":
+            self.polled = None
+        else:
+            self.has_view = True
+        requests = view.get("inputRequests")
+        open_keys = requests.keys() if isinstance(requests, dict) else set()
+        if message.request is not None and message.request.line > self.update_line:
+            self.gone |= self.answered - open_keys
+        if isinstance(requests, dict) and len(self.keys) < _MAX_KEYS:
+            self.keys.update(requests)
+
+    def receive_request(self, message: SeenMessage) -> None:
+        """Take a request that names it."""
+        match message.method:
+            case "tasks/get":
+                self.input_polls += self.status == "input_required"
+                return
+            case "tasks/result":
+                self.result_asked = message.line
+            case "tasks/update":
+                responses = message.params.get("inputResponses")
+                if isinstance(responses, dict) and len(self.answered) < _MAX_KEYS:
+                    self.answered.update(responses)
+                    self.update_line = message.line
+            case _:
+                pass
+        self.polled = None
+
+    def receive_response(self, message: SeenMessage, request: SeenRequest) -> None:
+        """Take the response to a request that names it."""
+        if request.method == "tasks/get":
+            self.polled = request.time  # a poll that is lost can be repeated
+        responses = request.params.get("inputResponses")
+        if request.method == "tasks/update" and message.result is not None:
+            self.acknowledged.update(responses if isinstance(responses, dict) else ())
+        # An error can be about the request itself.
+        if request.method == "tasks/result" and message.result is not None:
+            self.result_given = message.line
+            self.is_error = message.result.get("isError") is True
 
 
 def _seconds(value: Any) -> float | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ._registry import Outcome
 
+_BEFORE_THE_FIRST: Final = "2024-10-07"  # a draft that some SDKs still speak
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
 _PROMPTLY: Final = 10.0  # seconds in which a process ends by itself
@@ -38,6 +39,8 @@ def is_revision(text: Any) -> bool | None:
         return False
     if LETTER_OF.get(text):
         return True
+    if text == _BEFORE_THE_FIRST:
+        return None
     if _DATE.fullmatch(text):
         return None if text > LETTERS[MODERN] else False
     return None if "draft" in text.lower() else False
@@ -115,10 +118,11 @@ def modern_server_names_its_versions(message: SeenMessage, state: ConversationSt
 def client_of_both_eras_probes(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.exchange or not state.is_modern or state.initialize is not None:
         return None
+    # It can know the era of the server from an earlier process.
     return state.first_method == "server/discover" or RuleFailure(
         f"a client of both eras begins with {state.first_method}",
         (state.first_line,),
-        is_certain=state.is_from_start,
+        is_certain=False,
     )
 
 

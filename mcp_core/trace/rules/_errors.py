@@ -12,7 +12,7 @@ from mcp_core.schema._json_schema import InvalidSchema
 from mcp_core.trace._seen import CLIENT, META, MODERN, SERVER, lookup
 
 from ._features import compile_schema, is_complete, objects
-from ._lifecycle import declares
+from ._lifecycle import declares, names_two_versions
 from ._registry import RuleFailure, rule
 from ._utilities import LISTS
 from ._values import show
@@ -115,6 +115,8 @@ def reserved_codes_are_defined(message: SeenMessage, state: ConversationState) -
     if code == _VERSION:
         supported = lookup(message.error, "data", "supported")
         named = request.meta.get(META + "protocolVersion")
+        if names_two_versions(named, state):
+            return None
         if isinstance(supported, list) and named in supported:
             return RuleFailure(
                 f"the error -32022 names {show(named)}, that of the request, as supported",
@@ -196,6 +198,7 @@ def undeclared_roots_are_not_found(message: SeenMessage, state: ConversationStat
     return message.code == _NOT_FOUND or RuleFailure(
         f"the client has no roots, and its error has the code {show(message.code)}",
         (message.request.line,),
+        is_certain=message.code in (_INVALID_REQUEST, _INVALID_PARAMS, 0),
     )
 
 
@@ -222,7 +225,7 @@ def unknown_cursor_is_invalid_params(message: SeenMessage, state: ConversationSt
     cursor = request.params.get("cursor") if request is not None else None
     if request is None or not isinstance(cursor, str):
         return None
-    if cursor in state.cursors.get(request.method, ()):
+    if state.is_given_cursor(request.method, cursor):
         return None
     if request.method not in state.lists and request.method not in state.cursors:
         return None  # the list itself can be at fault
@@ -419,8 +422,7 @@ def refused_input_is_handled(message: SeenMessage, state: ConversationState) -> 
 @rule("MRTR-15", on="error", sender=SERVER, needs_history=True)
 def missing_input_is_asked_again(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    found = request.params.get("requestState") if request is not None else None
-    first = state.request_states.get(found) if isinstance(found, str) else None
+    first = state.round_of(request.params) if request is not None else None
     asked = lookup(first.result, "inputRequests") if first is not None else None
     if request is None or not isinstance(asked, dict) or request.letters != MODERN:
         return None
@@ -430,7 +432,7 @@ def missing_input_is_asked_again(message: SeenMessage, state: ConversationState)
     return RuleFailure(
         f"the error {show(message.code)} in place of a new question for the missing input",
         (request.line,),
-        is_certain=message.code == _INVALID_PARAMS,
+        is_certain=False,  # the state can have expired
     )
 
 

@@ -178,7 +178,8 @@ def unknown_tool_is_invalid_params(message: SeenMessage, state: ConversationStat
         return RuleFailure(
             f"the error for the unknown tool {show(name)} has the code {show(message.code)}",
             (request.line,),
-            is_certain=message.code == -32601,
+            # The code of a tool that is new, and no task.
+            is_certain=message.code == -32601 and "task" not in request.params,
         )
     if message.result is not None and not message.result.get("isError"):
         return None  # the tool can be new, or hidden
@@ -218,8 +219,8 @@ def _find_schema_error(schema: dict[str, Any]) -> str | None:
     except SchemaTooComplex:
         return None
     except InvalidSchema as exc:
-        # A dialect that we do not have, or a reference outside, is no fault of the schema.
-        return None if "dialect" in str(exc) or "$ref" in str(exc) else str(exc)
+        # A dialect that we do not have, or a reference to the outside or without end, is no fault.
+        return str(exc) if str(exc).startswith("not a valid JSON Schema") else None
     return ""
 
 
@@ -228,6 +229,8 @@ def order_of_tools_stays(message: SeenMessage, state: ConversationState) -> Outc
     before, now = state.lists.get("tools/list"), state.completed_list(message)
     if before is None or now is None or set(before.names) != set(now.names):
         return None
+    if state.changed.get("tools/list", 0) > before.asked:
+        return None  # one can have gone and come again
     return before.names == now.names or RuleFailure(
         "the same tools are listed in another order", (before.line,)
     )
@@ -569,8 +572,7 @@ def sampled_message_follows_tool_choice(message: SeenMessage, state: Conversatio
 
 @rule("SAMP-10", on="request", sender=CLIENT)
 def nested_message_follows_tool_choice(message: SeenMessage, state: ConversationState) -> Outcome:
-    found, given = message.params.get("requestState"), message.params.get("inputResponses")
-    first = state.request_states.get(found) if isinstance(found, str) else None
+    given, first = message.params.get("inputResponses"), state.round_of(message.params)
     asked = lookup(first.result, "inputRequests") if first is not None else None
     outcome: Outcome = None
     for key, each in given.items() if isinstance(given, dict) else ():
@@ -661,7 +663,10 @@ def _credentials_in_url(message: SeenMessage) -> Outcome:
         url = params.get("url")
         if params.get("mode") != "url" or not isinstance(url, str):
             continue
-        if _USER_INFO.match(url):
-            return "the URL of an elicitation has user info"
+        found = _USER_INFO.match(url)
+        if found is not None:
+            # A name alone need not be that of the user.
+            has_password = ":" in found.group().partition("://")[2]
+            return RuleFailure("the URL of an elicitation has user info", is_certain=has_password)
         outcome = True
     return outcome

@@ -7,10 +7,11 @@ answer in place of the server, such as a status without a JSON-RPC body, accuses
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
-from mcp_core.trace._seen import CLIENT, LETTER_OF, META, MODERN
+from mcp_core.trace._seen import CLIENT, LETTER_OF, META, MODERN, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -34,6 +35,8 @@ _NAMES: Final = {
     "resources/read": "uri",
 }
 _MAX_SESSIONS: Final = 1_000
+_PORT: Final = re.compile(r":[0-9]*$")
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _PARSE_ERROR: Final = -32700
 _AFTER_BODY: Final = (200, 400, 404)  # statuses of a response to a request that was read
 
@@ -47,9 +50,13 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
     if given is not None and request is not None and request.method == "initialize":
         state.session = given
     is_authorized = "authorization" in exchange.headers
-    if is_authorized and 200 <= exchange.status < 300 and len(state.is_authorized) < _MAX_SESSIONS:
-        state.is_authorized.add(exchange.path)
-    is_denied = exchange.status == 401 and not is_authorized
+    if is_authorized and 200 <= exchange.status < 300:
+        if len(state.is_authorized) < _MAX_SESSIONS or exchange.path in state.is_authorized:
+            state.is_authorized[exchange.path] = exchange.response_time
+    elif is_authorized and exchange.status in (401, 403):
+        state.is_authorized.pop(exchange.path, None)  # the token is no good any more
+    challenge = exchange.response_headers.get("www-authenticate", "").lower()
+    is_denied = exchange.status == 401 and not is_authorized and "bearer" in challenge
     if is_denied and request is not None and len(state.denied) < _MAX_SESSIONS:
         state.denied.add(request.method)
     if request is not None and 400 <= exchange.status < 500 and exchange.response is None:
@@ -59,7 +66,8 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
         return
     if exchange.status == 404 and len(state.lost_sessions) < _MAX_SESSIONS:
         state.lost_sessions.setdefault(sent, (exchange.response_line, exchange.response_time))
-    has_ended = exchange.method == "DELETE" and exchange.status < 300
+    # 202: it will be ended.
+    has_ended = exchange.method == "DELETE" and exchange.status < 300 and exchange.status != 202
     if has_ended and len(state.ended_sessions) < _MAX_SESSIONS:
         state.ended_sessions.setdefault(sent, exchange.response_line)
     if sent == state.session and (exchange.method == "DELETE" or exchange.status == 404):
@@ -77,7 +85,7 @@ def _is_initialize(exchange: SeenExchange) -> bool:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-@rule("HTTP-6", on="http_request")
+@rule("HTTP-6", on="http_request", needs_history=True)
 def post_accepts_json_and_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if not _is_post(exchange) or state.has_endpoint:
         return None
@@ -97,6 +105,8 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
     if all(message.kind == "response" for message in exchange.messages):
         return None  # it can answer a request of the session before
     sent = exchange.headers.get(SESSION)
+    if sent in state.former_sessions:
+        return None  # it can have been on its way, or be of another client
     return sent == state.session or (
         "the request does not repeat `Mcp-Session-Id`"
         if sent is None
@@ -185,7 +195,7 @@ def _content_type(exchange: SeenExchange) -> str:
     return exchange.response_headers.get("content-type", "").split(";")[0].strip().lower()
 
 
-@rule("HTTP-8", on="http_response")
+@rule("HTTP-8", on="http_response", needs_history=True)
 def request_is_answered_in_a_known_type(
     exchange: SeenExchange, state: ConversationState
 ) -> Outcome:
@@ -216,8 +226,10 @@ def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
     )
 
 
-@rule("HTTP-9", on="http_response")
+@rule("HTTP-9", on="http_response", needs_history=True)
 def notification_is_accepted_with_202(exchange: SeenExchange, state: ConversationState) -> Outcome:
+    if state.has_endpoint:
+        return None  # of the HTTP+SSE transport, which names no status
     kinds = {message.kind for message in exchange.messages}
     if not kinds or not kinds <= {"notification", "response"} or exchange.status >= 300:
         return None
@@ -327,8 +339,9 @@ def wrong_method_header_is_rejected(exchange: SeenExchange, state: ConversationS
 def no_session_is_given(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if exchange.request is None:
         return None
-    return SESSION not in exchange.response_headers or (
-        "a response of a revision without sessions has `Mcp-Session-Id`"
+    # A server that speaks earlier revisions, too, may have sessions.
+    return SESSION not in exchange.response_headers or RuleFailure(
+        "a response of a revision without sessions has `Mcp-Session-Id`", is_certain=False
     )
 
 
@@ -337,10 +350,12 @@ def buffering_is_switched_off(exchange: SeenExchange, state: ConversationState) 
     if exchange.request is None or exchange.status != 200 or _content_type(exchange) != _EVENTS:
         return None
     found = exchange.response_headers.get("x-accel-buffering")
-    # It is for nginx, which does not pass it on.
+    # It is for nginx, which does not pass it on, and need not show itself.
+    host = _PORT.sub("", exchange.headers.get("host", ""))
+    is_near = state.observer == SERVER or host in _LOCAL
     is_passed = "via" in exchange.response_headers
     is_nginx = "nginx" in exchange.response_headers.get("server", "")
     return (found or "").lower() == "no" or RuleFailure(
         f"`X-Accel-Buffering` of a stream is {show(found)}",
-        is_certain=not is_passed and not is_nginx,
+        is_certain=is_near and not is_passed and not is_nginx,
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # The names of capabilities that the core has other names for.
 _WIRE_NAMES: Final = {"list_changed": "listChanged", "create_message": "createMessage"}
+_LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates", "contents")
 
 
 def declares(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
@@ -68,7 +69,7 @@ def initialized_was_sent(state: ConversationState) -> Outcome:
     )
 
 
-@rule("LIFE-8", on="request", sender=CLIENT)
+@rule("LIFE-8", on="request", sender=CLIENT, needs_history=True)
 def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -> Outcome:
     if state.initialize is None or message.method in ("ping", "initialize"):
         return None
@@ -82,7 +83,7 @@ def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -
     )
 
 
-@rule("LIFE-9", on="request", sender=SERVER)
+@rule("LIFE-9", on="request", sender=SERVER, needs_history=True)
 def server_waits_for_initialized(message: SeenMessage, state: ConversationState) -> Outcome:
     if state.initialize is None or not state.is_ordered:
         return None
@@ -160,9 +161,17 @@ def _feature_is_declared(
     if declared is None:
         return None
     assert message.request is not None
+    assert message.result is not None
+    # A framework can answer what the server does not support: nothing is there.
+    is_nothing = message.result.get("isError") is True or any(
+        message.result.get(key) == [] for key in _LISTS
+    )
+    completion = message.result.get("completion")
+    is_nothing = is_nothing or lookup(completion, "values") == []
     return declares(declared, (capability,)) or RuleFailure(
         f"{message.request.method} has a result although the server did not declare {capability}",
         (message.request.line,),
+        is_certain=not is_nothing,
     )
 
 
@@ -216,11 +225,13 @@ def _client_feature_is_declared(
     message: SeenMessage, state: ConversationState, capability: str
 ) -> Outcome:
     declared = state.capabilities(CLIENT, message)
-    if declared is None or message.request is None:
+    if declared is None or message.request is None or message.result is None:
         return None
+    is_refused = message.result.get("action") in ("decline", "cancel")
     return declares(declared, (capability,)) or RuleFailure(
         f"{message.request.method} has a result although the client did not declare {capability}",
         (message.request.line,),
+        is_certain=not is_refused and message.result.get("roots") != [],
     )
 
 
@@ -253,9 +264,19 @@ def unsupported_version_names_versions(message: SeenMessage, state: Conversation
     if not isinstance(requested, str):
         return f"`data.requested` of the error -32022 is {show(requested)}"
     sent = message.request.meta.get(META + "protocolVersion") if message.request else None
+    if names_two_versions(sent, state):
+        return None
     if isinstance(sent, str) and sent != requested:
         return f"`data.requested` is {show(requested)}, and the request named {show(sent)}"
     return True
+
+
+def names_two_versions(named: Any, state: ConversationState) -> bool:
+    """True if the header of the exchange names another version than `named`, that of the body."""
+    if state.exchange is None:
+        return False
+    header = state.exchange.headers.get("mcp-protocol-version")
+    return header is not None and header != named
 
 
 @rule("VER-3", on="response", sender=SERVER, methods=("server/discover",), needs_history=True)

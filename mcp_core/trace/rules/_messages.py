@@ -54,6 +54,8 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
     if key not in state.used[message.sender]:
         return True
     earlier = state.open[message.sender].get(key) or state.answered[message.sender].get(key)
+    if earlier is None and message.sender == CLIENT:
+        earlier = state.dropped.get(key)
     if message.method == "initialize" and not state.handshake_answered:
         return None  # a client may begin again, for example after a rejected revision
     stream = state.exchange if message.sender == SERVER else None
@@ -77,11 +79,15 @@ def _is_rejected(exchange: SeenExchange) -> bool:
 
 
 def is_same(message: SeenMessage, earlier: SeenRequest) -> bool:
-    """Return True if a request says what an earlier one said."""
-    return message.method == earlier.method and message.params == earlier.params
+    """Return True if a request says what an earlier one said, as far as that is remembered."""
+    if message.method != earlier.method:
+        return False
+    if earlier.has_all_params:
+        return message.params == earlier.params
+    return all(message.params.get(key) == value for key, value in earlier.params.items())
 
 
-@rule("RPC-5", on="request", sender=CLIENT)
+@rule("RPC-5", on="request", sender=CLIENT, needs_history=True)
 def id_is_not_in_use(message: SeenMessage, state: ConversationState) -> Outcome:
     key = id_key(message.id)
     if key is None:
@@ -169,8 +175,10 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
     if exchange.is_event_stream:
         if exchange.has_event_ids:
             return None  # the client can resume it
-        # The stream of a session ends with the session.
-        is_certain = state.session is None and not state.ended_sessions
+        # A server ends its streams when it shuts down, which it may do at any time.
+        is_certain = (
+            state.session is None and not state.ended_sessions and _serves_on(request, state)
+        )
     elif state.has_endpoint or "A" in request.letters or request.method == "initialize":
         return None  # on the HTTP+SSE transport the response comes on another stream
     elif exchange.headers.get("mcp-session-id") is None:
@@ -181,6 +189,15 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
         (request.line, exchange.end_line),
         is_certain=is_certain,
         side=SERVER,
+    )
+
+
+def _serves_on(request: SeenRequest, state: ConversationState) -> bool:
+    """True if the server has answered later on what had begun before a request's stream ended."""
+    end = state.exchanges[request.exchange]
+    return any(
+        each.line < end.end_line < each.response_line and 200 <= each.status < 300
+        for each in state.exchanges.values()
     )
 
 
@@ -202,7 +219,11 @@ def error_without_id_answers_unreadable_message(
         return True
     if state.last_kind[other] == "notification" and not state.open[other]:
         return None  # RPC-14
-    return "an error has no id although every message before it had a readable one"
+    # Of a message over its limit a receiver can have read the beginning only.
+    return RuleFailure(
+        "an error has no id although every message before it had a readable one",
+        is_certain=not state.large[other],
+    )
 
 
 @rule("RPC-14", on="response", needs_history=True)
@@ -216,7 +237,9 @@ def notification_is_not_answered(message: SeenMessage, state: ConversationState)
         return None
     if state.id_less_errors[message.sender] < state.unreadable[other]:
         return None
-    return "an error without an id answers a notification"
+    return RuleFailure(
+        "an error without an id answers a notification", is_certain=not state.large[other]
+    )
 
 
 @rule("RPC-9", "RPC-10", on="response")
@@ -336,7 +359,7 @@ def meta_keys_follow_grammar(message: SeenMessage, state: ConversationState) -> 
 
 
 # Keys of the specification and of its extensions, and the first of their labels.
-_OFFICIAL: Final = "io.modelcontextprotocol/"
+_OFFICIAL: Final = ("io.modelcontextprotocol/", "io.modelcontextprotocol.")
 _RESERVED_LABELS: Final = ("modelcontextprotocol", "mcp")
 
 
@@ -353,7 +376,7 @@ def reserved_prefixes_are_left_alone(message: SeenMessage, state: ConversationSt
     if not message.meta:
         return None
     for key in message.meta:
-        if "/" in key and key[: len(_OFFICIAL)] != _OFFICIAL and _is_reserved(key, message.letter):
+        if "/" in key and not key.startswith(_OFFICIAL) and _is_reserved(key, message.letter):
             return f"`_meta` has the key {show(key)}, whose prefix is reserved"
     return True
 
@@ -404,6 +427,8 @@ def request_without_version_is_rejected(message: SeenMessage, state: Conversatio
         return None
     if not state.is_ordered and META + "protocolVersion" not in request.meta:
         return None  # a server can read it as a request of a client of another revision
+    if not request.has_all_params:
+        return None
     missing = [
         key for key in ("protocolVersion", "clientCapabilities") if META + key not in request.meta
     ]

@@ -86,15 +86,9 @@ def asked_input_is_declared(message: SeenMessage, state: ConversationState) -> O
     return True
 
 
-def _round_of(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
-    """Return the request whose `requestState` a retry repeats, or None."""
-    found = message.params.get("requestState")
-    return state.request_states.get(found) if isinstance(found, str) else None
-
-
-@rule("MRTR-6", on="request", sender=CLIENT, methods=_ROUNDS)
+@rule("MRTR-6", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = _round_of(message, state)
+    first = state.round_of(message.params)
     asked = lookup(first.result, "inputRequests") if first is not None else None
     if first is None or not isinstance(asked, dict) or not asked:
         return None
@@ -105,9 +99,9 @@ def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> O
     )
 
 
-@rule("MRTR-7", on="request", sender=CLIENT, methods=_ROUNDS)
+@rule("MRTR-7", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_repeats_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = _round_of(message, state)
+    first = state.round_of(message.params)
     if first is None or not first.has_all_params:
         return None
     if first.method != message.method:
@@ -150,9 +144,9 @@ def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) ->
     )
 
 
-@rule("MRTR-10", on="request", sender=CLIENT, methods=_ROUNDS)
+@rule("MRTR-10", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_a_new_id(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = _round_of(message, state)
+    first = state.round_of(message.params)
     if first is None or id_key(message.id) is None:
         return None
     return id_key(first.id) != id_key(message.id) or RuleFailure(
@@ -170,7 +164,7 @@ def _subscription(message: SeenMessage, state: ConversationState) -> SeenRequest
         request = state.open[CLIENT].get(key) or state.answered[CLIENT].get(key)
     if request is None or request.method != "subscriptions/listen":
         return None
-    return request
+    return request if request.earlier is None else None  # it can be of either
 
 
 _OF_SUBSCRIPTION: Final = (*_FILTERS, "notifications/subscriptions/acknowledged")
@@ -188,13 +182,15 @@ def notification_names_its_subscription(message: SeenMessage, state: Conversatio
         return True
     if state.gap or not state.used[CLIENT].is_complete or key in state.used[CLIENT]:
         return None
+    if state.unreadable[CLIENT]:
+        return None  # what one parser cannot read, another one can
     return f"the subscription id {show(found)} is of no request subscriptions/listen"
 
 
-@rule("SUB-2", on="notification", sender=SERVER, methods=tuple(_FILTERS))
+@rule("SUB-2", on="notification", sender=SERVER, methods=tuple(_FILTERS), needs_history=True)
 def notification_was_requested(message: SeenMessage, state: ConversationState) -> Outcome:
     request = _subscription(message, state)
-    if request is None:
+    if request is None or not request.has_all_params:
         return None
     asked = lookup(request.params, "notifications", _FILTERS[message.method])
     if message.method == "notifications/tasks":
@@ -210,7 +206,7 @@ def notification_was_requested(message: SeenMessage, state: ConversationState) -
     return RuleFailure(f"{message.method} was not requested", (request.line,))
 
 
-@rule("SUB-3", on="notification", sender=SERVER, methods=_OF_SUBSCRIPTION)
+@rule("SUB-3", on="notification", sender=SERVER, methods=_OF_SUBSCRIPTION, needs_history=True)
 def acknowledgement_is_first(message: SeenMessage, state: ConversationState) -> Outcome:
     request = _subscription(message, state)
     if request is None or request.answered:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._ids import id_key
+from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._seen import CLIENT, META, SERVER
 
 from ._messages import is_same
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SLACK: Final = 0.9  # of a time that a peer asks for
 _LINGER: Final = 5.0  # seconds that a stream can stay open after its response
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
+_LIFE_OF_TOKEN: Final = 10.0  # seconds; a shorter one makes no sense
 _SESSION: Final = "mcp-session-id"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _PORT: Final = re.compile(r":[0-9]*$")
@@ -40,7 +41,13 @@ def _request_of_progress(message: SeenMessage, state: ConversationState) -> Seen
     if request is None or not request.exchange:
         return None
     # Messages of a task come on any stream.
-    return None if request.task or "task" in request.params else request
+    is_open = request.shares_token or request.task or "task" in request.params
+    return None if is_open else request
+
+
+def _has_ends(state: ConversationState) -> bool:
+    """True if the recorder writes where responses end, which not every tool does."""
+    return any(each.end for each in state.exchanges.values())
 
 
 def _stream(state: ConversationState) -> SeenExchange | None:
@@ -52,7 +59,7 @@ def _stream(state: ConversationState) -> SeenExchange | None:
 # -- Messages --------------------------------------------------------------------------------------
 
 
-@rule("PROG-9", "SHL-4", on="notification", sender=SERVER, methods=_PROGRESS)
+@rule("PROG-9", "SHL-4", on="notification", sender=SERVER, methods=_PROGRESS, needs_history=True)
 def progress_is_on_its_own_stream(message: SeenMessage, state: ConversationState) -> Outcome:
     request, stream = _request_of_progress(message, state), _stream(state)
     if request is None or stream is None or stream.method != "POST":
@@ -63,7 +70,7 @@ def progress_is_on_its_own_stream(message: SeenMessage, state: ConversationState
     )
 
 
-@rule("SHL-12", on="notification", sender=SERVER, methods=_PROGRESS)
+@rule("SHL-12", on="notification", sender=SERVER, methods=_PROGRESS, needs_history=True)
 def progress_is_not_on_the_general_stream(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
@@ -76,7 +83,7 @@ def progress_is_not_on_the_general_stream(
     )
 
 
-@rule("SHL-13", on="response", sender=SERVER)
+@rule("SHL-13", on="response", sender=SERVER, needs_history=True)
 def response_is_not_on_the_general_stream(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
@@ -90,7 +97,7 @@ def response_is_not_on_the_general_stream(
     )
 
 
-@rule("SHL-15", on="request", sender=SERVER)
+@rule("SHL-15", on="request", sender=SERVER, needs_history=True)
 def message_is_on_one_stream(message: SeenMessage, state: ConversationState) -> Outcome:
     key, stream = id_key(message.id), _stream(state)
     if key is None or stream is None or stream.is_resumption:
@@ -104,11 +111,11 @@ def message_is_on_one_stream(message: SeenMessage, state: ConversationState) -> 
     return RuleFailure(
         f"{message.method} is on two streams",
         (earlier.line,),
-        is_certain=first is not None and not first.end,
+        is_certain=first is not None and not first.end and _has_ends(state),
     )
 
 
-@rule("SHM-8", on="notification", sender=SERVER, methods=_CHANGES)
+@rule("SHM-8", on="notification", sender=SERVER, methods=_CHANGES, needs_history=True)
 def changes_are_on_a_subscription(message: SeenMessage, state: ConversationState) -> Outcome:
     stream = _stream(state)
     request = stream.request if stream is not None else None
@@ -119,7 +126,13 @@ def changes_are_on_a_subscription(message: SeenMessage, state: ConversationState
     )
 
 
-@rule("LOG-9", on="notification", sender=SERVER, methods=("notifications/message",))
+@rule(
+    "LOG-9",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/message",),
+    needs_history=True,
+)
 def log_messages_are_on_no_subscription(message: SeenMessage, state: ConversationState) -> Outcome:
     stream = _stream(state)
     request = stream.request if stream is not None else None
@@ -133,9 +146,9 @@ def log_messages_are_on_no_subscription(message: SeenMessage, state: Conversatio
 # -- Requests --------------------------------------------------------------------------------------
 
 
-@rule("SHL-8", on="http_request")
+@rule("SHL-8", on="http_request", needs_history=True)
 def client_waits_before_it_reconnects(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    known = state.events.get(exchange.headers.get("last-event-id", ""))
+    known = state.events.get(text_key(exchange.headers.get("last-event-id", "")))
     if exchange.method != "GET" or known is None:
         return None
     # The stream itself, or the last that went on with it.
@@ -158,7 +171,7 @@ def client_waits_before_it_reconnects(exchange: SeenExchange, state: Conversatio
 
 def _root(exchange: SeenExchange, state: ConversationState) -> int:
     """Return the number of the exchange that first carried a stream, 0 if it is unknown."""
-    known = state.events.get(exchange.headers.get("last-event-id", ""))
+    known = state.events.get(text_key(exchange.headers.get("last-event-id", "")))
     return known[1] if known is not None else 0
 
 
@@ -167,7 +180,7 @@ def resumed_event_was_received(exchange: SeenExchange, state: ConversationState)
     if not exchange.is_resumption:
         return None
     id = exchange.headers["last-event-id"]
-    return id in state.events or RuleFailure(
+    return text_key(id) in state.events or RuleFailure(
         f"the event {show(id)}, of which no stream had the id",
         is_certain=state.has_all_events and state.is_from_start,
     )
@@ -190,15 +203,20 @@ def lost_session_is_left(exchange: SeenExchange, state: ConversationState) -> Ou
 @rule("AT-1", on="http_request", needs_history=True)
 def token_is_sent_with_each_request(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if "access_token=" in exchange.target.partition("?")[2]:
-        return "an access token is in the query of the URL"
+        # It can be a part of the URL that the user gave.
+        return RuleFailure("an access token is in the query of the URL", is_certain=False)
     if "authorization" in exchange.headers:
         return True
     if exchange.path not in state.is_authorized or exchange.method == "OPTIONS":
         return None
-    return "a request without `Authorization` follows requests with it"
+    # A client whose token has expired has none.
+    return RuleFailure(
+        "a request without `Authorization` follows requests with it",
+        is_certain=exchange.time - state.is_authorized[exchange.path] < _LIFE_OF_TOKEN,
+    )
 
 
-@rule("SSE-3", on="http_request", any_revision=True)
+@rule("SSE-3", on="http_request", any_revision=True, needs_history=True)
 def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if not state.endpoint or exchange.method != "POST" or not exchange.messages:
         return None
@@ -214,7 +232,7 @@ def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState
 # -- Responses -------------------------------------------------------------------------------------
 
 
-@rule("SSE-4", on="http_response", any_revision=True)
+@rule("SSE-4", on="http_response", any_revision=True, needs_history=True)
 def responses_come_as_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if not state.has_endpoint or exchange.method != "POST" or not exchange.messages:
         return None
@@ -330,7 +348,7 @@ def token_of_the_query_is_ignored(exchange: SeenExchange, state: ConversationSta
     # The server can serve the request to everyone.
     return exchange.status >= 400 or RuleFailure(
         "a request with an access token in its URL is served",
-        is_certain=request.method in state.denied,
+        is_certain=request.method in state.denied and "cookie" not in exchange.headers,
     )
 
 
@@ -352,6 +370,7 @@ def stream_ends_with_its_response(state: ConversationState) -> Outcome:
                 f"a stream is open {state.last_time - stream.answered_time:.0f} s after its "
                 "response",
                 (stream.line,),
+                is_certain=_has_ends(state),
                 side=SERVER,
             )
     return outcome

@@ -34,6 +34,7 @@ _AUGMENTED: Final = {
 _SLACK: Final = 0.9  # of a time that a peer asks for
 _DELAY: Final = 1.0  # seconds that a message can be late
 _POLLS: Final = 2
+_CREDENTIALS: Final = ("authorization", "cookie")
 _MIN_BITS: Final = 32.0  # of an id that cannot be guessed
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)?"
@@ -99,8 +100,15 @@ def accepted_task_is_the_only_result(message: SeenMessage, state: ConversationSt
     declared = state.capabilities(message.sender, message)
     if path is None or declared is None or not declares(declared, path):
         return None  # TSK-8
+    is_certain = True
+    if request.method == "tools/call":
+        # A tool without support for tasks can be served all the same (TSK-4).
+        tool = state.tool_of(request)
+        is_certain = lookup(tool, "execution", "taskSupport") in ("optional", "required")
     return isinstance(result.get("task"), dict) or RuleFailure(
-        f"{request.method} asked for a task and has another result", (request.line,)
+        f"{request.method} asked for a task and has another result",
+        (request.line,),
+        is_certain=is_certain,
     )
 
 
@@ -120,9 +128,7 @@ def _view(message: SeenMessage) -> Mapping[str, Any] | None:
 
 def _known(message: SeenMessage, state: ConversationState) -> SeenTask | None:
     view = _view(message)
-    id = view.get("taskId") if view is not None else None
-    task = state.tasks.get(id) if isinstance(id, str) else None
-    return task if task is not None and task.owner == message.sender else None
+    return None if view is None else state.task(message.sender, view.get("taskId"))
 
 
 @rule("TSK-10", "TX-23", on="result", needs_history=True)
@@ -133,8 +139,8 @@ def task_id_is_unique(message: SeenMessage, state: ConversationState) -> Outcome
     id = view.get("taskId")
     if not isinstance(id, str):
         return None
-    earlier = state.tasks.get(id)
-    if earlier is None or earlier.owner != message.sender:
+    earlier = state.task(message.sender, id)
+    if earlier is None:
         return True
     return RuleFailure(f"the task id {show(id)} was used before", (earlier.request.line,))
 
@@ -210,8 +216,7 @@ def final_task_is_not_cancelled(message: SeenMessage, state: ConversationState) 
     request = message.request
     if request is None:
         return None
-    id = request.params.get("taskId")
-    task = state.tasks.get(id) if isinstance(id, str) else None
+    task = state.task_of(request)
     if message.result is not None:
         if task is not None and task.status in FINAL and task.line < request.line:
             return RuleFailure(
@@ -230,7 +235,7 @@ def unknown_task_is_invalid_params(message: SeenMessage, state: ConversationStat
     if request is None or message.result is not None:
         return None
     id = request.params.get("taskId")
-    if not isinstance(id, str) or id in state.tasks:
+    if not isinstance(id, str) or state.task_of(request) is not None:
         return None
     if message.code == -32602:
         return True
@@ -295,7 +300,7 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
     request = message.request
     assert request is not None
     id = request.params.get("taskId")
-    if not isinstance(id, str) or id not in state.tasks:
+    if state.task_of(request) is None:
         return None
     # It can have expired.
     return RuleFailure(
@@ -308,8 +313,8 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
 
 @rule("TSK-13", "TX-24", on="request", methods=("tasks/get",), needs_history=True)
 def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
-    task = state.task_of(message.params)
-    if task is None or task.owner == message.sender or task.status in FINAL:
+    task = state.task_of(message)
+    if task is None or task.status in FINAL:
         return None
     if task.polled is None or not task.interval or not message.time:
         return None
@@ -327,8 +332,8 @@ def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -
 
 @rule("TSK-16", on="request", methods=("tasks/get",), needs_history=True)
 def input_is_fetched(message: SeenMessage, state: ConversationState) -> Outcome:
-    task = state.task_of(message.params)
-    if task is None or task.owner == message.sender or task.status != "input_required":
+    task = state.task_of(message)
+    if task is None or task.status != "input_required":
         return None
     if task.result_asked:
         return True
@@ -359,7 +364,7 @@ def undeclared_task_is_ignored(message: SeenMessage, state: ConversationState) -
 @rule("TSK-14", on="result", methods=("tasks/result",), needs_history=True)
 def result_has_the_shape_of_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request.params) if request is not None else None
+    task = state.task_of(request) if request is not None else None
     name = f"<{task.request.method}" if task is not None else ""
     if task is None or message.result is None or not has_shape(message.letter, name):
         return None
@@ -402,7 +407,9 @@ def task_ids_cannot_be_guessed(message: SeenMessage, state: ConversationState) -
         return None
     stream = state.exchange
     # With an authorization the id alone opens nothing.
-    is_bound = stream is not None and "authorization" in stream.headers
+    is_bound = stream is not None and any(
+        key in stream.headers for key in (*_CREDENTIALS, "mcp-session-id", "x-api-key")
+    )
     before = [_split(each) for each in state.task_ids[message.sender]]
     prefix, number = _split(id)
     if number is not None and before == [(prefix, number - 2), (prefix, number - 1)]:
@@ -422,10 +429,10 @@ def _split(id: str) -> tuple[str, int | None]:
 @rule("TSK-24", "TX-23", on="result", methods=("tasks/get", "tasks/result", "tasks/cancel"))
 def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request.params) if request is not None else None
+    task = state.task_of(request) if request is not None else None
     created = state.exchanges.get(task.request.exchange) if task is not None else None
     stream = state.exchange
-    if task is None or created is None or stream is None:
+    if created is None or stream is None:
         return None
     before, now = (each.headers.get("authorization") for each in (created, stream))
     if before is None or before == now:
@@ -438,14 +445,28 @@ def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Out
     )
 
 
+def _is_of_another(task: SeenTask, state: ConversationState) -> bool:
+    """True if the exchange can be of another user than the one that created a task."""
+    created, stream = state.exchanges.get(task.request.exchange), state.exchange
+    if stream is None:
+        return False
+    if created is None:
+        return True
+    return any(created.headers.get(key) != stream.headers.get(key) for key in _CREDENTIALS)
+
+
 @rule("TX-7", on="response", sender=SERVER, methods=("tasks/get",), needs_history=True)
 def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request.params) if request is not None else None
+    task = state.task_of(request) if request is not None else None
     if task is None or task.has_view or not state.follows(message, task.created):
         return None
     if message.result is not None:
         return True
+    if request is None or find_shape_error(message.letters[-1:], ">tasks/get", request.params):
+        return None  # the error can be about the request
+    if _is_of_another(task, state):
+        return None  # TX-23
     age = message.time - task.created_time
     if message.code != -32602 or (task.ttl is not None and age > _SLACK * task.ttl):
         return None
@@ -455,7 +476,7 @@ def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome
 @rule("TX-14", on="response", sender=SERVER, methods=("tasks/update",), needs_history=True)
 def unknown_keys_are_ignored(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request.params) if request is not None else None
+    task = state.task_of(request) if request is not None else None
     responses = request.params.get("inputResponses") if request is not None else None
     if task is None or not isinstance(responses, dict) or responses.keys() <= task.keys:
         return None
@@ -467,7 +488,7 @@ def unknown_keys_are_ignored(message: SeenMessage, state: ConversationState) -> 
 
 @rule("TX-15", on="request", sender=CLIENT, methods=("tasks/update",), needs_history=True)
 def keys_are_answered_once(message: SeenMessage, state: ConversationState) -> Outcome:
-    task = state.task_of(message.params)
+    task = state.task_of(message)
     responses = message.params.get("inputResponses")
     if task is None or not isinstance(responses, dict) or not responses:
         return None

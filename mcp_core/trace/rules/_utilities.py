@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._ids import id_key
+from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._seen import CLIENT, META, MODERN, SERVER, lookup, other_side
 
 from ._registry import RuleFailure, rule
@@ -71,12 +71,18 @@ def _names_own_request(message: SeenMessage, state: ConversationState) -> Outcom
     # A request that was answered meanwhile is the race that the specification describes.
     if key in state.used[message.sender]:
         return True
-    if not state.used[message.sender].is_complete:
-        return None
+    if not state.used[message.sender].is_complete or state.unreadable[message.sender]:
+        return None  # what one parser cannot read, another one can
     return f"it cancels {show(message.params['requestId'])}, which the {message.sender} never sent"
 
 
-@rule("CXL-4", on="notification", sender=CLIENT, methods=("notifications/cancelled",))
+@rule(
+    "CXL-4",
+    on="notification",
+    sender=CLIENT,
+    methods=("notifications/cancelled",),
+    needs_history=True,
+)
 def initialize_is_not_cancelled(message: SeenMessage, state: ConversationState) -> Outcome:
     if state.initialize is None:
         return None
@@ -86,7 +92,7 @@ def initialize_is_not_cancelled(message: SeenMessage, state: ConversationState) 
     return RuleFailure("it cancels initialize", (state.initialize.line,))
 
 
-@rule("CXL-5", "TX-18", on="notification", methods=("notifications/cancelled",))
+@rule("CXL-5", "TX-18", on="notification", methods=("notifications/cancelled",), needs_history=True)
 def task_is_not_cancelled_by_notification(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
@@ -97,7 +103,8 @@ def task_is_not_cancelled_by_notification(
     if request is None or request.task is None:
         return key in state.open[message.sender] or None
     # The response can have crossed the cancellation, unless its sender has used the id of the task.
-    knows = request.task in state.tasks and state.tasks[request.task].line > request.answered
+    task = state.task(other_side(request.sender), request.task)
+    knows = task is not None and task.line > request.answered
     return RuleFailure(
         f"it cancels the request of task {show(request.task)}, which has its result",
         (request.line, request.answered),
@@ -153,13 +160,9 @@ def server_cancels_subscriptions_only(message: SeenMessage, state: ConversationS
         return None
     request = state.open[CLIENT].get(key) or state.answered[CLIENT].get(key)
     if request is None:
-        return (
-            None
-            if key in state.used[CLIENT]
-            else (
-                f"it names {show(message.params['requestId'])}, which is no request of the client"
-            )
-        )
+        if key in state.used[CLIENT] or state.unreadable[CLIENT]:
+            return None
+        return f"it names {show(message.params['requestId'])}, which is no request of the client"
     return request.method == "subscriptions/listen" or RuleFailure(
         f"it names the request {request.method}", (request.line,)
     )
@@ -170,10 +173,11 @@ def server_cancels_subscriptions_only(message: SeenMessage, state: ConversationS
 
 def _request_of_token(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
     key = id_key(message.params.get("progressToken"))
-    return None if key is None else state.tokens[other_side(message.sender)].get(key)
+    request = None if key is None else state.tokens[other_side(message.sender)].get(key)
+    return None if request is None or request.shares_token else request
 
 
-@rule("PROG-2", on="request")
+@rule("PROG-2", on="request", needs_history=True)
 def token_is_unique(message: SeenMessage, state: ConversationState) -> Outcome:
     if "progressToken" not in message.meta:
         return None
@@ -198,12 +202,14 @@ def token_is_known(message: SeenMessage, state: ConversationState) -> Outcome:
         return None
     if message.sender == CLIENT and message.letters == MODERN:
         return None  # PROG-8
-    return _request_of_token(message, state) is not None or (
-        f"no request has the progress token {show(token)}"
-    )
+    if id_key(token) in state.tokens[other_side(message.sender)]:
+        return True
+    if state.unreadable[other_side(message.sender)] or not state.has_all_tokens:
+        return None  # what one parser cannot read, another one can
+    return f"no request has the progress token {show(token)}"
 
 
-@rule("PROG-4", on="notification", methods=("notifications/progress",))
+@rule("PROG-4", on="notification", methods=("notifications/progress",), needs_history=True)
 def progress_increases(message: SeenMessage, state: ConversationState) -> Outcome:
     request, value = _request_of_token(message, state), message.params.get("progress")
     if request is None or request.progress is None or request.answered:
@@ -228,7 +234,7 @@ def progress_ends_with_the_response(message: SeenMessage, state: ConversationSta
     if not state.is_one_stream(message, request.answer_exchange):
         return None
     if request.task is not None:
-        task = state.tasks.get(request.task)
+        task = state.task(other_side(request.sender), request.task)
         if message.letters == MODERN or task is None:
             return None  # PROG-7
         if task.status not in FINAL:
@@ -240,7 +246,13 @@ def progress_ends_with_the_response(message: SeenMessage, state: ConversationSta
 FINAL: Final = ("completed", "failed", "cancelled")
 
 
-@rule("PROG-7", on="notification", sender=SERVER, methods=("notifications/progress",))
+@rule(
+    "PROG-7",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/progress",),
+    needs_history=True,
+)
 def task_has_no_progress(message: SeenMessage, state: ConversationState) -> Outcome:
     request = _request_of_token(message, state)
     if request is None:
@@ -263,7 +275,13 @@ def server_sends_progress(message: SeenMessage, state: ConversationState) -> Out
 # -- Log messages ----------------------------------------------------------------------------------
 
 
-@rule("LOG-3", on="notification", sender=SERVER, methods=("notifications/message",))
+@rule(
+    "LOG-3",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/message",),
+    needs_history=True,
+)
 def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
     level = message.params.get("level")
     if state.log_level is None or level not in LEVELS or state.log_level[0] not in LEVELS:
@@ -306,9 +324,11 @@ def log_messages_are_requested(message: SeenMessage, state: ConversationState) -
         )
     if not state.is_ordered:
         return None
-    return any(_LOG_LEVEL in request.meta for request in state.open[CLIENT].values()) or (
-        f'a log message, and no open request has `_meta["{_LOG_LEVEL}"]`'
-    )
+    if any(_LOG_LEVEL in request.meta for request in state.open[CLIENT].values()):
+        return True
+    if any(_LOG_LEVEL in request.meta for request in state.answered[CLIENT].values()):
+        return None  # it can be a late one
+    return f'a log message, and no open request has `_meta["{_LOG_LEVEL}"]`'
 
 
 @rule("LOG-10", on="response", sender=SERVER)
@@ -347,7 +367,7 @@ def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     cursor = message.params.get("cursor")
     if not isinstance(cursor, str):
         return None
-    if cursor in state.cursors.get(message.method, ()):
+    if state.is_given_cursor(message.method, cursor):
         return True
     # A client of 2026-07-28 can have it from another connection.
     return RuleFailure(
@@ -395,7 +415,7 @@ def pages_have_one_scope(message: SeenMessage, state: ConversationState) -> Outc
     cursor = message.request.params.get("cursor")
     if not isinstance(cursor, str):
         return None
-    earlier = state.cursor_scopes.get((message.request.method, cursor))
+    earlier = state.cursor_scopes.get((message.request.method, text_key(cursor)))
     scope = message.result.get("cacheScope")
     if not isinstance(earlier, str) or not isinstance(scope, str):
         return None

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from xml.sax.saxutils import quoteattr
 
 from mcp_core import escape_text
-from mcp_core.trace import CHECKED_LEVELS, JUDGED_ROWS, ROWS, InvalidTrace, Judge, TraceReader
+from mcp_core.trace import (
+    CHECKED_LEVELS,
+    JUDGED_ROWS,
+    ROWS,
+    DamagedLine,
+    InvalidTrace,
+    Judge,
+    TraceReader,
+)
 from mcp_trio.cli._errors import MISUSE, CliError
 from mcp_trio.cli._screen import Screen
 
@@ -39,6 +47,8 @@ CheckSide: TypeAlias = Literal["client", "server", "both"]
 
 FOUND: Final = 1
 _CHUNK: Final = 64 * 1024  # bytes
+# On a row, from the best to the worst. A finding is left out by the options of the user.
+_VERDICTS: Final = ("left out", "inconclusive", "fail")
 _MAX_FINDINGS: Final = 10_000  # that are kept; more are counted
 
 
@@ -99,6 +109,7 @@ def fill_report(path: str, report: CheckReport) -> None:
                 reader.feed(data)
                 while (line := reader.next_line()) is not None:
                     judge = judge or Judge(reader.header)
+                    report.damaged += isinstance(line, DamagedLine)
                     report.add(judge.receive(line, reader.line_number))
                 if not data:
                     break
@@ -129,9 +140,11 @@ class CheckReport:
         self.failed = 0
         self.inconclusive = 0
         self.known = 0
+        self.damaged = 0  # lines
         self.messages = 0
         self.opportunities: Counter[str] | dict[str, int] = {}
-        self._rows_found: set[str] = set()
+        # The worst verdict on each row that has a finding, those that are left out included.
+        self._verdicts: dict[str, str] = {}
         self._known = known
         self._side = side
         self._level = level
@@ -140,15 +153,20 @@ class CheckReport:
         """Add the findings that are selected and not known, and return those that are kept."""
         before = len(self.findings)
         for each in findings:
-            if self._side not in ("both", each.side):
+            is_selected = self._side in ("both", each.side) and (
+                self._level == "all" or each.level in CHECKED_LEVELS[self._level]
+            )
+            is_known = (each.row, each.side, each.sentence) in self._known
+            verdict = _verdict(each) if is_selected and not is_known else "left out"
+            if _VERDICTS.index(verdict) >= _VERDICTS.index(
+                self._verdicts.get(each.row, "left out")
+            ):
+                self._verdicts[each.row] = verdict
+            if not is_selected:
                 continue
-            if self._level != "all" and each.level not in CHECKED_LEVELS[self._level]:
-                continue
-            if (each.row, each.side, each.sentence) in self._known:
+            if is_known:
                 self.known += 1
-                self._rows_found.add(each.row)
                 continue
-            self._rows_found.add(each.row)
             self.failed += each.is_certain
             self.inconclusive += not each.is_certain
             if len(self.findings) < _MAX_FINDINGS:
@@ -163,7 +181,7 @@ class CheckReport:
     @property
     def passed(self) -> list[str]:
         """The rows that had an opportunity and no finding."""
-        return [row for row in ROWS if self.opportunities.get(row) and row not in self._rows_found]
+        return [row for row in ROWS if self.opportunities.get(row) and row not in self._verdicts]
 
     def document(self) -> dict[str, Any]:
         """Return the report as one JSON document, which is also a baseline."""
@@ -173,6 +191,7 @@ class CheckReport:
             "failed": self.failed,
             "inconclusive": self.inconclusive,
             "known": self.known,
+            "damaged": self.damaged,
             "findings": [
                 {
                     "row": each.row,
@@ -200,9 +219,11 @@ class CheckReport:
     def summary(self) -> str:
         """The totals, as one line."""
         known = f", {self.known} known" if self.known else ""
+        lines = "line is" if self.damaged == 1 else "lines are"
+        damaged = f". {self.damaged} {lines} damaged" if self.damaged else ""
         return (
             f"{self.messages} messages: {self.failed} failed, {self.inconclusive} inconclusive"
-            f"{known}. {len(self.passed)} rows passed; {len(ROWS) - len(JUDGED_ROWS)} of "
+            f"{known}{damaged}. {len(self.passed)} rows passed; {len(ROWS) - len(JUDGED_ROWS)} of "
             f"{len(ROWS)} rows are not judged from a trace"
         )
 
@@ -216,12 +237,11 @@ class CheckReport:
             )
 
     def _show_rows(self, screen: Screen) -> None:
-        found = {each.row: _verdict(each) for each in reversed(self.findings)}
         for id, row in ROWS.items():
             if id not in JUDGED_ROWS:
                 verdict = "not judged"
-            elif id in found:
-                verdict = found[id]
+            elif id in self._verdicts:
+                verdict = self._verdicts[id]
             else:
                 verdict = "pass" if self.opportunities.get(id) else "no opportunity"
             screen.write_line(

@@ -644,3 +644,20 @@ def test_untrusted_schema_any_json_raises_invalid_schema_only(schema: Any, value
     except InvalidSchema:
         return
     assert found is None or isinstance(found[1], str)
+
+
+@pytest.mark.parametrize("kind", [JsonSchema, UntrustedSchema])
+@pytest.mark.parametrize(
+    ("step", "value", "is_multiple"),
+    [
+        (0.01, 19.99, True),
+        (0.1, 0.3, True),
+        (0.01, 19.995, False),
+        (1e-300, 1e300, True),
+        (3, 7, False),
+    ],
+)
+def test_multiple_of_decimal_number_is_checked_in_decimal(
+    kind: type[JsonSchema], step: float, value: float, is_multiple: bool
+) -> None:
+    assert (kind({"multipleOf": step}).find_error(value) is None) is is_multiple

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ __all__ = [
     "S",
     "Said",
     "Start",
+    "as_lines",
     "ask",
     "at",
     "error",
@@ -160,22 +162,31 @@ def judge(
     header = TraceHeader(format_version=1, observer="between", transport="stdio")
     judged = Judge(header, from_start=True)
     letter = start.letter if start is not None else letter
-    methods: dict[Any, str] = {}
     findings: list[Finding] = []
-    for said in [*(start.messages() if start is not None else []), *messages]:
+    for line in as_lines(
+        [*(start.messages() if start is not None else []), *messages], letter, start
+    ):
+        findings += judged.receive(line)
+    findings += judged.close()
+    return findings, judged
+
+
+def as_lines(
+    messages: Sequence[Said], letter: str, start: Start | None = None
+) -> Iterator[TraceLine]:
+    """Yield the lines of a conversation."""
+    methods: dict[Any, str] = {}
+    for said in messages:
         message = said.message
         if letter == "E" and not said.is_raw and isinstance(message, dict):
             message = _modern(said.sender, message, methods, start)
         if isinstance(message, TraceLine):
-            line = message
+            yield message
         elif isinstance(message, bytes):
-            line = TraceLine(t=0.0, sender=said.sender, data=message)
+            yield TraceLine(t=0.0, sender=said.sender, data=message)
         else:
             text = message if isinstance(message, str) else json.dumps(message)
-            line = TraceLine(t=0.0, sender=said.sender, raw=text)
-        findings += judged.receive(line)
-    findings += judged.close()
-    return findings, judged
+            yield TraceLine(t=0.0, sender=said.sender, raw=text)
 
 
 def _modern(sender: str, message: Message, methods: dict[Any, str], start: Start | None) -> Message:

@@ -315,13 +315,14 @@ def test_server_that_serves_its_own_origin_is_not_accused(
         ("https://login.org/a@b", []),
         ("https://login.org#a@b", []),
         ("https://ada:secret@login.org/?q", ["ELIC-19"]),
+        ("https://ada@login.org:80/?q", []),
     ],
 )
 def test_elicitation_of_a_url_with_an_at_sign_has_no_user_info(url: str, rows: list[str]) -> None:
     params = {"mode": "url", "message": "Log in.", "elicitationId": "x", "url": url}
     said = [S(ask(9, "elicitation/create", **params))]
     found, _ = judge(Start("D", {"elicitation": {"url": {}}}), said)
-    assert [each.row for each in found if each.side == "server"] == rows
+    assert [each.row for each in found if each.side == "server" and each.is_certain] == rows
 
 
 # -- After a login ---------------------------------------------------------------------------------

@@ -102,14 +102,24 @@ def test_judge_takes_any_line(lines: list[str | bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"a":' * 100_000, '{"jsonrpc":"2.0","id":NaN,"method":"x"}', "1" * 10_000],
-    ids=["deep array", "deep object", "NaN", "digits"],
+    "text", ["[" * 10, '{"a":' * 10, '{"jsonrpc":"2.0","id":NaN,"method":"x"}', "1" * 10]
 )
 def test_judge_line_that_is_not_json_is_a_finding(text: str) -> None:
     found, _ = judge(None, [S(text)])
     assert {each.row for each in found} <= {"STDIO-2", "RPC-1"}
     assert found
+
+
+@pytest.mark.parametrize(
+    "value", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "1" * 10_000]
+)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_judge_message_that_its_own_parser_cannot_hold_is_a_gap(value: str, transport: str) -> None:
+    text = f'{{"jsonrpc":"2.0","id":1,"result":{{"a":{value}}}}}'
+    judged = Judge(TraceHeader(format_version=1, transport=transport), from_start=True)
+    assert judged.receive(TraceLine(t=0.0, sender="server", raw=text)) == []
+    later = TraceLine(t=0.0, sender="server", raw=json.dumps(result(7)))
+    assert [each for each in judged.receive(later) if each.is_certain] == []
 
 
 @pytest.mark.parametrize(
@@ -454,3 +464,69 @@ def test_judge_of_large_rounds_does_not_grow() -> None:
         yield said("server", answered)
 
     assert traced_growth(large_round, 20, 120) < 1_000_000
+
+
+def posted(number: int, message: Any, answered: Any, conversation: int = 1) -> Iterator[TraceLine]:
+    """Yield the two lines of an HTTP exchange."""
+    number += 1
+    place: dict[str, Any] = {"t": 0.0, "conversation": conversation, "exchange": number}
+    head = HttpHead(method="POST", target="/mcp")
+    yield TraceLine(**place, sender="client", http=head, raw=json.dumps(message))
+    head = HttpHead(status=200, headers=(("content-type", "application/json"),))
+    yield TraceLine(**place, sender="server", http=head, raw=json.dumps(answered), end="complete")
+
+
+def test_judge_of_large_exchanges_does_not_grow() -> None:
+    def large_exchange(number: int) -> Iterator[TraceLine]:
+        call = ask(
+            number, "tools/call", name="t", arguments={"a": ["x" * 50] * 1_000}, _meta=META_E
+        )
+        text = [{"type": "text", "text": "x" * 50_000}]
+        yield from posted(number, call, result(number, resultType="complete", content=text))
+
+    assert traced_growth(large_exchange, 20, 120) < 1_000_000
+
+
+def test_judge_of_large_requests_without_a_response_does_not_grow() -> None:
+    def large_request(number: int) -> Iterator[TraceLine]:
+        call = ask(number, "tools/call", name="t", arguments={"a": "x" * 100_000}, _meta=META_E)
+        yield next(posted(number, call, {}))
+
+    assert traced_growth(large_request, 100, 200) < 1_000_000
+
+
+def test_judge_of_conversations_with_large_lists_does_not_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(judge_module, "MAX_KEPT_BYTES", 1_000_000)
+
+    def large_list(number: int) -> Iterator[TraceLine]:
+        tools = [{"name": f"t{each}", "inputSchema": {"type": "object"}} for each in range(1_000)]
+        listed = result(number, resultType="complete", tools=tools, ttlMs=0, cacheScope="public")
+        asked = ask(number, "tools/list", _meta=META_E)
+        yield from posted(number, asked, listed, conversation=number + 1)
+
+    assert traced_growth(large_list, 30, 90) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": "n" * 50_000},
+        {"_meta": {**META_E, "progressToken": "t" * 50_000}},
+        {"_meta": {**META_E, "x": {"y": "z" * 50_000}}},
+        {"requestState": "s" * 50_000},
+        {"cursor": "c" * 50_000},
+    ],
+)
+def test_judge_of_requests_with_large_members_does_not_grow(params: dict[str, Any]) -> None:
+    def large_request(number: int) -> Iterator[TraceLine]:
+        unique = {key: f"{number}{value}" for key, value in params.items() if key != "_meta"}
+        meta = params.get("_meta")
+        token = {**meta, "progressToken": f"{number}" + "t" * 50_000} if meta else META_E
+        yield said("client", ask(f"{number}" + "i" * 50_000, "tools/call", **unique, _meta=token))
+        page = {"nextCursor": f"{number}" + "c" * 50_000, "tools": []}
+        yield said("client", ask(-number, "tools/list", _meta=META_E))
+        yield said("server", result(-number, resultType="complete", **page))
+
+    assert traced_growth(large_request, 20, 120) < 1_500_000

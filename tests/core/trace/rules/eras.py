@@ -133,6 +133,7 @@ CASES: Final[list[Case]] = [
         HANDSHAKE,
         start=None,
         side="client",
+        is_certain=False,
     ),
     case(
         "PROBE-2",

@@ -233,5 +233,6 @@ CASES: Final[list[Case]] = [
         ROUND,
         allowed=("MRTR-6",),
         pass_allowed=("MRTR-6",),
+        is_certain=False,
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.core.trace.conversations import C, S, Said, ask, error, notify, result
+from tests.core.trace.conversations import META, C, S, Said, ask, error, notify, result
 from tests.core.trace.rules.case import Case, case
 from tests.core.trace.rules.messages import (
     FORM,
@@ -27,6 +27,10 @@ BY_URL: Final = ask(
 USE: Final = {"type": "tool_use", "id": "u", "name": "t", "input": {}}
 RESULT: Final = {"type": "tool_result", "toolUseId": "u", "content": []}
 SAMPLE_TOOLS: Final = ask(1, "sampling/createMessage", **SAMPLE["params"], tools=[])
+# The same in a round of 2026-07-28, and a client that declares no tools for it
+ASKED: Final = {"k": {key: SAMPLE_TOOLS[key] for key in ("method", "params")}}
+NESTED: Final = S(result(1, resultType="input_required", inputRequests=ASKED))
+WITHOUT_TOOLS: Final[dict[str, Any]] = {META + "clientCapabilities": {"sampling": {}}}
 
 
 def listed(*tools: Any, id: int = 1) -> list[Said]:
@@ -220,6 +224,13 @@ CASES: Final[list[Case]] = [
     ),
     case("SAMP-5", "D", [S(SAMPLE_TOOLS)], [S(SAMPLE_TOOLS)], start=NO_TOOLS, pass_start=EVERY),
     case(
+        "SAMP-5",
+        "E",
+        [C(call(1, **WITHOUT_TOOLS)), NESTED],
+        [C(call(1)), NESTED],
+        allowed=("MRTR-5",),
+    ),
+    case(
         "SAMP-6",
         "D",
         [S(ask(1, "sampling/createMessage", **SAMPLE["params"], includeContext="thisServer"))],
@@ -274,6 +285,13 @@ CASES: Final[list[Case]] = [
         "E",
         [*SERVED, C(call(1)), S(error(1, -32042))],
         [*SERVED, C(call(1)), S(error(1, -32602))],
+    ),
+    case(
+        "ELIC-17",
+        "E",
+        [*SERVED, S(notify("notifications/elicitation/complete", elicitationId="x"))],
+        [*SERVED, C(call(1)), S(error(1, -32602))],
+        allowed=("LIFE-14",),
     ),
     # Roots
     case(

@@ -150,7 +150,7 @@ CASES: Final[list[Case]] = [
             S(notify("notifications/progress", progressToken=5, progress=1, _meta=SUBSCRIPTION)),
         ],
         [
-            *LISTENED,
+            *SERVED,
             C(call(2, 5)),
             S(notify("notifications/progress", progressToken=5, progress=1)),
         ],
@@ -174,7 +174,8 @@ CASES: Final[list[Case]] = [
         [C(AS_TASK)],
         is_part=True,
     ),
-    case("TSK-7", "D", [C(AS_TASK), S(result(1, content=TEXT))], AS_TASK_D),
+    case("TSK-7", "D", [*listed("required"), C(AS_TASK), S(result(1, content=TEXT))], AS_TASK_D),
+    case("TSK-7", "D", [C(AS_TASK), S(result(1, content=TEXT))], AS_TASK_D, is_certain=False),
     case("TSK-10", "D", [C(ask(1, "tasks/get"))], AS_TASK_D),
     case(
         "TSK-10",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from mcp_core.trace import _judge as judge_module
 from mcp_core.trace.rows import ROWS, letters
-from mcp_core.trace.rules import JUDGED_ROWS, RULES
+from mcp_core.trace.rules import JUDGED_ROWS, RULES, Rule
+from mcp_core.trace.rules._shapes import META_ROWS, SHAPE_ROWS
 from tests.core.trace.conversations import judge
 from tests.core.trace.rules import (
     eras,
@@ -73,6 +78,42 @@ def test_rules_have_three_conversations_for_each_row() -> None:
     assert sorted(JUDGED_ROWS - {each.row for each in CASES}) == []
     assert len(JUDGED_ROWS) >= 250
     assert ROWS.keys() >= JUDGED_ROWS
+
+
+def test_rules_are_each_judged_by_a_conversation() -> None:
+    """A row can have several rules, of which the others pass or fail."""
+    judged: set[str] = set()
+    rules = list(RULES)
+
+    def observed(each: Rule) -> Rule:
+        def check(*arguments: Any) -> Any:
+            outcome = each.check(*arguments)
+            if outcome is not None:
+                judged.add(each.check.__name__)
+            return outcome
+
+        return replace(each, check=check)
+
+    def forget() -> None:
+        judge_module._rules.cache_clear()
+        judge_module._rules_on.cache_clear()
+
+    try:
+        RULES[:] = map(observed, rules)
+        forget()
+        for each in CASES:
+            for said in (each.fails, each.passes):
+                judge(None, list(said), each.letter)
+    finally:
+        RULES[:] = rules
+        forget()
+    assert sorted({each.check.__name__ for each in rules} - judged) == []
+
+
+def test_rows_that_are_a_part_are_those_of_shapes() -> None:
+    shapes = {row for patterns in SHAPE_ROWS.values() for _, rows in patterns for row in rows}
+    shapes |= {row for _, rows in META_ROWS for row in rows}
+    assert sorted({each.row for each in CASES if each.is_part} - shapes) == []
 
 
 def test_rules_have_one_row_in_each_revision() -> None:

@@ -161,3 +161,34 @@ def test_check_of_long_trace_takes_constant_memory(tmp_path: Path) -> None:
 
     measure(10)  # what is compiled on first use
     assert measure(12_000) < measure(3_000) * 1.2
+
+
+@pytest.mark.parametrize("option", ["side", "level", "baseline"])
+def test_check_row_whose_findings_are_left_out_has_not_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    """RPC-7 of the server is a MUST, and LIFE-8 of the client a SHOULD."""
+    row, options = {
+        "side": ("RPC-7", ["--side", "client"]),
+        "level": ("LIFE-8", ["--level", "must"]),
+        "baseline": ("RPC-7", ["--baseline", str(tmp_path / "known.json")]),
+    }[option]
+    trace = written(tmp_path, SHOULD if option == "level" else WRONG)
+    main(["check", "--json", trace])
+    (tmp_path / "known.json").write_text(capsys.readouterr().out)
+    report = tmp_path / "report.xml"
+    assert main(["check", "--rows", "--junit", str(report), *options, trace]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("left out") for line in lines if f" {row} " in line] == [True]
+    cases = ET.fromstring(report.read_text()).iter("testcase")
+    assert not any(each.get("name", "").startswith(f"{row} ") for each in cases)
+
+
+def test_check_counts_damaged_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = written(tmp_path, CLEAN)
+    with Path(trace).open("a") as file:
+        file.write('{"t":0,"from":"serv')
+    assert main(["check", trace]) == 0
+    assert "0 inconclusive. 1 line is damaged. " in capsys.readouterr().out
+    main(["check", "--json", trace])
+    assert json.loads(capsys.readouterr().out)["damaged"] == 1
