@@ -266,7 +266,7 @@ def test_launch_of_a_program_is_expanded_after_approval(world: World) -> None:
         argv=(str(world.npx), "--key=geheim"),
         env={"A": "file", "B": "hunter2"},
         cwd=str(world.project),
-        secrets=frozenset({"geheim"}),
+        secrets=frozenset({"geheim", "hunter2"}),
     )
     for text in (repr(prepared), repr(expanded)):
         assert "hunter2" not in text
