@@ -161,7 +161,9 @@ class AbstractHost:
             UnknownName: there is no such server.
         """
         source = self._sources.get(server)
-        await self._servers.remove(server)
+        found = self._servers.find(server)
+        found.remove()
+        await self._servers.wait_removed(found)
         if self._sources.get(server) is source:  # else another task has added it anew
             self._sources.pop(server, None)
 
@@ -186,10 +188,13 @@ class AbstractHost:
             or not source.same_as(wanted[name])
             or servers.find(name).is_removed  # by a task that was cancelled before the end
         ]
-        for name in gone:
-            servers.find(name).remove()  # side by side: a process may take seconds to end
-        for name in gone:
-            await self.remove(name)
+        ending = {name: (self._sources[name], servers.find(name)) for name in gone}
+        for _, server in ending.values():
+            server.remove()  # side by side: a process may take seconds to end
+        for name, (source, server) in ending.items():
+            await servers.wait_removed(server)
+            if self._sources.get(name) is source:  # else another task has removed it
+                del self._sources[name]
         for name in self._sources:
             servers.find(name).look_again()
         for name, source in wanted.items():
