@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -27,6 +28,7 @@ from mcp_core._errors import (
 )
 from mcp_core._text import escape_text, shorten_text
 from mcp_core.auth import AuthorizationFailed
+from mcp_core.client._windows_command import UnsafeArgument
 from mcp_core.host._approvals import ApprovalRequired
 from mcp_core.host._audit import redact_text
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
@@ -68,6 +70,11 @@ _MAX_QUESTIONS: Final = 10
 _MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
+# Errors of the system about a command that no later attempt can start: it is no program, its path
+# is none, or its arguments are too long. Others, such as too many open files, pass.
+_BAD_COMMAND: Final = frozenset(
+    {errno.E2BIG, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOEXEC, errno.ENOTDIR}
+)
 
 # Each list with its capability, the member of that, and how it is read.
 _LISTS: Final[Mapping[CatalogList, tuple[str, Callable[[AbstractClient], Any]]]] = {
@@ -608,13 +615,15 @@ def _is_unknown_method(client: AbstractClient, error: McpTrioError) -> bool:
 def _classify(error: BaseException) -> tuple[ServerEvent, str]:
     """Return what an error of an attempt means, and the reason for people.
 
-    A program that does not exist, a configuration that cannot be used and a refused login would be
-    the same at the next attempt.
+    A program that cannot be started, a configuration that cannot be used and a refused login would
+    be the same at the next attempt.
     """
     cause = error.__cause__ if isinstance(error, ConnectFailed) else error
     if isinstance(cause, AuthRequired):
         return ServerEvent.LOGIN_REQUIRED, str(error)
-    refused = isinstance(cause, AuthorizationFailed | FileNotFoundError | PermissionError)
+    refused = isinstance(
+        cause, AuthorizationFailed | FileNotFoundError | PermissionError | UnsafeArgument
+    ) or (isinstance(cause, OSError) and cause.errno in _BAD_COMMAND)
     if refused or not isinstance(error, ConnectFailed | ConnectionLost | OSError):
         is_expected = isinstance(error, _EXPECTED)
         text = str(error) if is_expected else f"{type(error).__name__}: {error}"
