@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from mcp_core._errors import AuthRequired, CallTimeout
+from mcp_core._errors import CallTimeout
 from mcp_core._keywords import shows_keywords
 from mcp_core._text import escape_text
 from mcp_core.client._calls import CallOptions
@@ -521,7 +521,7 @@ class AbstractHost:
 class _CallSlot:
     """One of the calls that a server may have in flight, for the time of a block.
 
-    A server for which the call raises `AuthRequired` needs a login from then on.
+    The server learns of an exception of the block: it may need a login, or be gone.
 
     Raises:
         TooManyCalls: there are as many as allowed.
@@ -549,8 +549,8 @@ class _CallSlot:
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
         hosted = self._hosted
         hosted.calls -= 1
-        if isinstance(exc, AuthRequired) and hosted.client is self._client:
-            hosted.apply(ServerEvent.LOGIN_REQUIRED, reason=str(exc))
+        if exc is not None and self._client is not None:
+            hosted.call_failed(self._client, exc)
 
 
 def _outcome_of(exc: BaseException) -> CallOutcome:

@@ -4,6 +4,7 @@
    Each attempt to connect is a job. A new one starts when the one before has ended completely: its
    process is gone.
 2. A lost connection is noticed by the subscription to changes of its lists, or by `wait_closed`.
+   Over HTTP, where each request has its own, a ping after a lost call shows that it is gone.
 3. After a change of a list it is read again, at most once a second: a server may announce changes
    without end.
 """
@@ -64,6 +65,7 @@ _LISTEN_AGAIN: Final = 5.0
 # Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
 # and does not answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
+_CHECK_TIMEOUT: Final = 10.0  # seconds for a ping after a call whose connection was lost
 # Questions about the definitions of one server. One that changes them all the time would wear its
 # user down; `AbstractHost.pending` still has what waits.
 _MAX_QUESTIONS: Final = 10
@@ -195,6 +197,7 @@ class HostedServer:
         self._quiet: CallbackJob | None = None
         self._quiet_since = 0.0
         self._asking: CallbackJob | None = None
+        self._check: CallbackJob | None = None
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
         self._questions_left = _MAX_QUESTIONS
@@ -290,10 +293,10 @@ class HostedServer:
     def _stop_waits(self) -> None:
         if self._asking is not None:
             self._asked = frozenset()  # there will be no answer
-        for job in self._retry, self._quiet, self._asking:
+        for job in self._retry, self._quiet, self._asking, self._check:
             if job is not None:
                 job.abandon()
-        self._retry = self._quiet = self._asking = None
+        self._retry = self._quiet = self._asking = self._check = None
 
     def look_again(self) -> None:
         """Take what is stored by now, and try again if an approval or a program was missing."""
@@ -460,6 +463,31 @@ class HostedServer:
                 self._attempt.is_ending = True
             # Before the process is ended, so that no call is made in the meantime.
             self.apply(ServerEvent.DIED, reason=str(lost), attempt=attempt)
+
+    def call_failed(self, client: AbstractClient, error: BaseException) -> None:
+        """Take the error of a call on `client`: the server may need a login now, or be gone.
+
+        Over HTTP a lost connection is that of one request. So the server is pinged, and connected
+        to again if that fails in the same way.
+        """
+        attempt = self._attempt
+        if self.client is not client or attempt is None:
+            return
+        if isinstance(error, AuthRequired):
+            self.apply(ServerEvent.LOGIN_REQUIRED, reason=str(error))
+        if not isinstance(error, ConnectionLost) or client.is_closed:
+            return
+        if self.status.state != "ready" or self._check is not None:
+            return
+
+        def on_end(_: object, exc: BaseException | None) -> None:
+            self._check = None
+            if isinstance(exc, AuthRequired | ConnectionLost):
+                attempt.error = exc
+                event, reason = _classify(exc)
+                self.apply(event, reason=reason, attempt=attempt.number)
+
+        self._check = self._start(partial(client.ping, timeout=_CHECK_TIMEOUT), on_end)
 
     # -- Lists -----------------------------------------------------------------------------------
 
