@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
     from mcp_core.host import MergedServers, ServerLaunch, ServerPolicy
-    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime import AbstractClient, ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
 
@@ -122,7 +122,7 @@ class ConfiguredServer(ServerSource):
         options: ClientConfigOptions,
         inputs: Mapping[str, str],
         launch: ServerLaunch | None,
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncIterator[AbstractClient]:
         def expand() -> ExpandedLaunch:
             # What was approved is what runs: it is not looked for again after that.
             return self._prepare(launch).expand(inputs)
@@ -130,8 +130,16 @@ class ConfiguredServer(ServerSource):
         expanded = await trio.to_thread.run_sync(expand)
         self.secrets = expanded.secrets
         given = self._shared.client_options(self.name, options)
-        async with self._connection(expanded, given) as client:
-            yield client
+        remember = self._shared.remember
+        if remember is None:
+            async with self._connection(expanded, given) as client:
+                yield client
+            return
+        with remember(expanded) as memory:
+            given["known_peer"] = memory.known_peer
+            async with self._connection(expanded, given) as client:
+                memory.connected(client)
+                yield client
 
     def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
         if launch.url is None:
