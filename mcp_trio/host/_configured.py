@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from mcp_core.host import ConfigInput, ServerConfig, find_denial
+from mcp_core.host import ConfigInput, ServerConfig, find_denial, find_variables
 from mcp_core.runtime.host import ServerSource
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 
@@ -104,7 +104,10 @@ class ConfiguredServer(ServerSource):
         return prepare_launch(self._files, self._servers, self.name, launch=launch)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
-        return self._scoped.inputs
+        # Not those of other servers of the file: they may be secrets of one that is not approved.
+        known = self._scoped.inputs
+        used = {use.name for use in find_variables(self._scoped.server) if use.kind == "input"}
+        return {id: each for id, each in known.items() if id in used}
 
     def connect(
         self,
