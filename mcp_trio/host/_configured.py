@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from mcp_core.host import ConfigInput, ServerConfig, find_denial
+from mcp_core.host import ConfigInput, ServerConfig, find_denial, find_variables
 from mcp_core.runtime.host import ServerSource
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
     from mcp_core.host import MergedServers, ServerLaunch, ServerPolicy
-    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime import AbstractClient, ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
 
@@ -104,7 +104,10 @@ class ConfiguredServer(ServerSource):
         return prepare_launch(self._files, self._servers, self.name, launch=launch)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
-        return self._scoped.inputs
+        # Not those of other servers of the file: they may be secrets of one that is not approved.
+        known = self._scoped.inputs
+        used = {use.name for use in find_variables(self._scoped.server) if use.kind == "input"}
+        return {id: each for id, each in known.items() if id in used}
 
     def connect(
         self,
@@ -122,7 +125,7 @@ class ConfiguredServer(ServerSource):
         options: ClientConfigOptions,
         inputs: Mapping[str, str],
         launch: ServerLaunch | None,
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncIterator[AbstractClient]:
         def expand() -> ExpandedLaunch:
             # What was approved is what runs: it is not looked for again after that.
             return self._prepare(launch).expand(inputs)
@@ -130,8 +133,16 @@ class ConfiguredServer(ServerSource):
         expanded = await trio.to_thread.run_sync(expand)
         self.secrets = expanded.secrets
         given = self._shared.client_options(self.name, options)
-        async with self._connection(expanded, given) as client:
-            yield client
+        remember = self._shared.remember
+        if remember is None:
+            async with self._connection(expanded, given) as client:
+                yield client
+            return
+        with remember(expanded) as memory:
+            given["known_peer"] = memory.known_peer
+            async with self._connection(expanded, given) as client:
+                memory.connected(client)
+                yield client
 
     def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
         if launch.url is None:

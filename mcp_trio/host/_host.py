@@ -141,6 +141,7 @@ class Host(AbstractHost):
         # The servers of configuration files as they were read, or None if there are no files.
         self.configuration: MergedServers | None = None
         self._resources = AsyncExitStack()
+        self._reloading = trio.Lock()  # else the servers of an older file could replace newer ones
         self._was_entered = False
 
     def _given(self, config: HostConfig) -> list[ServerSource] | None:
@@ -204,7 +205,8 @@ class Host(AbstractHost):
 
         Servers that are configured as before stay connected, and so do those whose file, or whose
         entry in it, cannot be read now: it may be half written. All are connected anew if the lists
-        of the administrator have changed, and those that they deny now are removed.
+        of the administrator have changed, and those that they deny now are removed. A second call
+        waits for the first one.
 
         Args:
             config: as for the host; by default what the host was made of.
@@ -215,14 +217,15 @@ class Host(AbstractHost):
             TypeError: a target has another type.
             ValueError: there are too many servers. Then nothing is changed.
         """
-        if config is None:
-            config = self._config
-        sources = await self._read(config)
-        self._config = config
-        if self.configuration is not None:
-            found = {source.name for source in sources}
-            sources += kept_sources(self._sources.values(), self.configuration, found)
-        await self.replace_sources(sources)
+        async with self._reloading:
+            if config is None:
+                config = self._config
+            sources = await self._read(config)
+            self._config = config
+            if self.configuration is not None:
+                found = {source.name for source in sources}
+                sources += kept_sources(self._sources.values(), self.configuration, found)
+            await self.replace_sources(sources)
 
 
 def _recording_of(

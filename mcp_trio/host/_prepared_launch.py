@@ -142,7 +142,6 @@ def prepare_launch(
     files: ConfigFiles,
     servers: MergedServers,
     name: str,
-    inputs: Mapping[str, str] | None = None,
     *,
     launch: ServerLaunch | None = None,
 ) -> PreparedLaunch:
@@ -156,20 +155,19 @@ def prepare_launch(
         files: the places of the files.
         servers: what `files.read()` has returned.
         name: the name of a server in `servers`.
-        inputs: the answers of the user, by the id of the input. Only those in the command, `cwd`,
-            `envFile` and `PATH` are needed. None of them may be secret, as these are shown.
         launch: what was approved. Then nothing is looked for, and this is used.
 
     Raises:
         InvalidConfig: the program, its directory or its file of variables is not there, their
-            texts cannot be expanded, or the launch is too large to be shown for its approval.
+            texts cannot be expanded or have an input, which is entered after the approval, or the
+            launch is too large to be shown for it.
         KeyError: there is no such server.
     """
     scoped = servers.servers[name]
     server = scoped.server
     if launch is None:
         if server.transport == "stdio":
-            launch = _StdioPreparation(files, scoped, inputs).run()
+            launch = _StdioPreparation(files, scoped).run()
         else:
             launch = make_launch(server, scoped.inputs)
     prepared = PreparedLaunch(
@@ -190,14 +188,12 @@ def prepare_launch(
 class _StdioPreparation:
     """The preparation of one stdio server."""
 
-    def __init__(
-        self, files: ConfigFiles, scoped: ScopedServer, inputs: Mapping[str, str] | None
-    ) -> None:
+    def __init__(self, files: ConfigFiles, scoped: ScopedServer) -> None:
         self._server = scoped.server
         self._scoped = scoped
         self._environ = files.environ
         self._home = files.home
-        self._variables = files.variables(inputs)
+        self._variables = files.variables()
         is_of_project = scoped.scope in ("local", "project")
         self._base = files.directory if is_of_project else self._home or files.directory
 
@@ -235,7 +231,7 @@ class _StdioPreparation:
         """Expand only the texts from which the program is found.
 
         Raises:
-            InvalidConfig: one cannot be expanded, or has a secret.
+            InvalidConfig: one cannot be expanded, or has an input.
         """
         server, inputs = self._server, self._scoped.inputs
         paths_only = replace(
@@ -247,12 +243,12 @@ class _StdioPreparation:
         problems = [
             ConfigProblem(
                 use.place,
-                f"the input {escape_text(use.name)} is secret, and this text is shown: use it in"
-                " args or env",
+                f"the input {escape_text(use.name)} is entered after the approval, for which this"
+                " text is shown: use it in args or env",
                 server.name,
             )
-            for use in find_variables(paths_only, inputs)
-            if use.secret
+            for use in find_variables(paths_only)
+            if use.kind == "input" and use.name in inputs
         ]
         if problems:
             raise InvalidConfig(problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from mcp_core.registry import Server
 from mcp_core.runtime.host import ServerSource
@@ -13,15 +13,18 @@ from mcp_trio._connect import connect, connect_http, connect_stdio
 if TYPE_CHECKING:
     import os
 
+    from mcp_core import Peer
     from mcp_core.adapters import Recording
     from mcp_core.host import ServerLaunch
-    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.runtime import AbstractClient, ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.streams._child import Stderr
 
-__all__ = ["HostStderr", "HostTrace", "SourceOptions", "Target", "make_source"]
+    from ._prepared_launch import ExpandedLaunch
+
+__all__ = ["HostStderr", "HostTrace", "MemoryOfServer", "SourceOptions", "Target", "make_source"]
 
 _SCHEMES: Final = ("http://", "https://", "ws://", "wss://")
 
@@ -36,17 +39,33 @@ HostStderr: TypeAlias = Literal["forward", "discard"] | Callable[[str, str], obj
 HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], object]
 
 
+class MemoryOfServer(Protocol):
+    """The memory of earlier connections to one server, in a `with` block for the next one."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    @property
+    def known_peer(self) -> Peer | None:
+        """The option `known_peer` of the client."""
+
+    def connected(self, client: AbstractClient) -> None:
+        """Remember what `client`, which is connected now, has found out."""
+
+
 class SourceOptions(NamedTuple):
     """The options that the sources of one host share.
 
     They are `auth`, `stderr` and `trace` of `Host`. `record` returns the recording of the next
-    connection to the server of this name.
+    connection to the server of this name, and `remember` what is known of a configured server.
     """
 
     auth: LoginConfig | bool | None
     stderr: HostStderr
     trace: HostTrace | None = None
     record: Callable[[str], Recording] | None = None
+    remember: Callable[[ExpandedLaunch], MemoryOfServer] | None = None
 
     def client_options(self, server: str, options: ClientConfigOptions) -> ClientOptions:
         """Return the options of the client of a server: `options`, `trace` and `record`."""

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -201,10 +202,12 @@ def _cause(
         return f"its working directory {cwd!s} cannot be entered ({error.strerror})"
     if isinstance(error, PermissionError):
         return "it may not be executed; allow it (chmod +x), or start it through its interpreter"
-    if _WINDOWS and not isinstance(error, FileNotFoundError):
-        return f"{error.strerror} (a script is started through its interpreter, such as python)"
-    if not isinstance(error, FileNotFoundError):
+    if error.errno == errno.ENOEXEC:
+        if _WINDOWS:
+            return f"{error.strerror} (a script is started through its interpreter, such as python)"
         return f"{error.strerror} (a script needs a first line such as #!/usr/bin/env python3)"
+    if not isinstance(error, FileNotFoundError):
+        return f"{error.strerror}"
     in_directory = "/" in name or os.sep in name
     if in_directory and not Path(cwd or ".", name).exists():
         return (

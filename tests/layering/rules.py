@@ -30,9 +30,9 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 PURE: Final = frozenset(
     """
     __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses
-    datetime decimal difflib enum fractions functools hashlib heapq hmac html inspect ipaddress
-    itertools json keyword math operator re string struct textwrap tomllib types typing unicodedata
-    urllib.parse warnings weakref zlib
+    datetime decimal difflib enum errno fractions functools hashlib heapq hmac html inspect
+    ipaddress itertools json keyword math operator re string struct textwrap tomllib types typing
+    unicodedata urllib.parse warnings weakref zlib
     """.split()
 )
 
@@ -142,9 +142,7 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
 # imports no runtime either, each library on first use, and beside them what is needed for files,
 # for locks between threads and between processes, and to wait in a thread.
 ADAPTERS: Final = "mcp_core/adapters/*"
-ADAPTERS_IMPORT: Final = frozenset(
-    {"errno", "fcntl", "os", "pathlib", "shlex", "stat", "threading", "time"}
-)
+ADAPTERS_IMPORT: Final = frozenset({"fcntl", "os", "pathlib", "shlex", "stat", "threading", "time"})
 
 # The folders of the core that may have coroutines. They await what a driver hands in.
 RUNTIME: Final = "mcp_core/runtime/*"

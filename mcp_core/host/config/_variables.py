@@ -124,7 +124,7 @@ class ExpandedServer:
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
         secrets: values that must not be shown: those of secret inputs, of variables in the address
-            and the headers, and of variables of the program and headers with names of secrets.
+            and the headers, and of variables and headers with names of secrets.
     """
 
     config: ServerConfig
@@ -323,8 +323,8 @@ class _Expansion:
         value = self._lookups[kind](name)
         if value is None:
             value = default  # the file has it, so it is no secret
-        elif path[0] in _SENT and kind != "predefined":
-            self._secrets.add(value)
+        elif kind != "predefined" and (path[0] in _SENT or is_secret_name(name)):
+            self._secrets.add(value)  # also in arguments, such as --as=${API_TOKEN}
         if value is None:
             shown = escape_text(shorten_text(name, _MAX_NAME))
             if kind == "environment":

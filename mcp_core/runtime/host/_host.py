@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from mcp_core._errors import AuthRequired, CallTimeout
+from mcp_core._errors import CallTimeout
 from mcp_core._keywords import shows_keywords
 from mcp_core._text import escape_text
 from mcp_core.client._calls import CallOptions
@@ -161,7 +161,9 @@ class AbstractHost:
             UnknownName: there is no such server.
         """
         source = self._sources.get(server)
-        await self._servers.remove(server)
+        found = self._servers.find(server)
+        found.remove()
+        await self._servers.wait_removed(found)
         if self._sources.get(server) is source:  # else another task has added it anew
             self._sources.pop(server, None)
 
@@ -186,10 +188,13 @@ class AbstractHost:
             or not source.same_as(wanted[name])
             or servers.find(name).is_removed  # by a task that was cancelled before the end
         ]
-        for name in gone:
-            servers.find(name).remove()  # side by side: a process may take seconds to end
-        for name in gone:
-            await self.remove(name)
+        ending = {name: (self._sources[name], servers.find(name)) for name in gone}
+        for _, server in ending.values():
+            server.remove()  # side by side: a process may take seconds to end
+        for name, (source, server) in ending.items():
+            await servers.wait_removed(server)
+            if self._sources.get(name) is source:  # else another task has removed it
+                del self._sources[name]
         for name in self._sources:
             servers.find(name).look_again()
         for name, source in wanted.items():
@@ -516,7 +521,7 @@ class AbstractHost:
 class _CallSlot:
     """One of the calls that a server may have in flight, for the time of a block.
 
-    A server for which the call raises `AuthRequired` needs a login from then on.
+    The server learns of an exception of the block: it may need a login, or be gone.
 
     Raises:
         TooManyCalls: there are as many as allowed.
@@ -544,8 +549,8 @@ class _CallSlot:
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
         hosted = self._hosted
         hosted.calls -= 1
-        if isinstance(exc, AuthRequired) and hosted.client is self._client:
-            hosted.apply(ServerEvent.LOGIN_REQUIRED, reason=str(exc))
+        if exc is not None and self._client is not None:
+            hosted.call_failed(self._client, exc)
 
 
 def _outcome_of(exc: BaseException) -> CallOutcome:

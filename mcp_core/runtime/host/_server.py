@@ -4,12 +4,14 @@
    Each attempt to connect is a job. A new one starts when the one before has ended completely: its
    process is gone.
 2. A lost connection is noticed by the subscription to changes of its lists, or by `wait_closed`.
+   Over HTTP, where each request has its own, a ping after a lost call shows that it is gone.
 3. After a change of a list it is read again, at most once a second: a server may announce changes
    without end.
 """
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -27,6 +29,7 @@ from mcp_core._errors import (
 )
 from mcp_core._text import escape_text, shorten_text
 from mcp_core.auth import AuthorizationFailed
+from mcp_core.client._windows_command import UnsafeArgument
 from mcp_core.host._approvals import ApprovalRequired
 from mcp_core.host._audit import redact_text
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
@@ -62,12 +65,18 @@ _LISTEN_AGAIN: Final = 5.0
 # Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
 # and does not answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
+_CHECK_TIMEOUT: Final = 10.0  # seconds for a ping after a call whose connection was lost
 # Questions about the definitions of one server. One that changes them all the time would wear its
 # user down; `AbstractHost.pending` still has what waits.
 _MAX_QUESTIONS: Final = 10
 _MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
+# Errors of the system about a command that no later attempt can start: it is no program, its path
+# is none, or its arguments are too long. Others, such as too many open files, pass.
+_BAD_COMMAND: Final = frozenset(
+    {errno.E2BIG, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOEXEC, errno.ENOTDIR}
+)
 
 # Each list with its capability, the member of that, and how it is read.
 _LISTS: Final[Mapping[CatalogList, tuple[str, Callable[[AbstractClient], Any]]]] = {
@@ -188,6 +197,7 @@ class HostedServer:
         self._quiet: CallbackJob | None = None
         self._quiet_since = 0.0
         self._asking: CallbackJob | None = None
+        self._check: CallbackJob | None = None
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
         self._questions_left = _MAX_QUESTIONS
@@ -283,10 +293,10 @@ class HostedServer:
     def _stop_waits(self) -> None:
         if self._asking is not None:
             self._asked = frozenset()  # there will be no answer
-        for job in self._retry, self._quiet, self._asking:
+        for job in self._retry, self._quiet, self._asking, self._check:
             if job is not None:
                 job.abandon()
-        self._retry = self._quiet = self._asking = None
+        self._retry = self._quiet = self._asking = self._check = None
 
     def look_again(self) -> None:
         """Take what is stored by now, and try again if an approval or a program was missing."""
@@ -454,6 +464,31 @@ class HostedServer:
             # Before the process is ended, so that no call is made in the meantime.
             self.apply(ServerEvent.DIED, reason=str(lost), attempt=attempt)
 
+    def call_failed(self, client: AbstractClient, error: BaseException) -> None:
+        """Take the error of a call on `client`: the server may need a login now, or be gone.
+
+        Over HTTP a lost connection is that of one request. So the server is pinged, and connected
+        to again if that fails in the same way.
+        """
+        attempt = self._attempt
+        if self.client is not client or attempt is None:
+            return
+        if isinstance(error, AuthRequired):
+            self.apply(ServerEvent.LOGIN_REQUIRED, reason=str(error))
+        if not isinstance(error, ConnectionLost) or client.is_closed:
+            return
+        if self.status.state != "ready" or self._check is not None:
+            return
+
+        def on_end(_: object, exc: BaseException | None) -> None:
+            self._check = None
+            if isinstance(exc, AuthRequired | ConnectionLost):
+                attempt.error = exc
+                event, reason = _classify(exc)
+                self.apply(event, reason=reason, attempt=attempt.number)
+
+        self._check = self._start(partial(client.ping, timeout=_CHECK_TIMEOUT), on_end)
+
     # -- Lists -----------------------------------------------------------------------------------
 
     async def _follow(self, client: AbstractClient) -> ConnectionLost:
@@ -608,13 +643,15 @@ def _is_unknown_method(client: AbstractClient, error: McpTrioError) -> bool:
 def _classify(error: BaseException) -> tuple[ServerEvent, str]:
     """Return what an error of an attempt means, and the reason for people.
 
-    A program that does not exist, a configuration that cannot be used and a refused login would be
-    the same at the next attempt.
+    A program that cannot be started, a configuration that cannot be used and a refused login would
+    be the same at the next attempt.
     """
     cause = error.__cause__ if isinstance(error, ConnectFailed) else error
     if isinstance(cause, AuthRequired):
         return ServerEvent.LOGIN_REQUIRED, str(error)
-    refused = isinstance(cause, AuthorizationFailed | FileNotFoundError | PermissionError)
+    refused = isinstance(
+        cause, AuthorizationFailed | FileNotFoundError | PermissionError | UnsafeArgument
+    ) or (isinstance(cause, OSError) and cause.errno in _BAD_COMMAND)
     if refused or not isinstance(error, ConnectFailed | ConnectionLost | OSError):
         is_expected = isinstance(error, _EXPECTED)
         text = str(error) if is_expected else f"{type(error).__name__}: {error}"

@@ -112,14 +112,12 @@ class HostedServers:
         if not source.is_disabled:
             server.apply(ServerEvent.ENABLED)
 
-    async def remove(self, name: str) -> None:
-        """Remove a server, and wait until its process or connection is gone.
+    async def wait_removed(self, server: HostedServer) -> None:
+        """Wait until the process or connection of a server is gone, and forget it.
 
-        Raises:
-            UnknownName: there is no such server.
+        Call `server.remove` before. Several tasks may wait for one server.
         """
-        server = self.find(name)
-        server.remove()
+        name = server.source.name
         while server.is_running:
             await self.changed.wait(self.runtime.wait, None)
         if self.servers.get(name) is server:

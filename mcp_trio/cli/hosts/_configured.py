@@ -13,6 +13,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Unpack, cast
 
 import trio
@@ -34,6 +35,7 @@ from mcp_trio.cli._errors import (
     unknown_name,
 )
 from mcp_trio.cli.servers._places import find_files, read_files, shown_name, unusable_server
+from mcp_trio.cli.state._handshakes import RememberedServer
 from mcp_trio.cli.state._logins import login_storage
 from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
 from mcp_trio.host._configured import ConfiguredServer
@@ -43,7 +45,6 @@ from ._consent import PausableTimeout, count_definitions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-    from pathlib import Path
 
     from mcp_core.adapters import Recording
     from mcp_core.host import Approvals, MergedServers, ScopedServer
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from mcp_trio.cli._session import Target
     from mcp_trio.host import HostOptions
     from mcp_trio.host._config_files import ConfigFiles
+    from mcp_trio.host._prepared_launch import ExpandedLaunch
     from mcp_trio.host._sources import HostStderr, HostTrace
 
     from ._consent import TerminalConsent
@@ -228,7 +230,13 @@ class ConfiguredSession:
     def _sources(self, target: Target) -> list[ServerSource]:
         choice = self.choice
         auth = target.auth or _stored_logins(target)
-        shared = SourceOptions(auth, _stderr_of(target), _trace_of(target), self._record_of(target))
+        shared = SourceOptions(
+            auth,
+            _stderr_of(target),
+            _trace_of(target),
+            self._record_of(target),
+            _remember,
+        )
         return [
             ConfiguredServer(choice.files, choice.configuration, name, shared)
             for name in choice.servers
@@ -448,6 +456,11 @@ def _client_options(target: Target) -> HostOptions:
     if target.roots:
         found["on_roots"] = target.roots
     return found
+
+
+def _remember(launch: ExpandedLaunch) -> RememberedServer:
+    cwd = None if launch.cwd is None else Path(launch.cwd)
+    return RememberedServer(launch.url or launch.argv, launch.env, cwd)
 
 
 def _stored_logins(target: Target) -> LoginConfig:

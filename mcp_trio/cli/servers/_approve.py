@@ -34,6 +34,7 @@ from mcp_trio.host import (
     ApprovalFile,
     DefinitionsQuestion,
     Host,
+    HostLimits,
     MemoryApprovals,
     ServerQuestion,
 )
@@ -66,7 +67,8 @@ def approve(names: Sequence[str], *, every: bool, config: Path | None, timeout: 
         timeout: seconds to connect to the servers.
 
     Raises:
-        CliError: there is no such server, no terminal, or an approval cannot be stored.
+        CliError: there is no such server, no terminal, or an approval cannot be stored; or there
+            are more servers than a host connects to.
         InvalidApprovals: the stored approvals cannot be read.
     """
     stderr = Screen(sys.stderr)
@@ -84,6 +86,8 @@ def approve(names: Sequence[str], *, every: bool, config: Path | None, timeout: 
     for name in names:
         if name not in merged.servers:
             raise unusable_server(name, merged)
+    if len(names) > HostLimits().servers:
+        raise CliError(f"{len(names)} servers are too many at once: name those to approve")
     try:
         stored = ApprovalFile()
     except RuntimeError as exc:

@@ -21,7 +21,7 @@ from mcp_trio.cli._errors import SERVER_ERROR, CliError, one_line
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.hosts._configured import approve_words
 from mcp_trio.cli.hosts._consent import shown_definition
-from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
+from mcp_trio.host import ApprovalFile, Host, HostLimits, MemoryApprovals
 from mcp_trio.host._configured import ConfiguredServer
 from mcp_trio.host._prepared_launch import prepare_launch
 from mcp_trio.host._sources import SourceOptions
@@ -107,7 +107,7 @@ def list_servers(*, config: Path | None, as_json: bool, connects: bool, timeout:
         timeout: seconds for that.
 
     Raises:
-        CliError: no server can be used.
+        CliError: no server can be used, or there are more than a host connects to.
         InvalidApprovals: the stored approvals cannot be read.
     """
     stderr = Screen(sys.stderr)
@@ -120,6 +120,12 @@ def list_servers(*, config: Path | None, as_json: bool, connects: bool, timeout:
     rows = [_unconnected(files, merged, approvals, name) for name in merged.servers]
     pending = [row for row in rows if row.state == "not connected"]
     stopped = 0
+    most = HostLimits().servers
+    if connects and len(pending) > most:
+        raise CliError(
+            f"there are {len(pending)} servers to connect to, and the limit is {most}; to list them"
+            " without connecting, add --no-connect"
+        )
     if connects and pending:
         count = f"{len(pending)} server{'s' * (len(pending) > 1)}"
         stderr.write_line(f"mcp-trio: connecting to {count}, for at most {timeout:g} s")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp_core import Peer
-    from mcp_trio._client import Client
+    from mcp_core.runtime import AbstractClient
 
 __all__ = ["RememberedServer"]
 
@@ -62,7 +62,7 @@ class RememberedServer:
         """The option `known_peer` for the client; None if it should probe the server."""
         return _load().known_peer(self._key, time.time())
 
-    def connected(self, client: Client) -> None:
+    def connected(self, client: AbstractClient) -> None:
         """Remember what the client of this server has found out."""
         self._connected = True
         self._learn(client.peer, needs_handshake=client.needs_handshake)

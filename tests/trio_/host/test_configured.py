@@ -70,6 +70,32 @@ async def test_program_that_is_found_after_the_approval_does_not_run(tmp_path: P
     assert await trio.Path(tmp_path / "ran").read_text() == "approved\n"
 
 
+async def test_inputs_of_other_servers_of_the_file_are_not_asked_for(tmp_path: Path) -> None:
+    """They may be secrets, and these servers need not be approved, or not be used at all."""
+    file = tmp_path / ".vscode" / "mcp.json"
+    file.parent.mkdir()
+    ids = ("mine", "theirs", "unused")
+    inputs = [{"id": id, "type": "promptString", "password": True} for id in ids]
+    servers = {
+        "a": {"command": "true", "args": ["${input:mine}", "${input:mine}"]},
+        "b": {"command": "true", "env": {"TOKEN": "${input:theirs}"}},
+    }
+    file.write_text(json.dumps({"inputs": inputs, "servers": servers}))
+    asked: list[str] = []
+    async with mcp_trio.Host(
+        file,
+        approvals=MemoryApprovals(),
+        on_approve_server=lambda question: question.server == "a",
+        on_input=lambda each: asked.append(each.id),
+        restart=False,
+    ) as host:
+        assert {name: each.state for name, each in host.status().items()} == {
+            "a": "failed",  # without its input
+            "b": "unapproved",
+        }
+    assert asked == ["mine"]
+
+
 async def test_connection_without_the_approved_launch_is_refused(tmp_path: Path) -> None:
     files = single_config_file(write_config(tmp_path))
     source = ConfiguredServer(files, files.read(), "x", SourceOptions(None, "discard"))

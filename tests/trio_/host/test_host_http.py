@@ -181,6 +181,64 @@ async def test_server_that_answers_no_ping_is_connected_to_again(transport: str)
 
 
 @pytest.mark.parametrize("version", [D, E])
+async def test_server_that_is_gone_is_noticed_by_the_first_call(version: str) -> None:
+    async with trio.open_nursery() as nursery:
+        stop = trio.Event()
+        server = make_server("far", versions=[version])
+        address = await nursery.start(partial(serve_http, server, stop=stop, grace=0.1))
+        async with Host({"far": address.url}) as host:
+            stop.set()
+            with trio.fail_after(PATIENCE):
+                while True:
+                    try:
+                        await host.call("mcp__far__look")
+                    except ConnectionLost:
+                        break
+                await reached(host, "failed", "far")
+            assert "connection refused" in host.status()["far"].reason
+            await nursery.start(partial(serve_http, server, port=address.port))
+            with trio.fail_after(PATIENCE):
+                await usable(host, "far")
+            assert (await host.call("mcp__far__look")).text
+        nursery.cancel_scope.cancel()
+
+
+async def test_call_that_loses_its_connection_leaves_a_server_that_answers() -> None:
+    server = make_server("far")
+    lost: list[int] = []
+
+    async def pass_on(stream: trio.SocketStream) -> None:
+        """Pass a connection on, and close it at the first call."""
+
+        async def copy(source: trio.SocketStream, sink: trio.SocketStream) -> None:
+            async for data in source:
+                if b"tools/call" in data and not lost:
+                    lost.append(1)
+                    break
+                await sink.send_all(data)
+            both.cancel_scope.cancel()
+
+        async with (
+            stream,
+            await trio.open_tcp_stream("127.0.0.1", address.port) as onward,
+            trio.open_nursery() as both,
+        ):
+            both.start_soon(copy, stream, onward)
+            both.start_soon(copy, onward, stream)
+
+    async with serving(server) as address, trio.open_nursery() as nursery:
+        [listener] = await nursery.start(partial(trio.serve_tcp, pass_on, 0, host="127.0.0.1"))
+        port = listener.socket.getsockname()[1]
+        async with Host({"far": f"http://127.0.0.1:{port}/mcp"}) as host:
+            with pytest.raises(ConnectionLost):
+                await host.call("mcp__far__look")
+            assert (await host.call("mcp__far__look")).text
+            await trio.sleep(0.2)  # for the ping
+            assert (host.status()["far"].state, host.status()["far"].attempt) == ("ready", 1)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("version", [D, E])
 async def test_session_that_the_server_has_forgotten_is_begun_anew(version: str) -> None:
     async with trio.open_nursery() as nursery:
         scope = trio.CancelScope()
@@ -196,12 +254,11 @@ async def test_session_that_the_server_has_forgotten_is_begun_anew(version: str)
             scope.cancel()
             scope = trio.CancelScope()
             await trio.sleep(0.1)
-            with pytest.raises(ConnectionLost):
-                await host.call("mcp__far__look")
             await nursery.start(lambda task_status: serve(address.port, task_status))
             with trio.fail_after(PATIENCE):
                 assert (await host.call("mcp__far__look")).text
             assert host.client("far").peer.dialect.version == version
+            assert host.status()["far"].attempt == 1
         nursery.cancel_scope.cancel()
 
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -213,12 +214,18 @@ async def test_stderr_of_processes_comes_with_the_name_of_the_server() -> None:
         (["/nowhere/server"], "/nowhere/server", True),
         (["no-such-program-of-anyone"], "no-such-program-of-anyone", True),
         ([os.devnull], os.devnull, True),
+        ([f"{__file__}/x"], "Not a directory", True),
+        (["/" + "x" * 300], "File name too long", True),
+        (["echo", "x" * 3_000_000], "echo: Argument list too long", True),
         (program("dies"), "the database is gone", False),
         (program("junk"), "exit status 3", False),
         ([sys.executable, "-c", ""], "", False),
         (["echo", "hello"], "", False),
     ],
-    ids=["no file", "no program", "no executable", "dies", "junk", "exits", "echo"],
+    ids=[
+        *("no file", "no program", "no executable", "no directory", "long name", "long arguments"),
+        *("dies", "junk", "exits", "echo"),
+    ],
 )
 async def test_bad_command_fails_with_its_reason(
     command: list[str], reason: str, is_verdict: bool
@@ -229,6 +236,16 @@ async def test_bad_command_fails_with_its_reason(
         assert reason in status.reason
         assert (status.retry_at is None) is is_verdict
         assert status.attempt == (1 if is_verdict else 2)
+
+
+async def test_file_that_is_no_program_is_a_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.write_text("just text\n")
+    file.chmod(0o755)
+    async with Host({"a": [str(file)]}) as host:
+        status = host.status()["a"]
+        assert "a script needs a first line" in status.reason
+        assert (status.state, status.attempt, status.retry_at) == ("failed", 1, None)
 
 
 async def test_process_that_hangs_fails_after_the_timeout() -> None:

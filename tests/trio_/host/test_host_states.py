@@ -382,6 +382,37 @@ async def test_name_that_is_used_anew_belongs_to_the_new_server(
         assert host.status() == {}
 
 
+async def test_server_removed_while_sources_are_replaced_is_no_error(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    slow, fast, new = PlayedSource("slow"), PlayedSource("fast"), PlayedSource("new")
+    slow.closing_takes = 3.0
+    async with Host({}) as host, trio.open_nursery() as nursery:
+        for each in slow, fast:
+            host.add_source(each)
+        await host.wait_settled()
+        nursery.start_soon(host.replace_sources, [new])
+        nursery.start_soon(host.replace_sources, [new])
+        await trio.sleep(1)
+        await host.remove("fast")
+        await trio.sleep(3)
+        assert {name: each.state for name, each in host.status().items()} == {"new": "ready"}
+        await host.replace_sources([])
+        assert host.status() == {}
+
+
+async def test_reload_during_another_one_has_the_last_word(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    slow, older, newer = PlayedSource("slow"), PlayedSource("older"), PlayedSource("newer")
+    slow.closing_takes = 3.0
+    async with Host([slow]) as host, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(host.reload, [older]))
+        await trio.sleep(1)
+        await host.reload([newer])
+        assert list(host.status()) == ["newer"]
+
+
 async def test_replaced_sources_keep_those_that_are_the_same(
     autojump_clock: trio.abc.Clock,
 ) -> None:

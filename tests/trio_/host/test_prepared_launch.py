@@ -68,8 +68,7 @@ class World:
         return files, files.read()
 
     def prepare(self, entry: Mapping[str, Any], **more: Any) -> PreparedLaunch:
-        inputs = more.pop("answers", None)
-        return prepare_launch(*self.files(entry, **more), "a", inputs)
+        return prepare_launch(*self.files(entry, **more), "a")
 
     def error(self, entry: Mapping[str, Any], **more: Any) -> str:
         with pytest.raises(InvalidConfig) as raised:
@@ -266,7 +265,7 @@ def test_launch_of_a_program_is_expanded_after_approval(world: World) -> None:
         argv=(str(world.npx), "--key=geheim"),
         env={"A": "file", "B": "hunter2"},
         cwd=str(world.project),
-        secrets=frozenset({"geheim"}),
+        secrets=frozenset({"geheim", "hunter2"}),
     )
     for text in (repr(prepared), repr(expanded)):
         assert "hunter2" not in text
@@ -330,7 +329,8 @@ def test_program_that_is_missing_names_command_and_path(world: World) -> None:
         ({"cwd": "${EMPTY}"}, "is empty with the values"),
         ({"command": "${UNSET}/x"}, "the variable UNSET is not set"),
         ({"command": "${input:none}"}, "the file has no input with the id none"),
-        ({"command": "${input:key}"}, "the input key is secret, and this text is shown"),
+        ({"command": "${input:key}"}, "the input key is entered after the approval"),
+        ({"cwd": "${input:folder}"}, "the input folder is entered after the approval"),
         ({"envFile": "missing"}, "the file {project}/missing cannot be read (No such file"),
         ({"envFile": "."}, "cannot be read"),
         ({"envFile": "fifo"}, "is no regular file"),
@@ -348,9 +348,11 @@ def test_server_that_cannot_be_prepared_is_an_error(
     world.environ["EMPTY"] = ""
     text = world.error(
         {"command": "npx", **entry},
-        inputs=[{"id": "key", "type": "promptString", "password": True}],
+        inputs=[
+            {"id": "key", "type": "promptString", "password": True},
+            {"id": "folder", "type": "promptString"},
+        ],
         file=".vscode/mcp.json",
-        answers={"key": "hunter2"},
     )
     assert problem.format(project=world.project) in text
     assert "hunter2" not in text

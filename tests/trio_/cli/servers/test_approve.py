@@ -211,6 +211,20 @@ def test_approve_without_terminal_or_names_approves_nothing(
     assert (servers.starts(), servers.state.exists()) == (0, False)
 
 
+def test_approve_of_more_servers_than_a_host_may_have_starts_none(
+    servers: ConfiguredServers,
+) -> None:
+    servers.add("demo", user=True)
+    entry = {"command": "/bin/true"}
+    for number in range(1000):
+        servers._entries[servers.user_file][f"s{number}"] = entry
+    servers.add_entry("last", entry, user=True)
+    with servers.terminal("servers", "approve", "--all") as terminal:
+        assert "1002 servers are too many at once: name those to approve" in terminal.rest()
+    assert terminal.status == 2
+    assert servers.starts() == 0
+
+
 def test_approve_of_unknown_server_names_the_others(servers: ConfiguredServers) -> None:
     servers.add()
     with servers.terminal("servers", "approve", "dmo") as terminal:

@@ -14,6 +14,7 @@ from tests.trio_.cli.hosts.configured import OFFER, tool
 
 if TYPE_CHECKING:
     from tests.trio_.cli.hosts.configured import ConfiguredServers
+    from tests.trio_.cli.servers.conftest import HostFiles
 
 ZERO_WIDTH = "Say\u200b hello."
 
@@ -127,6 +128,14 @@ def test_list_no_connect_starts_nothing(servers: ConfiguredServers) -> None:
     assert rows(result.stdout)["demo"] == ["user", "stdio", "not", "connected"]
     assert rows(result.stdout)["theirs"] == ["project", "stdio", "unapproved"]
     assert (servers.starts(), "connecting" in result.stderr) == (0, False)
+
+
+def test_list_of_more_servers_than_a_host_may_have_connects_to_none(host: HostFiles) -> None:
+    entry = {"command": "/bin/true"}
+    host.write(host.user_file, {"mcpServers": {f"s{number}": entry for number in range(1001)}})
+    result = host("list", status=2)
+    assert "there are 1001 servers to connect to, and the limit is 1000" in result.stderr
+    assert len(host("list", "--no-connect").stdout.splitlines()) == 1002
 
 
 def test_list_of_file_with_problems_lists_its_other_servers(servers: ConfiguredServers) -> None:

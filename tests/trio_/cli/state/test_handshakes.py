@@ -77,9 +77,23 @@ class CountedServer:
         environment = {"XDG_CACHE_HOME": str(self._place / "cache")}
         return run("inspect", *options, "--", *target, env=environment)
 
-    def methods(self, *options: str) -> list[str]:
+    def inspected_by_name(self, *options: str) -> CompletedProcess[str]:
+        """Run the command with a configuration file that names the server."""
+        (self._place / "methods").write_text("")
+        args = ["-S", str(self._place / "server.py"), "--token=${TOKEN}"]
+        file = self._place / ".mcp.json"
+        servers = {"counted": {"command": sys.executable, "args": args}}
+        file.write_text(json.dumps({"mcpServers": servers}))
+        environment = {
+            "XDG_CACHE_HOME": str(self._place / "cache"),
+            "XDG_STATE_HOME": str(self._place / "state"),
+            "TOKEN": HIDDEN,
+        }
+        return run("inspect", *options, "--config", str(file), "--yes", env=environment)
+
+    def methods(self, *options: str, by_name: bool = False) -> list[str]:
         """Run the command, and return which of the two requests the server got, in order."""
-        result = self.inspected(*options)
+        result = (self.inspected_by_name if by_name else self.inspected)(*options)
         assert result.returncode == 0, result.stderr
         sent = (self._place / "methods").read_text().split()
         return [method for method in sent if method in (DISCOVER, INITIALIZE)]
@@ -100,6 +114,17 @@ def test_command_probes_server_once(counted: CountedServer) -> None:
     text = counted.file.read_text()
     assert HIDDEN not in text
     assert len(json.loads(text)) == 2
+
+
+def test_command_probes_configured_server_once(counted: CountedServer) -> None:
+    assert counted.methods(by_name=True) == [DISCOVER, INITIALIZE]
+    assert counted.methods(by_name=True) == [INITIALIZE]
+    counted.becomes("stateful", "2")
+    assert counted.methods(by_name=True) == [INITIALIZE]
+    assert counted.methods(by_name=True) == [DISCOVER, INITIALIZE]
+    text = counted.file.read_text()
+    assert HIDDEN not in text
+    assert len(json.loads(text)) == 1
 
 
 def test_command_starts_server_that_ends_at_probe_once_the_next_time(
