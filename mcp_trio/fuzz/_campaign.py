@@ -274,6 +274,10 @@ class Campaign:
                 await self._end_session(self._sessions.popitem(last=False)[1])
         for fault in outcome.faults:
             await self._examine(fault, case, list(history)[:-1])
+        # A call that still runs at a URL would look like a hang to the next client.
+        if outcome.is_blocked and self.target.kind == "http" and not await self._recovers():
+            self.is_away = True
+            self._add_note("the server does not answer any more since a call takes long")
 
     async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
         first = case[0] if case else ()

@@ -73,6 +73,7 @@ class Outcome(Struct, kw_only=True):
         slow: names of tools and the like that did not answer in time.
         notes: what is strange, and no fault.
         messages: that the server has sent.
+        is_blocked: the server answers nothing, and may be running a call that was cancelled.
         steps: how many steps of the case were played; None for all. A replay ends with the fault
             that it is for.
         header, lines: the trace, if the session kept it.
@@ -82,6 +83,7 @@ class Outcome(Struct, kw_only=True):
     slow: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     messages: int = 0
+    is_blocked: bool = False
     steps: int | None = None
     header: TraceHeader | None = None
     lines: list[TraceLine] = field(default_factory=list)
@@ -197,7 +199,7 @@ class Player:
         if missing and self._may_be_starting():
             await self._wait_for_start()
             missing = [] if self._is_over() else [each for each in missing if each.answer is None]
-        if missing and (running or session.is_busy or await self._is_slow()):
+        if missing and (running or session.may_be_busy or await self._is_slow()):
             # One that handles a request after the other has a reason.
             await self.wait_until(lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
             missing = [each for each in missing if each.answer is None and not session.ended]
@@ -243,6 +245,8 @@ class Player:
 
     async def _cancel_request(self, request: SentRequest) -> None:
         request.cancelled = True
+        if not request.is_bounded:
+            self.session.cancelled_at = trio.current_time()
         if not await self.session.cancel_exchange(request):
             await self._notify(
                 "notifications/cancelled", {"requestId": request.id, "reason": "not needed"}
@@ -261,7 +265,19 @@ class Player:
             else f"was not answered within {self._timeout:g} s"
         )
         sentence = f"the request {request.method[:_SHOWN]}{shown} {lacks}"
-        self._add_fault(row_fault(UNANSWERED, request.method, sentence, session.revision))
+        fault = row_fault(UNANSWERED, request.method, sentence, session.revision)
+        self._add_fault(fault if request.loss else self._excused_by_call(fault))
+
+    def _excused_by_call(self, fault: TargetFault) -> TargetFault:
+        """Return a fault, as advice if a call can still run that the case has cancelled."""
+        if not self.session.may_be_busy:
+            return fault
+        return replace(
+            fault,
+            detail=f"{fault.detail} cancelled".strip(),
+            sentence=f"{fault.sentence}, after the cancellation of a call that may still run",
+            is_certain=False,
+        )
 
     async def _probe(self) -> None:
         """Send a request that every server answers at once."""
@@ -281,22 +297,22 @@ class Player:
             return
         session.spent = True
         if session.is_busy:
+            self._outcome.is_blocked = True
             self._outcome.notes.append("the server answers nothing while a call runs")
             return
         session.take_faults()
         for fault in faults:
             if fault.row != UNANSWERED:  # the hang is what they have in common
                 session.add_fault(fault)
-        session.add_fault(
-            TargetFault(
-                kind="hang",
-                row=UNANSWERED,
-                detail="hang",
-                method=method,
-                sentence=f"the server does not respond any more, not even to {method}",
-                link=link_of(UNANSWERED, session.revision),
-            )
+        fault = TargetFault(
+            kind="hang",
+            row=UNANSWERED,
+            detail="hang",
+            method=method,
+            sentence=f"the server does not respond any more, not even to {method}",
+            link=link_of(UNANSWERED, session.revision),
         )
+        session.add_fault(self._excused_by_call(fault))
 
     async def _exchange_probe(self, method: str) -> SentRequest:
         """Send the probe, and wait for its response, longer if there is a reason."""
@@ -307,7 +323,7 @@ class Player:
         timeout = self._start_timeout() if self._may_be_starting() else self._timeout
         await self.wait_until(lambda: request.answer is not None, timeout)
         if request.answer is None and not session.ended:
-            if session.is_busy:
+            if session.may_be_busy:
                 await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
             elif self.stress.is_used or await self._is_slow():
                 rest = (PATIENCE - 1) * self._timeout
@@ -397,6 +413,7 @@ class Player:
         timeout = timeout or self._timeout
         last = trio.current_time() + 4 * timeout  # a server can send messages for ever
         deadline = trio.current_time() + timeout
+        answered = session.answered
         while not is_done() and not self._is_over():
             if session.asked:
                 await self._respond_to(session.asked.pop(0), "right")
@@ -404,6 +421,8 @@ class Player:
             if not await session.wait_changed(min(deadline, last)):
                 return
             deadline = trio.current_time() + timeout
+            if session.answered > answered:  # one that handles a request after the other
+                answered, last = session.answered, trio.current_time() + 4 * timeout
 
     async def _is_slow(self) -> bool:
         return self._echo is not None and await self._echo.is_slow()

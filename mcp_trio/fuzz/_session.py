@@ -208,6 +208,9 @@ class TargetSession(ABC):
         revision, offers: as `open` has set them; empty before.
         is_open: requests of all kinds may be sent.
         is_busy: a request may be running that was cancelled because it takes long.
+        cancelled_at: when a step has cancelled a request that can take long. None if a request
+            after it was answered.
+        answered: how many requests were answered.
         has_spoken: the server has sent something; before that its process may be starting.
         notes: what is strange in this conversation, and no fault.
         spent: it must not be used for another case.
@@ -230,6 +233,8 @@ class TargetSession(ABC):
         self.is_open = False
         self.spent = False
         self.is_busy = False
+        self.cancelled_at: float | None = None
+        self.answered = 0
         self.has_spoken = False
         self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
@@ -347,6 +352,11 @@ class TargetSession(ABC):
     def longest_start(self) -> float | None:
         """The seconds that a start of the target has taken at most, None before the first."""
         return None
+
+    @property
+    def may_be_busy(self) -> bool:
+        """True if a call may be running that was cancelled, and other requests wait for it."""
+        return self.is_busy or self.cancelled_at is not None
 
     def memory(self) -> int:
         """Return the bytes of memory of the process, 0 if that is not known."""
@@ -499,6 +509,9 @@ class TargetSession(ABC):
             return earlier.method if earlier is not None else ""
         request.answer = message
         request.answered_at = self.messages
+        self.answered += 1
+        if self.cancelled_at is not None and request.sent_at > self.cancelled_at:
+            self.cancelled_at = None
         del self.open[request.id]
         result = message.get("result")
         if isinstance(result, dict):

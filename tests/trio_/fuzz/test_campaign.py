@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 from mcp_trio.fuzz import _campaign
 
@@ -76,6 +77,75 @@ def test_server_that_waits_for_its_tool_is_noted_and_has_no_fault() -> None:
     assert run.findings == []
     assert run.slow == {"tools/call nap": 1}
     assert run.notes == ["the server answers nothing while a call runs"]
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize("more", [(), (("call", "nap", {}),)])
+def test_server_that_handles_one_request_at_a_time_has_no_fault(
+    revision: str, more: tuple[Any, ...]
+) -> None:
+    target = MemoryTarget(same_each_time(answers), times={"tools/list": 1.5})
+    case = [("open", revision, "whole", "all"), ("burst", 10, "tools/list", {}), *more]
+    run = played(target, case, tools=("nap",))
+    assert run.findings == []
+    assert not run.unconfirmed
+
+
+CANCELLED: Case = [("open", OLD, "whole", "all"), ("call", "nap", {}), ("cancel", 0)]
+
+
+@pytest.mark.parametrize("more", [(), (("request", "tools/list", {}, "int", "whole"),)])
+@pytest.mark.parametrize(("seconds", "rows"), [(5.0, []), (60.0, ["RPC-35"])])
+def test_server_that_ends_a_cancelled_call_first_has_no_failure(
+    more: tuple[Any, ...], seconds: float, rows: list[str]
+) -> None:
+    """A call that takes very long looks like a hang: that is something to look at."""
+    target = MemoryTarget(same_each_time(answers), times={"tools/call": seconds})
+    run = played(target, [*CANCELLED, *more], tools=("nap",), shrinks=False)
+    assert [each.fault.row for each in run.findings] == rows
+    assert not any(each.is_failure for each in run.findings)
+
+
+class UrlSession(MemorySession):
+    """A session with a server that goes on when the session ends."""
+
+    transport = "http"
+
+
+class UrlMemoryTarget(MemoryTarget):
+    kind = "http"
+    session_class = UrlSession
+
+
+def test_url_that_waits_for_its_tool_has_no_fault_in_the_next_case() -> None:
+    busy_until = 0.0
+
+    def one_at_a_time(message: Any, start: int) -> Any:
+        nonlocal busy_until
+        if trio.current_time() < busy_until:
+            return iter(())
+        if message.get("method") == "tools/call":
+            busy_until = trio.current_time() + 25
+            return iter(())
+        return answers(message)
+
+    opening = ("open", NEW, "whole", "all")
+    cases: list[Case] = [[opening, ("call", "nap", {})], [opening, ("request", "tools/list", {})]]
+    run = played(UrlMemoryTarget(one_at_a_time), *cases, tools=("nap",))
+    assert run.findings == []
+    assert not run.unconfirmed
+    assert not run.is_away
+
+
+def test_hang_after_a_response_to_a_later_request_is_a_failure() -> None:
+    def hangs(message: Any, start: int) -> Any:
+        return iter(()) if message.get("method") == "tools/list" else answers(message)
+
+    case: Case = [*CANCELLED, ("request", "ping", {}, "int", "whole"), ("wait",)]
+    case.append(("request", "tools/list", {}, "int", "whole"))
+    run = played(MemoryTarget(hangs), case, tools=("nap",))
+    assert [each.fault.row for each in run.findings] == ["RPC-35"]
+    assert run.findings[0].is_failure
 
 
 def test_fault_of_each_play_is_solid_and_made_small() -> None:
