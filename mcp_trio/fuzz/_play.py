@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mcp_core import ALL
+from mcp_core.trace import Redactor
 
 from ._answers import client_result, result_of_input
 from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of, row_fault
@@ -342,7 +343,8 @@ class Player:
                 f"signal {-status}" if status < 0 else f"exit status {status}"
             )
         lines = session.describe().strip().splitlines()
-        last = f"; {lines[-1].strip()[:200]}" if len(lines) > 1 else ""
+        # It is written to files that may be published.
+        last = f"; {Redactor(b'').redact_text(lines[-1].strip())[:200]}" if len(lines) > 1 else ""
         unread = session.last_sent == "bytes"
         self._add_fault(
             TargetFault(
