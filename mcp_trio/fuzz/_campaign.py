@@ -216,8 +216,9 @@ class Campaign:
         finally:
             self.seconds = time.monotonic() - self._began
             with trio.CancelScope(shield=True):
-                while self._sessions:
-                    await self._end_session(self._sessions.popitem()[1])
+                async with trio.open_nursery() as nursery:  # each can take seconds
+                    while self._sessions:
+                        nursery.start_soon(self._end_session, self._sessions.popitem()[1])
 
     async def _run_drawn(self, source: SourceLike) -> None:
         drawn: list[Case] = []

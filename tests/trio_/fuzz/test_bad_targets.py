@@ -221,7 +221,8 @@ def test_slow_tool_is_no_fault(tmp_path: Path) -> None:
     assert_clean(run)
 
 
-def test_interrupt_writes_what_was_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_interrupt_writes_what_was_found(tmp_path: Path, count: int) -> None:
     command = [sys.executable, "-m", "mcp_trio", "fuzz", "--seed", "1", "--no-shrink"]
     command += ["--output", "found", "--", *BROKEN, "--fault", "double-response"]
     process = subprocess.Popen(
@@ -230,7 +231,9 @@ def test_interrupt_writes_what_was_found(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         assert "RPC-7" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
+        for _ in range(count):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.02)
         process.communicate(timeout=30)
     finally:
         process.kill()
