@@ -20,8 +20,19 @@ from msgspec.structs import replace
 from mcp_core import ALL
 from mcp_core.trace import Redactor
 
-from ._answers import client_result, result_of_input
-from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of, row_fault
+from ._answers import altered_state, client_result, name_of, result_of_input
+from ._session import (
+    UNANSWERED,
+    SentRequest,
+    TargetFault,
+    early_result,
+    is_modern,
+    level_of,
+    link_of,
+    other_version,
+    row_fault,
+    was_served_early,
+)
 from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
 
 if TYPE_CHECKING:
@@ -240,7 +251,7 @@ class Player:
         """Cancel a request that runs code of the server's author and takes its time."""
         session = self.session
         session.is_busy = True
-        self._outcome.slow.append(f"{request.method} {_name_of(request.message)}".strip())
+        self._outcome.slow.append(f"{request.method} {name_of(request.message)}".strip())
         await self._cancel_request(request)
         session.open.pop(request.id, None)
 
@@ -508,15 +519,15 @@ class Player:
             early = await self._send_early()
         asked = UNKNOWN_REVISION if how == "unknown" else revision
         result = await self.exchange("initialize", session.initialize_params(asked))
-        if early is not None and _was_served_early(early, session):
-            self._add_fault(_early_result(early, revision))
+        if early is not None and was_served_early(early, session):
+            self._add_fault(early_result(early, revision))
         if result is None:
             session.spent = True
             return
         selected = result.get("protocolVersion")
         if isinstance(selected, str):
             if selected != asked and asked in self._named:
-                self._add_fault(_other_version(asked, selected, revision))
+                self._add_fault(other_version(asked, selected, revision))
             self._named.add(selected)
         if how == "half":
             session.spent = True
@@ -653,7 +664,7 @@ class Player:
         state = result.get("requestState")
         if isinstance(state, str):
             if how == "altered":
-                state = _altered(state)
+                state = altered_state(state)
             elif how == "foreign":
                 state = "Zm9yZWlnbg"
             params["requestState"] = state
@@ -778,40 +789,3 @@ async def play_case(
         outcome.header = replace(session.header, server_versions=(session.revision,))
     outcome.lines = list(session.lines or ())
     return outcome
-
-
-def _was_served_early(early: SentRequest, session: TargetSession) -> bool:
-    """Return True if a request before `initialize` has a result, and that came first.
-
-    A process that is still starting answers both at once, in order. A server without sessions
-    cannot know which of two requests over HTTP is the first.
-    """
-    initialize = session.requests[-1]
-    if early.answer is None or "result" not in early.answer or not session.is_stateful:
-        return False
-    return initialize.answer is None or early.answered_at < initialize.answered_at
-
-
-def _early_result(request: SentRequest, revision: str) -> TargetFault:
-    sentence = f"the request {request.method} has a result before initialize"
-    return row_fault("LIFE-10", request.method, sentence, revision)
-
-
-def _other_version(asked: str, version: str, revision: str) -> TargetFault:
-    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
-    return row_fault("LIFE-4", "initialize", sentence, revision)
-
-
-def _altered(state: str) -> str:
-    """Return a `requestState` with one character in the middle exchanged."""
-    if not state:
-        return "x"
-    place = len(state) // 2
-    return state[:place] + ("A" if state[place] != "A" else "B") + state[place + 1 :]
-
-
-def _name_of(message: Mapping[str, Any]) -> str:
-    params = message.get("params")
-    if not isinstance(params, dict):
-        return ""
-    return str(params.get("name", params.get("uri", "")))[:_SHOWN]

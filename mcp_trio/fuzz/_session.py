@@ -30,8 +30,11 @@ __all__ = [
     "SentRequest",
     "TargetFault",
     "TargetSession",
+    "early_result",
     "is_modern",
     "new_header",
+    "other_version",
+    "was_served_early",
 ]
 
 UNANSWERED: Final = "RPC-35"
@@ -607,6 +610,30 @@ def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFaul
         sentence=sentence,
         link=link_of(row, revision),
     )
+
+
+def was_served_early(early: SentRequest, session: TargetSession) -> bool:
+    """Return True if a request before `initialize` has a result, and that came first.
+
+    A process that is still starting answers both at once, in order. A server without sessions
+    cannot know which of two requests over HTTP is the first.
+    """
+    initialize = session.requests[-1]
+    if early.answer is None or "result" not in early.answer or not session.is_stateful:
+        return False
+    return initialize.answer is None or early.answered_at < initialize.answered_at
+
+
+def early_result(request: SentRequest, revision: str) -> TargetFault:
+    """Return the fault of a request that is served before the handshake."""
+    sentence = f"the request {request.method} has a result before initialize"
+    return row_fault("LIFE-10", request.method, sentence, revision)
+
+
+def other_version(asked: str, version: str, revision: str) -> TargetFault:
+    """Return the fault of a server that does not select the revision `asked`."""
+    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
+    return row_fault("LIFE-4", "initialize", sentence, revision)
 
 
 def level_of(row: str) -> str:

@@ -140,7 +140,7 @@ def test_target_that_crashes_at_each_case_is_found(tmp_path: Path) -> None:
 def test_token_on_stderr_of_a_crash_is_in_no_finding() -> None:
     token = "sk-proj-" + "a1B2c3D4e5F6" * 4
     crash = f"if method == 'ping': sys.exit('cannot use {token}')"
-    steps = [("open", "2025-11-25", "whole", "all"), ("request", "ping", {})]
+    steps: list[Any] = [("open", "2025-11-25", "whole", "all"), ("request", "ping", {})]
     found = find_faults(small_server(on_message=crash), steps)
     assert "cannot use" in found["crash"]
     assert token not in found["crash"]
