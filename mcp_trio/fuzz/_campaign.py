@@ -132,7 +132,8 @@ class Campaign:
     Attributes:
         side: of the target; `find_faults` is the function of `mcp_trio.testing` for its tests.
         findings: those that were confirmed.
-        unplayed: stored cases that `run` has not played to their end.
+        unplayed: stored cases that `run` has not played to their end, and the one whose fault it
+            was confirming when it was cancelled.
         unconfirmed: how often each row and method was seen that no further play has shown.
         opportunities: how often each row was judged.
         cases: that were played. `messages` of the server were judged.
@@ -274,7 +275,13 @@ class Campaign:
             if len(self._sessions) > MAX_SESSIONS:
                 await self._end_session(self._sessions.popitem(last=False)[1])
         for fault in outcome.faults:
-            await self._examine(fault, case, list(history)[:-1])
+            try:
+                await self._examine(fault, case, list(history)[:-1])
+            except BaseException:
+                is_found = any(each.fault.row == fault.row for each in self.findings)
+                if not is_found and case not in self.unplayed:
+                    self.unplayed.append(case)  # the next run confirms it
+                raise
         # A call that still runs at a URL would look like a hang to the next client.
         if outcome.is_blocked and self.target.kind == "http" and not await self._recovers():
             self.is_away = True

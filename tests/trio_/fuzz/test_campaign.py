@@ -8,6 +8,8 @@ import pytest
 import trio
 
 from mcp_trio.fuzz import _campaign
+from mcp_trio.fuzz._probe import Offers
+from mcp_trio.fuzz._steps import CaseChoices
 
 from .memory_target import (
     NEW,
@@ -269,6 +271,29 @@ def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
     for finding in run.findings:
         assert finding.is_solid
         assert finding.lines
+
+
+def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -> None:
+    def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        if number == 2 and message.get("method") == "ping":
+            target.scope.cancel()
+        yield from answers_ping_twice(message)
+
+    class OneCase:
+        def draw(self, count: int) -> list[Case]:
+            return [PING]
+
+    target = MemoryTarget(interrupts)
+    choices = CaseChoices(Offers(revisions=[OLD]), ())
+    run = _campaign.Campaign(target, OneCase(), choices, _campaign.CampaignOptions())
+
+    async def main() -> None:
+        with target.scope:
+            await run.run()
+
+    trio.run(main)
+    assert run.findings == []
+    assert run.unplayed == [PING]
 
 
 # -- Notes -----------------------------------------------------------------------------------------
