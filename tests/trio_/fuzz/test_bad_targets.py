@@ -83,6 +83,14 @@ def test_case_that_asks_for_nothing_has_no_fault(steps: list[Any]) -> None:
     assert find_faults(small_server(), steps) == {}
 
 
+def test_error_of_a_target_that_does_not_start_has_no_secret(tmp_path: Path) -> None:
+    command = (sys.executable, "no-such-server.py", "--api-key", "a1B2c3D4e5F6g7H8")
+    run = fuzz_command(tmp_path, command, *CASES, "--timeout", "5")
+    assert run.status == 3
+    assert "no-such-server" in run.err
+    assert "a1B2c3D4e5F6g7H8" not in run.err
+
+
 def test_target_that_is_silent_ends_with_status_3(tmp_path: Path) -> None:
     command = (sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
     began = time.monotonic()

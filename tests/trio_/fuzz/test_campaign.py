@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 
 from mcp_trio.fuzz import _campaign
-from mcp_trio.fuzz._probe import Offers
+from mcp_trio.fuzz._probe import Offers, probe
 from mcp_trio.fuzz._steps import CaseChoices
 
 from .memory_target import (
@@ -294,6 +295,26 @@ def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -
     trio.run(main)
     assert run.findings == []
     assert run.unplayed == [PING]
+
+
+def test_server_that_ignores_a_list_is_probed_in_seconds() -> None:
+    def ignores_lists(message: Any, start: int) -> Any:
+        if message.get("method") == "tools/list":
+            return
+        for each in answers(message):
+            if message.get("method") == "initialize":
+                each["result"]["capabilities"] = {"tools": {}}
+            yield each
+
+    async def main() -> tuple[Offers, float]:
+        offers = await probe(MemoryTarget(ignores_lists), (OLD,))
+        return offers, trio.current_time()
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    began = clock.current_time()
+    offers, end = trio.run(main, clock=clock)
+    assert offers.revisions == [OLD]
+    assert end - began < 15
 
 
 # -- Notes -----------------------------------------------------------------------------------------
