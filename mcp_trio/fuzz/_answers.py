@@ -1,13 +1,15 @@
-"""The results that a client gives to the requests of a server, and to those in a result of it."""
+"""The parts of messages that a client sends in its turn: results, and altered values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["client_result", "result_of_input"]
+__all__ = ["altered_state", "client_result", "name_of", "result_of_input"]
+
+_SHOWN: Final = 80  # characters of a name
 
 
 def client_result(method: str, params: Any) -> dict[str, Any] | None:
@@ -54,3 +56,19 @@ def _filled(schema: Mapping[str, Any]) -> dict[str, Any]:
             values = {"boolean": True, "integer": 1, "number": 1.5, "array": []}
             found[str(name)] = values.get(str(each.get("type")), "text")
     return found
+
+
+def altered_state(state: str) -> str:
+    """Return a `requestState` with one character in the middle exchanged."""
+    if not state:
+        return "x"
+    place = len(state) // 2
+    return state[:place] + ("A" if state[place] != "A" else "B") + state[place + 1 :]
+
+
+def name_of(message: Mapping[str, Any]) -> str:
+    """Return the beginning of the name or URI of what a request is for, or ""."""
+    params = message.get("params")
+    if not isinstance(params, dict):
+        return ""
+    return str(params.get("name", params.get("uri", "")))[:_SHOWN]

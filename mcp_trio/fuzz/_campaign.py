@@ -137,7 +137,8 @@ class Campaign:
     Attributes:
         side: of the target; `find_faults` is the function of `mcp_trio.testing` for its tests.
         findings: those that were confirmed.
-        unplayed: stored cases that `run` has not played to their end.
+        unplayed: stored cases that `run` has not played to their end, and the one whose fault it
+            was confirming when it was cancelled.
         unconfirmed: how often each row and method was seen that no further play has shown.
         opportunities: how often each row was judged.
         cases: that were played. `messages` of the server were judged.
@@ -221,8 +222,9 @@ class Campaign:
         finally:
             self.seconds = time.monotonic() - self._began
             with trio.CancelScope(shield=True):
-                while self._sessions:
-                    await self._end_session(self._sessions.popitem()[1])
+                async with trio.open_nursery() as nursery:  # each can take seconds
+                    while self._sessions:
+                        nursery.start_soon(self._end_session, self._sessions.popitem()[1])
 
     async def _run_drawn(self, source: SourceLike) -> None:
         drawn: list[Case] = []
@@ -278,8 +280,20 @@ class Campaign:
             if len(self._sessions) > MAX_SESSIONS:
                 await self._end_session(self._sessions.popitem(last=False)[1])
         for fault in outcome.faults:
-            if not self.is_away:
+            if self.is_away:
+                break
+            try:
                 await self._examine(fault, case, list(history)[:-1])
+            except BaseException:
+                is_found = any(each.fault.row == fault.row for each in self.findings)
+                if not is_found and case not in self.unplayed:
+                    self.unplayed.append(case)  # the next run confirms it
+                raise
+        # A call that still runs at a URL would look like a hang to the next client.
+        is_blocked = outcome.is_blocked and self.target.kind == "http" and not self.is_away
+        if is_blocked and not await self._recovers():
+            self.is_away = True
+            self._add_note("the server does not answer any more since a call takes long")
 
     async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
         first = case[0] if case else ()

@@ -18,9 +18,21 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mcp_core import ALL
+from mcp_core.trace import Redactor
 
-from ._answers import client_result, result_of_input
-from ._session import UNANSWERED, SentRequest, TargetFault, is_modern, level_of, link_of, row_fault
+from ._answers import altered_state, client_result, name_of, result_of_input
+from ._session import (
+    UNANSWERED,
+    SentRequest,
+    TargetFault,
+    early_result,
+    is_modern,
+    level_of,
+    link_of,
+    other_version,
+    row_fault,
+    was_served_early,
+)
 from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
 
 if TYPE_CHECKING:
@@ -73,6 +85,7 @@ class Outcome(Struct, kw_only=True):
         slow: names of tools and the like that did not answer in time.
         notes: what is strange, and no fault.
         messages: that the server has sent.
+        is_blocked: the server answers nothing, and may be running a call that was cancelled.
         steps: how many steps of the case were played; None for all. A replay ends with the fault
             that it is for.
         header, lines: the trace, if the session kept it.
@@ -82,6 +95,7 @@ class Outcome(Struct, kw_only=True):
     slow: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     messages: int = 0
+    is_blocked: bool = False
     steps: int | None = None
     header: TraceHeader | None = None
     lines: list[TraceLine] = field(default_factory=list)
@@ -197,7 +211,7 @@ class Player:
         if missing and self._may_be_starting():
             await self._wait_for_start()
             missing = [] if self._is_over() else [each for each in missing if each.answer is None]
-        if missing and (running or session.is_busy or await self._is_slow()):
+        if missing and (running or session.may_be_busy or await self._is_slow()):
             # One that handles a request after the other has a reason.
             await self.wait_until(lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
             missing = [each for each in missing if each.answer is None and not session.ended]
@@ -237,12 +251,14 @@ class Player:
         """Cancel a request that runs code of the server's author and takes its time."""
         session = self.session
         session.is_busy = True
-        self._outcome.slow.append(f"{request.method} {_name_of(request.message)}".strip())
+        self._outcome.slow.append(f"{request.method} {name_of(request.message)}".strip())
         await self._cancel_request(request)
         session.open.pop(request.id, None)
 
     async def _cancel_request(self, request: SentRequest) -> None:
         request.cancelled = True
+        if not request.is_bounded:
+            self.session.cancelled_at = trio.current_time()
         if not await self.session.cancel_exchange(request):
             await self._notify(
                 "notifications/cancelled", {"requestId": request.id, "reason": "not needed"}
@@ -261,7 +277,19 @@ class Player:
             else f"was not answered within {self._timeout:g} s"
         )
         sentence = f"the request {request.method[:_SHOWN]}{shown} {lacks}"
-        self._add_fault(row_fault(UNANSWERED, request.method, sentence, session.revision))
+        fault = row_fault(UNANSWERED, request.method, sentence, session.revision)
+        self._add_fault(fault if request.loss else self._excused_by_call(fault))
+
+    def _excused_by_call(self, fault: TargetFault) -> TargetFault:
+        """Return a fault, as advice if a call can still run that the case has cancelled."""
+        if not self.session.may_be_busy:
+            return fault
+        return replace(
+            fault,
+            detail=f"{fault.detail} cancelled".strip(),
+            sentence=f"{fault.sentence}, after the cancellation of a call that may still run",
+            is_certain=False,
+        )
 
     async def _probe(self) -> None:
         """Send a request that every server answers at once."""
@@ -281,22 +309,22 @@ class Player:
             return
         session.spent = True
         if session.is_busy:
+            self._outcome.is_blocked = True
             self._outcome.notes.append("the server answers nothing while a call runs")
             return
         session.take_faults()
         for fault in faults:
             if fault.row != UNANSWERED:  # the hang is what they have in common
                 session.add_fault(fault)
-        session.add_fault(
-            TargetFault(
-                kind="hang",
-                row=UNANSWERED,
-                detail="hang",
-                method=method,
-                sentence=f"the server does not respond any more, not even to {method}",
-                link=link_of(UNANSWERED, session.revision),
-            )
+        fault = TargetFault(
+            kind="hang",
+            row=UNANSWERED,
+            detail="hang",
+            method=method,
+            sentence=f"the server does not respond any more, not even to {method}",
+            link=link_of(UNANSWERED, session.revision),
         )
+        session.add_fault(self._excused_by_call(fault))
 
     async def _exchange_probe(self, method: str) -> SentRequest:
         """Send the probe, and wait for its response, longer if there is a reason."""
@@ -307,7 +335,7 @@ class Player:
         timeout = self._start_timeout() if self._may_be_starting() else self._timeout
         await self.wait_until(lambda: request.answer is not None, timeout)
         if request.answer is None and not session.ended:
-            if session.is_busy:
+            if session.may_be_busy:
                 await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
             elif self.stress.is_used or await self._is_slow():
                 rest = (PATIENCE - 1) * self._timeout
@@ -326,7 +354,8 @@ class Player:
                 f"signal {-status}" if status < 0 else f"exit status {status}"
             )
         lines = session.describe().strip().splitlines()
-        last = f"; {lines[-1].strip()[:200]}" if len(lines) > 1 else ""
+        # It is written to files that may be published.
+        last = f"; {Redactor(b'').redact_text(lines[-1].strip())[:200]}" if len(lines) > 1 else ""
         unread = session.last_sent == "bytes"
         self._add_fault(
             TargetFault(
@@ -405,6 +434,7 @@ class Player:
         timeout = timeout or self._timeout
         last = trio.current_time() + 4 * timeout  # a server can send messages for ever
         deadline = trio.current_time() + timeout
+        answered = session.answered
         while not is_done() and not self._is_over():
             if session.asked:
                 await self._respond_to(session.asked.pop(0), "right")
@@ -412,6 +442,8 @@ class Player:
             if not await session.wait_changed(min(deadline, last)):
                 return
             deadline = trio.current_time() + timeout
+            if session.answered > answered:  # one that handles a request after the other
+                answered, last = session.answered, trio.current_time() + 4 * timeout
 
     async def _is_slow(self) -> bool:
         return self._echo is not None and await self._echo.is_slow()
@@ -495,15 +527,15 @@ class Player:
             early = await self._send_early()
         asked = UNKNOWN_REVISION if how == "unknown" else revision
         result = await self.exchange("initialize", session.initialize_params(asked))
-        if early is not None and _was_served_early(early, session):
-            self._add_fault(_early_result(early, revision))
+        if early is not None and was_served_early(early, session):
+            self._add_fault(early_result(early, revision))
         if result is None:
             session.spent = True
             return
         selected = result.get("protocolVersion")
         if isinstance(selected, str):
             if selected != asked and asked in self._named:
-                self._add_fault(_other_version(asked, selected, revision))
+                self._add_fault(other_version(asked, selected, revision))
             self._named.add(selected)
         if how == "half":
             session.spent = True
@@ -640,7 +672,7 @@ class Player:
         state = result.get("requestState")
         if isinstance(state, str):
             if how == "altered":
-                state = _altered(state)
+                state = altered_state(state)
             elif how == "foreign":
                 state = "Zm9yZWlnbg"
             params["requestState"] = state
@@ -765,40 +797,3 @@ async def play_case(
         outcome.header = replace(session.header, server_versions=(session.revision,))
     outcome.lines = list(session.lines or ())
     return outcome
-
-
-def _was_served_early(early: SentRequest, session: TargetSession) -> bool:
-    """Return True if a request before `initialize` has a result, and that came first.
-
-    A process that is still starting answers both at once, in order. A server without sessions
-    cannot know which of two requests over HTTP is the first.
-    """
-    initialize = session.requests[-1]
-    if early.answer is None or "result" not in early.answer or not session.is_stateful:
-        return False
-    return initialize.answer is None or early.answered_at < initialize.answered_at
-
-
-def _early_result(request: SentRequest, revision: str) -> TargetFault:
-    sentence = f"the request {request.method} has a result before initialize"
-    return row_fault("LIFE-10", request.method, sentence, revision)
-
-
-def _other_version(asked: str, version: str, revision: str) -> TargetFault:
-    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
-    return row_fault("LIFE-4", "initialize", sentence, revision)
-
-
-def _altered(state: str) -> str:
-    """Return a `requestState` with one character in the middle exchanged."""
-    if not state:
-        return "x"
-    place = len(state) // 2
-    return state[:place] + ("A" if state[place] != "A" else "B") + state[place + 1 :]
-
-
-def _name_of(message: Mapping[str, Any]) -> str:
-    params = message.get("params")
-    if not isinstance(params, dict):
-        return ""
-    return str(params.get("name", params.get("uri", "")))[:_SHOWN]

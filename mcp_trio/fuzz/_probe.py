@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Offers", "may_call_by_hint", "probe"]
 
 SECOND_TIMEOUT: Final = 5.0  # seconds for further revisions, once one got no response
+LIST_TIMEOUT: Final = 10.0  # seconds for a page of a list, from a server that has responded
 MAX_PAGES: Final = 20
 MAX_OFFERS: Final = 500  # of one kind
 
@@ -107,7 +108,7 @@ async def probe(
     offers.revisions.sort(reverse=True)
     if not offers.revisions:
         raise ConnectFailed(
-            f"no conversation with {target.name}: {reason}. Is that an MCP server?"
+            f"no conversation with {target.header().target}: {reason}. Is that an MCP server?"
             " `mcp-trio inspect --trace` shows the messages"
         )
     return offers
@@ -154,7 +155,9 @@ async def _list(player: Player, method: str, member: str) -> list[dict[str, Any]
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        result = await player.exchange(method, {} if cursor is None else {"cursor": cursor})
+        result = None
+        with trio.move_on_after(LIST_TIMEOUT):
+            result = await player.exchange(method, {} if cursor is None else {"cursor": cursor})
         items = None if result is None else result.get(member)
         found += [each for each in items or () if isinstance(each, dict)]
         following = None if result is None else result.get("nextCursor")

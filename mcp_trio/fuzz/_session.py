@@ -33,8 +33,11 @@ __all__ = [
     "SentRequest",
     "TargetFault",
     "TargetSession",
+    "early_result",
     "is_modern",
     "new_header",
+    "other_version",
+    "was_served_early",
 ]
 
 UNANSWERED: Final = "RPC-35"
@@ -214,6 +217,9 @@ class TargetSession(ABC):
         revision, offers: as `open` has set them; empty before.
         is_open: requests of all kinds may be sent.
         is_busy: a request may be running that was cancelled because it takes long.
+        cancelled_at: when a step has cancelled a request that can take long. None if a request
+            after it was answered.
+        answered: how many requests were answered.
         has_spoken: the server has sent something; before that its process may be starting.
         notes: what is strange in this conversation, and no fault.
         spent: it must not be used for another case.
@@ -237,6 +243,8 @@ class TargetSession(ABC):
         self.is_open = False
         self.spent = False
         self.is_busy = False
+        self.cancelled_at: float | None = None
+        self.answered = 0
         self.has_spoken = False
         self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
@@ -357,6 +365,11 @@ class TargetSession(ABC):
     def longest_start(self) -> float | None:
         """The seconds that a start of the target has taken at most, None before the first."""
         return None
+
+    @property
+    def may_be_busy(self) -> bool:
+        """True if a call may be running that was cancelled, and other requests wait for it."""
+        return self.is_busy or self.cancelled_at is not None
 
     def memory(self) -> int:
         """Return the bytes of memory of the process, 0 if that is not known."""
@@ -516,6 +529,9 @@ class TargetSession(ABC):
             return earlier.method if earlier is not None else ""
         request.answer = message
         request.answered_at = self.messages
+        self.answered += 1
+        if self.cancelled_at is not None and request.sent_at > self.cancelled_at:
+            self.cancelled_at = None
         del self.open[request.id]
         result = message.get("result")
         if isinstance(result, dict):
@@ -611,6 +627,30 @@ def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFaul
         sentence=sentence,
         link=link_of(row, revision),
     )
+
+
+def was_served_early(early: SentRequest, session: TargetSession) -> bool:
+    """Return True if a request before `initialize` has a result, and that came first.
+
+    A process that is still starting answers both at once, in order. A server without sessions
+    cannot know which of two requests over HTTP is the first.
+    """
+    initialize = session.requests[-1]
+    if early.answer is None or "result" not in early.answer or not session.is_stateful:
+        return False
+    return initialize.answer is None or early.answered_at < initialize.answered_at
+
+
+def early_result(request: SentRequest, revision: str) -> TargetFault:
+    """Return the fault of a request that is served before the handshake."""
+    sentence = f"the request {request.method} has a result before initialize"
+    return row_fault("LIFE-10", request.method, sentence, revision)
+
+
+def other_version(asked: str, version: str, revision: str) -> TargetFault:
+    """Return the fault of a server that does not select the revision `asked`."""
+    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
+    return row_fault("LIFE-4", "initialize", sentence, revision)
 
 
 def level_of(row: str) -> str:

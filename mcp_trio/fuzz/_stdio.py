@@ -215,7 +215,8 @@ class CommandTarget:
         command: the program and its arguments.
         nursery: for the processes. Cancel it to kill all of them.
         env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
-        ahead: how many processes are started before they are needed.
+        ahead: how many processes are started before they are needed. By default 4, because
+            several cases in a row can need a fresh one.
     """
 
     kind = "stdio"
@@ -228,7 +229,7 @@ class CommandTarget:
         env: Mapping[str, str] | None = None,
         inherit_env: bool = False,
         cwd: str | os.PathLike[str] | None = None,
-        ahead: int = 2,
+        ahead: int = 4,
     ) -> None:
         self.command = tuple(command)
         self.name = shlex.join(command)

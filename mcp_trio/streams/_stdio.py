@@ -23,6 +23,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -192,8 +193,11 @@ class StopSignal:
 
 
 @contextmanager
-def stop_on_signals(act: Callable[[], object]) -> Iterator[StopSignal]:
+def stop_on_signals(act: Callable[[], object], *, patience: float = 0.0) -> Iterator[StopSignal]:
     """Call `act` inside trio at the first SIGINT or SIGTERM, for an orderly stop. The second kills.
+
+    With `patience`, signals within so many seconds after the first one are ignored, and those
+    after that kill. Use it for a stop that must be complete and takes a short time.
 
     On Windows, SIGBREAK (Ctrl+Break) does the same, and other programs cannot send SIGTERM.
 
@@ -206,12 +210,20 @@ def stop_on_signals(act: Callable[[], object]) -> Iterator[StopSignal]:
     stop = StopSignal()
     former: dict[signal.Signals, Any] = {}
     token = trio.lowlevel.current_trio_token()
+    patient_until = 0.0
 
-    def on_first_signal(number: int, _: object) -> None:
-        for each in former:
-            signal.signal(each, signal.SIG_DFL)
-        stop.caught = signal.Signals(number)
-        token.run_sync_soon(act)
+    def on_signal(number: int, _: object) -> None:
+        nonlocal patient_until
+        if stop.caught is None:
+            stop.caught = signal.Signals(number)
+            patient_until = time.monotonic() + patience
+            if not patience:
+                for each in former:
+                    signal.signal(each, signal.SIG_DFL)
+            token.run_sync_soon(act)
+        elif time.monotonic() >= patient_until:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     try:
         if threading.current_thread() is threading.main_thread():
@@ -219,7 +231,7 @@ def stop_on_signals(act: Callable[[], object]) -> Iterator[StopSignal]:
                 disposition = signal.getsignal(each)
                 if disposition not in (signal.SIG_IGN, None):  # None: set by C code, not restorable
                     former[each] = disposition
-                    signal.signal(each, on_first_signal)
+                    signal.signal(each, on_signal)
         yield stop
     finally:
         for each, disposition in former.items():

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from mcp_core import ConnectFailed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from mcp_trio.fuzz._session import TargetSession
 
 __all__ = ["find_client_faults", "find_faults"]
 
@@ -42,7 +46,7 @@ def find_faults(
         process is `crash`. Empty if there is no fault.
 
     Raises:
-        ConnectFailed: the server does not start, or cannot be reached.
+        ConnectFailed: the server does not start, cannot be reached, or sends nothing at all.
     """
     return trio.run(_find, target, list(steps), env, inherit_env, cwd, headers, response_timeout)
 
@@ -58,7 +62,7 @@ async def _find(
 ) -> dict[str, str]:
     from mcp_trio._nursery import open_quiet_nursery
     from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz._play import Player, play_case
+    from mcp_trio.fuzz._play import Player
     from mcp_trio.fuzz._probe import probe
     from mcp_trio.fuzz._session import is_modern
     from mcp_trio.fuzz._stdio import CommandTarget
@@ -66,6 +70,7 @@ async def _find(
     echo = Echo()
     await echo.begin()
     found: dict[str, str] = {}
+    reason = ""
     async with open_quiet_nursery() as nursery:
         played: Any
         if isinstance(target, str):
@@ -80,13 +85,29 @@ async def _find(
                 target, nursery, env=env, inherit_env=inherit_env, cwd=cwd, ahead=0
             )
         for _ in range(_PLAYS):
-            outcome = await play_case(
-                played, steps, Player(response_timeout, echo=echo), keep=False
-            )
+            session = await played.open()
+            try:
+                outcome = await Player(response_timeout, echo=echo).play(steps, session)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await session.aclose()
             found = {each.row: each.sentence for each in outcome.faults}
             if found:
-                break
+                return found
+            reason = "" if outcome.messages else _reason_for_silence(steps, session)
+    if reason:
+        raise ConnectFailed(f"no conversation with the server: {reason}")
     return found
+
+
+def _reason_for_silence(steps: list[tuple[Any, ...]], session: TargetSession) -> str:
+    """Return why a server has sent nothing in a play; empty if a correct one need not."""
+    if any(step[0] in ("disconnect", "reconnect") for step in steps):
+        return ""
+    is_requested = bool(session.revision) and steps[0][2:3] != ("none",)
+    if not session.ended and not is_requested:
+        return ""
+    return f"{session.ended or 'it did not respond'}{session.describe()}"
 
 
 def find_client_faults(
@@ -115,7 +136,7 @@ def find_client_faults(
         fault.
 
     Raises:
-        ConnectFailed: the client does not start.
+        ConnectFailed: the client does not start, or fails before it sends anything.
     """
     return trio.run(_find_client, command, list(steps), env, inherit_env, cwd, response_timeout)
 
@@ -138,10 +159,15 @@ async def _find_client(
         command, env=env, inherit_env=inherit_env, cwd=None if cwd is None else os.fspath(cwd)
     )
     found: dict[str, str] = {}
+    reason = ""
     for _ in range(_PLAYS):
         session = await target.open()
         outcome = await ClientPlayer(response_timeout, echo=echo).play(steps, session)
         found = {each.row: each.sentence for each in outcome.faults}
         if found:
-            break
+            return found
+        is_silent = not outcome.messages and bool(session.exit_status)
+        reason = f"it has sent no message{session.describe()}" if is_silent else ""
+    if reason:
+        raise ConnectFailed(f"no conversation with the client: {reason}")
     return found

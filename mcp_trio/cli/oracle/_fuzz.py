@@ -45,6 +45,8 @@ LOST: Final = NO_CONNECTION
 DEFAULT_SECONDS: Final = 60.0
 DEFAULT_RESPONSE_TIMEOUT: Final = 2.0  # that of `find_faults`, too
 DEFAULT_RATE: Final = 20.0  # requests a second to another machine
+# Seconds after Ctrl+C in which another one is ignored: processes are ended, and files written.
+STOP_TIME: Final = 10.0
 _LINE_INTERVAL: Final = 10.0  # seconds between two lines of progress without a terminal
 _MAX_NAMES: Final = 20
 
@@ -313,38 +315,42 @@ async def _fuzz(target: Target, options: FuzzOptions) -> int:
     stderr, stdout = target.stderr, Screen(sys.stdout)
     limits = campaign_options(options)
     campaign: Campaign | None = None
-    async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
-        with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
-            fuzzed = _fuzz_target(target, options, nursery)
-            words = [target.server] if isinstance(target.server, str) else target.server
-            fuzzed.recorder = await recorders.enter_async_context(
-                open_recorder(target.recording, "client", fuzzed.kind, words)
-            )
-            try:
-                offers = await probe(fuzzed, options.revisions, target.timeout)
-            except ConnectFailed as exc:
-                raise CliError(str(exc), NO_CONNECTION) from exc
-            tools = _choose_tools(offers, options)
-            _show_target(stderr, offers, tools, options)
-            echo = Echo()
-            await echo.begin()
-            choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", stress=options.stress)
-            display = Display(stderr, stdout, as_json=options.as_json)
-            campaign = Campaign(
-                fuzzed,
-                CaseSource(choices, options.seed),
-                choices,
-                limits,
-                echo=echo,
-                on_finding=display.show_finding,
-            )
-            await run_shown(campaign, display, options.output)
-    if campaign is None:
-        return INTERRUPTED
-    write(options, campaign, offers, stdout, stderr)
-    if stop.caught:
-        return stop.exit_code
-    return status_of(campaign, options)
+    scope = trio.CancelScope()
+    with stop_on_signals(scope.cancel, patience=STOP_TIME) as stop:
+        async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
+            with scope:
+                fuzzed = _fuzz_target(target, options, nursery)
+                words = [target.server] if isinstance(target.server, str) else target.server
+                fuzzed.recorder = await recorders.enter_async_context(
+                    open_recorder(target.recording, "client", fuzzed.kind, words)
+                )
+                try:
+                    offers = await probe(fuzzed, options.revisions, target.timeout)
+                except ConnectFailed as exc:
+                    raise CliError(str(exc), NO_CONNECTION) from exc
+                tools = _choose_tools(offers, options)
+                _show_target(stderr, offers, tools, options)
+                echo = Echo()
+                await echo.begin()
+                choices = CaseChoices(
+                    offers, tools, http=fuzzed.kind == "http", stress=options.stress
+                )
+                display = Display(stderr, stdout, as_json=options.as_json)
+                campaign = Campaign(
+                    fuzzed,
+                    CaseSource(choices, options.seed),
+                    choices,
+                    limits,
+                    echo=echo,
+                    on_finding=display.show_finding,
+                )
+                await run_shown(campaign, display, options.output)
+        if campaign is None:
+            return INTERRUPTED
+        write(options, campaign, offers, stdout, stderr)
+        if stop.caught:
+            return stop.exit_code
+        return status_of(campaign, options)
 
 
 def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  # type: ignore[no-untyped-def]

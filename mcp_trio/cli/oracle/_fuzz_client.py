@@ -96,31 +96,34 @@ async def _run(
     }
     target = ClientTarget(command, **more)
     campaign: Campaign | None = None
-    async with open_recorder(recording, "server", target.header().transport, command) as recorder:
-        target.recorder = recorder
-        with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
-            try:
-                offers = await probe_client(target, options.revisions, options.response_timeout)
-            except ConnectFailed as exc:
-                raise CliError(str(exc), NO_CONNECTION) from exc
-            stderr.write_line(
-                f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
-                f" {offers.requests + 1} requests; seed {options.seed}"
-            )
-            echo = Echo()
-            await echo.begin()
-            choices = ScriptChoices(offers, http=target.way == "http")
-            display = servers.Display(stderr, stdout, as_json=options.as_json)
-            campaign = ClientCampaign(
-                target,
-                ScriptSource(choices, options.seed),
-                choices,
-                limits,
-                echo=echo,
-                on_finding=display.show_finding,
-            )
-            await servers.run_shown(campaign, display, options.output)
-    if campaign is None:
-        return INTERRUPTED
-    servers.write(options, campaign, offers, stdout, stderr)
-    return stop.exit_code if stop.caught else servers.status_of(campaign, options)
+    transport = target.header().transport
+    scope = trio.CancelScope()
+    with stop_on_signals(scope.cancel, patience=servers.STOP_TIME) as stop:
+        async with open_recorder(recording, "server", transport, command) as recorder:
+            target.recorder = recorder
+            with scope:
+                try:
+                    offers = await probe_client(target, options.revisions, options.response_timeout)
+                except ConnectFailed as exc:
+                    raise CliError(str(exc), NO_CONNECTION) from exc
+                stderr.write_line(
+                    f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
+                    f" {offers.requests + 1} requests; seed {options.seed}"
+                )
+                echo = Echo()
+                await echo.begin()
+                choices = ScriptChoices(offers, http=target.way == "http")
+                display = servers.Display(stderr, stdout, as_json=options.as_json)
+                campaign = ClientCampaign(
+                    target,
+                    ScriptSource(choices, options.seed),
+                    choices,
+                    limits,
+                    echo=echo,
+                    on_finding=display.show_finding,
+                )
+                await servers.run_shown(campaign, display, options.output)
+        if campaign is None:
+            return INTERRUPTED
+        servers.write(options, campaign, offers, stdout, stderr)
+        return stop.exit_code if stop.caught else servers.status_of(campaign, options)

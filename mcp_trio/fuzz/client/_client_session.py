@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from mcp_core import ALL
+from mcp_core import ALL, escape_text
 from mcp_core.trace import ROWS, Judge
 from mcp_trio.fuzz._session import LEVELS, MAX_KEPT, TargetFault
 
@@ -175,6 +175,12 @@ class ClientSession:
     def has_fault(self, cause: tuple[str, str]) -> bool:
         """Return True if a fault of this cause was found."""
         return any(each.cause == cause for each in self._faults)
+
+    def describe(self) -> str:
+        """Return the exit status and the last line of stderr, or ""."""
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
+        status = "" if self.exit_status is None else f" (exit status {self.exit_status})"
+        return status + (f": {escape_text(lines[-1][:200])}" if lines else "")
 
     def take_faults(self) -> list[TargetFault]:
         """Return the faults of the client."""

@@ -210,11 +210,11 @@ async def probe_client(
             session, has_hung = await _control(target, candidate, offers, timeout)
         server = session.server
         if not session.messages:
-            reason = f"it has sent no message{_stderr(session)}"
+            reason = f"it has sent no message{session.describe()}"
             if candidate == tuple(revisions):
                 break  # it would not with fewer revisions
         elif not server.revision:
-            reason = f"it speaks no revision of the server{_stderr(session)}"
+            reason = f"it speaks no revision of the server{session.describe()}"
             offers.refused.append(candidate)
         elif server.methods == ["initialize"] and offers.servers:
             offers.refused.append(candidate)
@@ -251,9 +251,3 @@ async def _control(
     case: Any = [("serve", list(revisions), [SCHEMA_TOOL, *offers.called])]
     outcome = await ClientPlayer(timeout).play(case, session)
     return session, any(each.row == HANG for each in outcome.faults)
-
-
-def _stderr(session: ClientSession) -> str:
-    lines = session.stderr.decode(errors="replace").strip().splitlines()
-    status = "" if session.exit_status is None else f" (exit status {session.exit_status})"
-    return status + (f": {escape_text(lines[-1][:200])}" if lines else "")

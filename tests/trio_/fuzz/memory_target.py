@@ -70,16 +70,17 @@ class MemorySession(TargetSession):
         super().__init__(target.header(), keep=keep)
         self._target = target
         self._place = number
-        self._starts_at = trio.current_time() + target.start_time
+        self._ready_at = trio.current_time() + target.start_time
         self._inbox: list[Mapping[str, Any]] = []
 
     async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
         """Take a message. The server answers once it has started."""
         self.record(TraceLine(t=self.time(), sender="client", raw=text))
         self._inbox.append(message)
+        if len(self._inbox) == 1:
+            self._begin_first()
         await trio.lowlevel.checkpoint()
-        if trio.current_time() >= self._starts_at:
-            self._answer()
+        self._answer()
 
     async def send_data(self, data: bytes) -> None:
         """Take bytes that are no message, and ignore them."""
@@ -87,16 +88,24 @@ class MemorySession(TargetSession):
 
     async def wait_changed(self, deadline: float) -> bool:
         """Wait for a message."""
-        if self._inbox and deadline >= self._starts_at:
-            await trio.sleep_until(self._starts_at)
+        if self._inbox and deadline >= self._ready_at:
+            await trio.sleep_until(self._ready_at)
             self._answer()
             return True
         return await super().wait_changed(deadline)
 
+    def _begin_first(self) -> None:
+        """Begin the first message that waits: the server handles one after the other."""
+        method = str(self._inbox[0].get("method"))
+        end = trio.current_time() + self._target.times.get(method, 0.0)
+        self._ready_at = max(self._ready_at, end)
+
     def _answer(self) -> None:
-        while self._inbox:
+        while self._inbox and trio.current_time() >= self._ready_at:
             for each in self._target.answers(self._inbox.pop(0), self._place):
                 self.receive(TraceLine(t=self.time(), sender="server", raw=json.dumps(each)))
+            if self._inbox:
+                self._begin_first()
 
     async def disconnect(self) -> None:
         """End the conversation."""
@@ -122,6 +131,7 @@ class MemoryTarget:
         answers: yields what the server sends for a message; the second argument is the number of
             its start, from 0.
         start_time: seconds until it reads its first message.
+        times: seconds that it needs for messages of some methods.
 
     Attributes:
         starts: how many sessions were opened.
@@ -138,8 +148,10 @@ class MemoryTarget:
         self,
         answers: Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]],
         start_time: float = 0.0,
+        times: Mapping[str, float] | None = None,
     ) -> None:
         self.answers = answers
+        self.times = times or {}
         self.start_time = start_time
         self.starts = 0
         self.open_sessions: set[MemorySession] = set()

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from mcp_trio.testing import find_faults
+import mcp_core
+from mcp_trio.testing import find_client_faults, find_faults
 
 from .targets import BROKEN, ROOT, FuzzRun, fuzz, fuzz_command, small_server
 
@@ -56,6 +57,38 @@ def test_target_that_does_not_speak_ends_with_status_3(
     assert run.status == 3, run.out + run.err
     assert "Traceback" not in run.err
     assert not run.folder.exists()
+
+
+def test_case_for_a_target_that_does_not_start_is_an_error() -> None:
+    """A test of it would pass, though it has shown nothing."""
+    target = [sys.executable, "no-such-server.py"]
+    with pytest.raises(mcp_core.ConnectFailed, match="no-such-server") as caught:
+        find_faults(target, [("open", "2025-11-25", "half", "all")])
+    assert "exit status 2" in str(caught.value)
+
+
+def test_case_for_a_url_that_needs_a_login_is_an_error() -> None:
+    with http_server(401, {}) as url, pytest.raises(mcp_core.ConnectFailed, match="login"):
+        find_faults(url, [("open", "2025-11-25", "whole", "all")])
+
+
+def test_case_for_a_client_that_does_not_start_is_an_error() -> None:
+    command = [sys.executable, "no-such-client.py", "{server}"]
+    with pytest.raises(mcp_core.ConnectFailed, match="no-such-client"):
+        find_client_faults(command, [("serve", ["2025-11-25"], [])])
+
+
+@pytest.mark.parametrize("steps", [[("open", "2025-11-25", "none", "all")], [], [("wait",)]])
+def test_case_that_asks_for_nothing_has_no_fault(steps: list[Any]) -> None:
+    assert find_faults(small_server(), steps) == {}
+
+
+def test_error_of_a_target_that_does_not_start_has_no_secret(tmp_path: Path) -> None:
+    command = (sys.executable, "no-such-server.py", "--api-key", "a1B2c3D4e5F6g7H8")
+    run = fuzz_command(tmp_path, command, *CASES, "--timeout", "5")
+    assert run.status == 3
+    assert "no-such-server" in run.err
+    assert "a1B2c3D4e5F6g7H8" not in run.err
 
 
 def test_target_that_is_silent_ends_with_status_3(tmp_path: Path) -> None:
@@ -110,6 +143,15 @@ def test_target_that_crashes_at_each_case_is_found(tmp_path: Path) -> None:
     assert run.status == 1, run.out + run.err
     assert "crash" in run.rows
     assert "exit status 7" in run.out
+
+
+def test_token_on_stderr_of_a_crash_is_in_no_finding() -> None:
+    token = "sk-proj-" + "a1B2c3D4e5F6" * 4
+    crash = f"if method == 'ping': sys.exit('cannot use {token}')"
+    steps: list[Any] = [("open", "2025-11-25", "whole", "all"), ("request", "ping", {})]
+    found = find_faults(small_server(on_message=crash), steps)
+    assert "cannot use" in found["crash"]
+    assert token not in found["crash"]
 
 
 def test_target_that_no_longer_starts_ends_with_status_3(tmp_path: Path) -> None:
@@ -187,7 +229,8 @@ def test_slow_tool_is_no_fault(tmp_path: Path) -> None:
     assert_clean(run)
 
 
-def test_interrupt_writes_what_was_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_interrupt_writes_what_was_found(tmp_path: Path, count: int) -> None:
     command = [sys.executable, "-m", "mcp_trio", "fuzz", "--seed", "1", "--no-shrink"]
     command += ["--output", "found", "--", *BROKEN, "--fault", "double-response"]
     process = subprocess.Popen(
@@ -196,7 +239,9 @@ def test_interrupt_writes_what_was_found(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         assert "RPC-7" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
+        for _ in range(count):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.02)
         process.communicate(timeout=30)
     finally:
         process.kill()

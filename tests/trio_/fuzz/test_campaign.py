@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
+import trio.testing
 
 from mcp_trio.fuzz import _campaign
+from mcp_trio.fuzz._probe import Offers, probe
+from mcp_trio.fuzz._steps import CaseChoices
 
 from .memory_target import (
     NEW,
@@ -104,6 +108,75 @@ def test_start_of_a_process_does_not_count_as_time_of_its_tool(tool: str) -> Non
     assert dict(run.slow) == ({"tools/call slow": 1} if tool == "slow" else {})
 
 
+@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize("more", [(), (("call", "nap", {}),)])
+def test_server_that_handles_one_request_at_a_time_has_no_fault(
+    revision: str, more: tuple[Any, ...]
+) -> None:
+    target = MemoryTarget(same_each_time(answers), times={"tools/list": 1.5})
+    case = [("open", revision, "whole", "all"), ("burst", 10, "tools/list", {}), *more]
+    run = played(target, case, tools=("nap",))
+    assert run.findings == []
+    assert not run.unconfirmed
+
+
+CANCELLED: Case = [("open", OLD, "whole", "all"), ("call", "nap", {}), ("cancel", 0)]
+
+
+@pytest.mark.parametrize("more", [(), (("request", "tools/list", {}, "int", "whole"),)])
+@pytest.mark.parametrize(("seconds", "rows"), [(5.0, []), (60.0, ["RPC-35"])])
+def test_server_that_ends_a_cancelled_call_first_has_no_failure(
+    more: tuple[Any, ...], seconds: float, rows: list[str]
+) -> None:
+    """A call that takes very long looks like a hang: that is something to look at."""
+    target = MemoryTarget(same_each_time(answers), times={"tools/call": seconds})
+    run = played(target, [*CANCELLED, *more], tools=("nap",), shrinks=False)
+    assert [each.fault.row for each in run.findings] == rows
+    assert not any(each.is_failure for each in run.findings)
+
+
+class UrlSession(MemorySession):
+    """A session with a server that goes on when the session ends."""
+
+    transport = "http"
+
+
+class UrlMemoryTarget(MemoryTarget):
+    kind = "http"
+    session_class = UrlSession
+
+
+def test_url_that_waits_for_its_tool_has_no_fault_in_the_next_case() -> None:
+    busy_until = 0.0
+
+    def one_at_a_time(message: Any, start: int) -> Any:
+        nonlocal busy_until
+        if trio.current_time() < busy_until:
+            return iter(())
+        if message.get("method") == "tools/call":
+            busy_until = trio.current_time() + 25
+            return iter(())
+        return answers(message)
+
+    opening = ("open", NEW, "whole", "all")
+    cases: list[Case] = [[opening, ("call", "nap", {})], [opening, ("request", "tools/list", {})]]
+    run = played(UrlMemoryTarget(one_at_a_time), *cases, tools=("nap",))
+    assert run.findings == []
+    assert not run.unconfirmed
+    assert not run.is_away
+
+
+def test_hang_after_a_response_to_a_later_request_is_a_failure() -> None:
+    def hangs(message: Any, start: int) -> Any:
+        return iter(()) if message.get("method") == "tools/list" else answers(message)
+
+    case: Case = [*CANCELLED, ("request", "ping", {}, "int", "whole"), ("wait",)]
+    case.append(("request", "tools/list", {}, "int", "whole"))
+    run = played(MemoryTarget(hangs), case, tools=("nap",))
+    assert [each.fault.row for each in run.findings] == ["RPC-35"]
+    assert run.findings[0].is_failure
+
+
 def test_fault_of_each_play_is_solid_and_made_small() -> None:
     target = MemoryTarget(same_each_time(answers_ping_twice))
     noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
@@ -197,12 +270,6 @@ def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() ->
     finding = next(each for each in run.findings if each.fault.row == "CXL-7")
     assert finding.is_solid
     assert finding.steps_before == len(call) + len(asked)
-
-
-class UrlMemoryTarget(MemoryTarget):
-    """A server that goes on when a conversation has ended, as one at a URL does."""
-
-    kind = "http"
 
 
 @pytest.mark.parametrize("recovers", [True, False])
@@ -311,6 +378,49 @@ def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
     for finding in run.findings:
         assert finding.is_solid
         assert finding.lines
+
+
+def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -> None:
+    def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        if number == 2 and message.get("method") == "ping":
+            target.scope.cancel()
+        yield from answers_ping_twice(message)
+
+    class OneCase:
+        def draw(self, count: int) -> list[Case]:
+            return [PING]
+
+    target = MemoryTarget(interrupts)
+    choices = CaseChoices(Offers(revisions=[OLD]), ())
+    run = _campaign.Campaign(target, OneCase(), choices, _campaign.CampaignOptions())
+
+    async def main() -> None:
+        with target.scope:
+            await run.run()
+
+    trio.run(main)
+    assert run.findings == []
+    assert run.unplayed == [PING]
+
+
+def test_server_that_ignores_a_list_is_probed_in_seconds() -> None:
+    def ignores_lists(message: Any, start: int) -> Any:
+        if message.get("method") == "tools/list":
+            return
+        for each in answers(message):
+            if message.get("method") == "initialize":
+                each["result"]["capabilities"] = {"tools": {}}
+            yield each
+
+    async def main() -> tuple[Offers, float]:
+        offers = await probe(MemoryTarget(ignores_lists), (OLD,))
+        return offers, trio.current_time()
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    began = clock.current_time()
+    offers, end = trio.run(main, clock=clock)
+    assert offers.revisions == [OLD]
+    assert end - began < 15
 
 
 # -- Notes -----------------------------------------------------------------------------------------

@@ -456,6 +456,33 @@ async def test_stdio_signal_handlers_are_restored() -> None:
         signal.signal(signal.SIGTERM, former)
 
 
+async def test_stdio_signal_within_the_patience_is_ignored() -> None:
+    with trio.CancelScope() as scope, stop_on_signals(scope.cancel, patience=60.0) as stop:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGTERM)
+        with trio.fail_after(20):
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert stop.exit_code == 143
+
+
+@pytest.mark.process
+def test_stdio_signal_after_the_patience_kills() -> None:
+    source = """
+        import signal, time
+        from mcp_trio.streams._stdio import stop_on_signals
+        async def stop():
+            print("ready", flush=True)
+            with stop_on_signals(lambda: None, patience=0.01):
+                signal.raise_signal(signal.SIGTERM)
+                time.sleep(0.02)
+                signal.raise_signal(signal.SIGTERM)
+        trio.run(stop)
+        """
+    with running(source) as server:
+        assert server.wait(20) == -signal.SIGTERM
+
+
 async def test_stdio_other_threads_have_no_signal_handlers() -> None:
     before = signal.getsignal(signal.SIGTERM)
 
