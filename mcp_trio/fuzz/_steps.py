@@ -231,7 +231,7 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
             phrase = draw.pick(phrases)
             steps += phrase(draw, choices, revision)
         steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
-        if how == "whole" and draw.below(150) == 0:
+        if how == "whole" and draw.below(300) == 0:
             steps.append(("disconnect",))
         return steps
 
@@ -269,7 +269,7 @@ class CaseSource:
 # Special beginnings find what they can find soon, and cost much.
 FRESH_AT_FIRST: Final = 4
 FRESH_LATER: Final = 60
-FIRST_CASES: Final = 256
+FIRST_CASES: Final = 128
 CASE_BYTES: Final = 4_096  # from which a case is drawn
 
 
