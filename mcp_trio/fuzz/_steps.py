@@ -299,7 +299,7 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
     ]
     if choices.tools:
         found += [*[_call] * 6, _nearly_valid_call]
-        found += [_cancelled_call, _cancelled_twin, _cancelled_among_others]
+        found += [_cancelled_call, *[_cancelled_twin] * 2, _cancelled_among_others]
         if choices.has_tasks(revision):
             found += [_followed_tasks] * 3
     if modern:
