@@ -165,6 +165,7 @@ class Campaign:
         self.target = target
         self.findings: list[FuzzFinding] = []
         self.unplayed: list[Case] = []
+        self.repaired = 0
         self.unconfirmed: Counter[str] = Counter()
         self.opportunities: Counter[str] = Counter()
         self.cases = 0
@@ -212,7 +213,7 @@ class Campaign:
         self.unplayed = [case for case in stored if self._is_spoken(case)]
         try:
             while self.unplayed:
-                await self._play_one(self.unplayed[0])
+                self.repaired += not await self._play_one(self.unplayed[0])
                 del self.unplayed[0]
             if self._source is not None:
                 await self._run_drawn(self._source)
@@ -254,7 +255,8 @@ class Campaign:
             return True
         return options.seconds is not None and time.monotonic() - self._began > options.seconds
 
-    async def _play_one(self, case: Case) -> None:
+    async def _play_one(self, case: Case) -> bool:
+        """Play a case, and examine its faults. Return False if it has shown none."""
         self.activity = ""
         session, key = await self._session_for(case)
         history = self._histories[id(session)]
@@ -294,6 +296,7 @@ class Campaign:
         if is_blocked and not await self._recovers():
             self.is_away = True
             self._add_note("the server does not answer any more since a call takes long")
+        return bool(outcome.faults)
 
     async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
         first = case[0] if case else ()

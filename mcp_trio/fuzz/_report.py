@@ -116,6 +116,7 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
         "notes": campaign.notes,
         "slow": dict(campaign.slow),
         "findings": [_finding_document(each, campaign.side) for each in campaign.findings],
+        "repaired": campaign.repaired,
         "unplayed": [encode_case(each) for each in campaign.unplayed],
         "opportunities": {
             row: campaign.opportunities[row] for row in sorted(campaign.opportunities)

@@ -576,6 +576,8 @@ def _show_summary(
             for name, count in campaign.unconfirmed.most_common()
         )
         stderr.write_line(f"seen in a case, and in no further play of it: {seen}")
+    if campaign.repaired:
+        stdout.write_line(f"cases of the last run that show no fault any more: {campaign.repaired}")
     judged = campaign.rows_seen()
     count = len(campaign.findings)
     advice = sum(not each.is_failure for each in campaign.findings)

@@ -192,6 +192,17 @@ def test_repaired_finding_is_played_first_and_gone(fuzz: Fuzz) -> None:
     assert not list((fuzz.folder / "found").glob("*.mcp.jsonl"))
 
 
+@pytest.mark.parametrize(("server", "repaired"), [(CORRECT, 1), (TWICE, 0)])
+def test_stored_case_that_shows_no_fault_any_more_is_counted(
+    fuzz: Fuzz, server: Any, repaired: int
+) -> None:
+    fuzz.target = MemoryTarget(server)
+    fuzz.store(PING)
+    run = fuzz()
+    assert ("cases of the last run that show no fault any more: 1\n" in run.out) is bool(repaired)
+    assert fuzz.report["repaired"] == repaired
+
+
 def test_stored_case_of_a_revision_that_is_not_spoken_is_not_played(fuzz: Fuzz) -> None:
     fuzz.store([("open", "2026-07-28", "whole", "all"), PING[1]])
     assert fuzz("--cases", "1").status == 0
