@@ -204,7 +204,7 @@ def test_fault_is_found_by_judge(name: str, transport: str, letter: str) -> None
         SCRIPTS[name](broken)
     found = {each.row for each in broken.findings if each.side == "server"}
     certain = {each.row for each in broken.findings if each.side == "server" and each.is_certain}
-    # Before 2026-07-28 a server may ignore a cancellation. Within a session an id opens nothing else.
+    # Before 2026-07-28 a server may ignore a cancellation. An id in a session opens nothing else.
     is_advice = (name == "cancel-mixes-ids" and letter != "E") or (
         (name, transport, letter) == ("guessable-task-ids", "http", "D")
     )
