@@ -132,6 +132,8 @@ class Recorder:
         log: the method `log` of a `logging.Logger`.
         on_line: called in the thread with each line before it is written, without secrets, also
             with those that the file does not take. It must not wait or raise.
+        secrets: known secrets, which are hidden everywhere, unless `record` says that the
+            file has all of them.
 
     Attributes:
         header: the header of the trace.
@@ -152,11 +154,14 @@ class Recorder:
         entropy: Callable[[int], bytes],
         log: Callable[..., object],
         on_line: OnLine | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         recording = record if isinstance(record, Recording) else Recording(path=record)
         self._recording = recording
         self._log = log
-        self._redactor = None if recording.with_secrets else Redactor(entropy(32), recording.redact)
+        self._redactor = None
+        if not recording.with_secrets:
+            self._redactor = Redactor(entropy(32), recording.redact, secrets)
         self._conversations = ConversationNumbers(single=observer == "client")
         self._exchanges = 0
         self._our_side: Sender = "server" if observer == "server" else "client"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from mcp_core._secret_patterns import SECRET_FORM, SECRET_NAME
+from mcp_core._secret_patterns import MIN_SECRET, SECRET_FORM, SECRET_NAME
 from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
 from ._format import HttpHead
@@ -103,6 +103,8 @@ class Redactor:
         key: random bytes of this file, for pseudonyms. They must not be written.
         pointers: JSON pointers (RFC 6901) of values to hide in each message, such as
             `/params/arguments/password`.
+        secrets: known secrets, which are hidden everywhere. Those below 6 characters do not
+            count.
 
     Attributes:
         redacted: what is hidden, for the header of the trace.
@@ -111,8 +113,11 @@ class Redactor:
         ValueError: a pointer is not one.
     """
 
-    def __init__(self, key: bytes, pointers: Iterable[str] = ()) -> None:
+    def __init__(
+        self, key: bytes, pointers: Iterable[str] = (), secrets: Iterable[str] = ()
+    ) -> None:
         self._key = key
+        self._known = _pattern_of(secrets)
         pointers = list(pointers)
         self._pointers = frozenset(map(_parse_pointer, pointers))
         self.redacted: tuple[str, ...] = (
@@ -126,6 +131,7 @@ class Redactor:
             "message:elicitation",
             "stderr:token",
             "oauth",
+            *(("secret",) if self._known is not None else ()),
             *(f"pointer:{pointer}" for pointer in pointers),
         )
         self._pseudonyms: dict[str, str] = {}
@@ -207,11 +213,18 @@ class Redactor:
         if self._key_lines:
             self._key_lines = 0 if "-----END" in text else self._key_lines - 1
             return redacted_text(len(text))
+        text = self.hide_known(text)
         if not _may_have_form(text):
             return text
         if _PRIVATE_KEY.search(text) and "-----END" not in text:
             self._key_lines = _MAX_KEY_LINES
         return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), text)
+
+    def hide_known(self, text: str) -> str:
+        """Return `text` without the known secrets."""
+        if self._known is None:
+            return text
+        return self._known.sub(lambda match: redacted_text(len(match[0])), text)
 
     # -- Commands and URLs -------------------------------------------------------------------------
 
@@ -223,7 +236,7 @@ class Redactor:
         """
         shown: list[str] = []
         hides_next = False
-        for word in words:
+        for word in map(self.hide_known, words):
             name, equals, value = word.partition("=")
             if hides_next and not word.startswith("--"):
                 shown.append(redacted_text(len(word)))
@@ -248,6 +261,7 @@ class Redactor:
 
         The fragment is treated as the query. `url` may be any text.
         """
+        url = self.hide_known(url)
         end = min((at for at in (url.find("?"), url.find("#")) if at >= 0), default=len(url))
         before, after = url[:end], url[end:]
         scheme, mark, rest = before.partition("://")
@@ -280,7 +294,7 @@ class Redactor:
         headers = self._heads.get(head.headers)
         if headers is None:
             headers = self._redact_headers(head.headers)
-        target = head.target
+        target = self.hide_known(head.target)
         if "?" in target or "#" in target or "@" in target:
             target = self.redact_url(target)
         return HttpHead(
@@ -338,6 +352,7 @@ class Redactor:
             return redacted_text(len(value))
         if name.startswith("mcp-param-") and self._pointers:
             return redacted_text(len(value))  # it repeats an argument, which may be hidden
+        value = self.hide_known(value)
         if name in _WITH_URL:
             return self.redact_url(value)
         return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), value)
@@ -359,7 +374,11 @@ class Redactor:
             or _ACTION in text
             or bool(self._pointers)
             or (bool(self._elicitations) and _RESULT in text)
+            or self._has_known(text)
         )
+
+    def _has_known(self, text: str) -> bool:
+        return self._known is not None and self._known.search(text) is not None
 
     def _redact_message(self, text: str, conversation: int) -> tuple[str, tuple[str, ...]]:
         if not self._needs_scan(text):
@@ -375,6 +394,8 @@ class Redactor:
             name = path[-1] if path else ""
             below = path[1:] if path and isinstance(path[0], int) else path  # in a batch
             if pointers and tuple(map(str, below)) in pointers:
+                return True
+            if not value.is_container and self._has_known(decode_string(token)):
                 return True
             is_id = name == "taskId" or (len(path) > 1 and path[-2] == _TASK_IDS)
             if (is_id or name == "requestState") and not value.is_container:
@@ -396,7 +417,9 @@ class Redactor:
                 return None if new == url else new
             return None
 
-        return replace_values(text, choose)
+        shown, redacted = replace_values(text, choose)
+        # What is left is in a name, or in a line that is no JSON.
+        return (self.hide_known(shown) if self._has_known(shown) else shown), redacted
 
     def _needs_scan(self, text: str) -> bool:
         """Return False if a message has nothing to hide but task ids, which is faster."""
@@ -409,6 +432,7 @@ class Redactor:
             or _TASK_IDS in text
             or _ELICITATION in text
             or _ACTION in text
+            or self._has_known(text)
         )
 
     def _replace_task_id(self, match: re.Match[str]) -> str:
@@ -503,6 +527,25 @@ def _may_have_form(text: str) -> bool:
     """Return False if `SECRET_FORM` finds nothing in `text`, without a search for it."""
     lower = text.lower()
     return _has_any(_FORM_MARKS, lower) or ("gh" in lower and "_" in lower)
+
+
+def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    """Return a pattern of known secrets, as they are and as JSON and headers have them."""
+    forms = {
+        form
+        for secret in secrets
+        if len(secret) >= MIN_SECRET
+        for form in (
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+        )
+    }
+    return (
+        re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
+        if forms
+        else None
+    )
 
 
 def _hide_pair(match: re.Match[str]) -> str:

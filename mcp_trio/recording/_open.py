@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Literal
 
 import trio
@@ -30,6 +30,7 @@ async def open_recorder(
     transport: str,
     target: Sequence[str | os.PathLike[str]] = (),
     on_line: Callable[[TraceLine], object] | None = None,
+    secrets: Iterable[str] = (),
 ) -> AsyncIterator[Recorder | None]:
     """Open the recorder of a conversation, or give None if `record` is None.
 
@@ -47,9 +48,10 @@ async def open_recorder(
         observer,
         transport,
         target,
-        entropy=secrets.token_bytes,
+        entropy=token_bytes,
         log=_log.log,
         on_line=on_line,
+        secrets=secrets,
     )
     try:
         yield recorder

@@ -460,3 +460,43 @@ def test_header_names_what_is_hidden() -> None:
     redacted = Redactor(KEY, ["/params/x"]).redacted
     assert "header:authorization" in redacted
     assert "pointer:/params/x" in redacted
+
+
+# -- Known secrets ---------------------------------------------------------------------------------
+
+KNOWN = 'plum "pie"'
+
+
+def test_known_secret_is_hidden_in_every_part_of_a_line() -> None:
+    redactor = Redactor(KEY, secrets=[KNOWN, "tiny"])
+    message = {"a": f"my {KNOWN}", KNOWN: 1, "b": ["tiny", KNOWN]}
+    line = TraceLine(
+        t=0,
+        raw=json.dumps(message),
+        text=f"no {KNOWN} left",
+        http=HttpHead(method="POST", target="/plum%20", headers=(("x-tenant", KNOWN),)),
+    )
+    found = redactor.redact_line(line)
+    assert found.raw is not None
+    assert json.loads(found.raw)["b"] == ["tiny", "‹redacted 10›"]
+    assert found.redacted == ("/a", "/b/1")
+    assert "plum \\" not in found.raw
+    assert found.text == "no ‹redacted 10› left"
+    assert found.http is not None
+    assert found.http.headers == (("x-tenant", "‹redacted 10›"),)
+    assert "secret" in redactor.redacted
+
+
+def test_known_secret_is_hidden_in_junk_commands_and_urls() -> None:
+    redactor = Redactor(KEY, secrets=["rhubarb"])
+    assert "rhubarb" not in redact("it is rhubarb, indeed", redactor=redactor).raw
+    data = redactor.redact_line(TraceLine(t=0, data=b"\xff rhubarb")).data
+    assert data is not None
+    assert (data[:1], b"rhubarb" in data) == (b"\xff", False)
+    assert redactor.redact_command(["run", "--as=rhubarb"]) == ["run", "--as=‹redacted 7›"]
+    assert redactor.redact_url("http://a/rhubarb/mcp") == "http://a/‹redacted 7›/mcp"
+
+
+def test_message_without_known_secret_is_the_same_line() -> None:
+    line = TraceLine(t=0, raw='{"method":"ping"}')
+    assert Redactor(KEY, secrets=["rhubarb"]).redact_line(line) is line
