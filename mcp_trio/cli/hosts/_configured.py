@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Unpack, cast
 
 import trio
 
+from mcp_core import McpTrioError
 from mcp_core.host import (
     ApprovalRequired,
     CallDenied,
@@ -335,7 +336,9 @@ class ConfiguredSession:
         if exc.status.state == "disabled":
             words = shlex.join(self._enable_words(server))
             return CliError(f"the server {shown} is disabled: {words}", NO_CONNECTION)
-        return exc.__cause__ or CliError(f"{exc}", NO_CONNECTION)
+        if isinstance(exc.__cause__, McpTrioError | OSError):
+            return exc.__cause__
+        return CliError(f"{exc}", NO_CONNECTION)  # such as for a header that the protocol sets
 
     def _enable_words(self, server: str) -> list[str]:
         config = self.choice.config

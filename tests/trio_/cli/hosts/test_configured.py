@@ -137,6 +137,21 @@ def test_changed_launch_is_not_started(servers: ConfiguredServers) -> None:
     assert "has changed since you approved it" in shown
 
 
+@pytest.mark.parametrize(
+    ("url", "headers", "cause"),
+    [
+        ("http://127.0.0.1:9/", {"Host": "x"}, "the header Host is set by the protocol"),
+        ("http://far.example/", {"Authorization": "x"}, "would be sent unencrypted"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_an_error_without_traceback(
+    servers: ConfiguredServers, url: str, headers: dict[str, str], cause: str
+) -> None:
+    servers.add_entry("web", {"url": url, "headers": headers})
+    result = servers.run("inspect", "--server", "web", "--yes", status=3)
+    assert cause in result.stderr
+
+
 # -- Approval of definitions and calls -------------------------------------------------------------
 
 
