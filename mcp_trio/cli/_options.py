@@ -28,6 +28,7 @@ __all__ = [
     "add_log_level",
     "add_output",
     "add_process_options",
+    "add_server_name",
     "add_server_options",
     "add_session_options",
     "add_timeout",
@@ -166,7 +167,7 @@ def add_timeout(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, help=help)
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
+def add_config(parser: Parser) -> None:
     """Add `--config`."""
     parser.add_argument(
         "--config",
@@ -177,20 +178,25 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_configured_options(parser: argparse.ArgumentParser) -> None:
+def add_configured_options(parser: Parser) -> None:
     """Add the options that name a server of configuration files, in place of its URL."""
     add_config(parser)
-    parser.add_argument(
-        "--server",
-        metavar="NAME",
-        dest="server_name",
-        help="use this server of the configuration files; `mcp-trio servers list` shows them",
-    )
+    add_server_name(parser)
     parser.add_argument(
         "--yes",
         action="store_true",
         help="with a server of the configuration files: approve what is not approved for this run,"
         " and store nothing",
+    )
+
+
+def add_server_name(parser: Parser) -> None:
+    """Add `--server`."""
+    parser.add_argument(
+        "--server",
+        metavar="NAME",
+        dest="server_name",
+        help="use this server of the configuration files; `mcp-trio servers list` shows them",
     )
 
 

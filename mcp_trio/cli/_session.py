@@ -140,6 +140,8 @@ class Target:
         keychain: whether logins are stored in the keychain of the system instead of files.
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
         connect_timeout: seconds for connecting, None for those of `timeout`.
+        unexpanded: the words of `server` as a configuration file has them, if it is from there.
+        secrets: values of that file that must not be written.
         configured: the session with a server of configuration files, or None; `server` then has
             the unexpanded texts of its entry.
     """
@@ -163,6 +165,8 @@ class Target:
     keychain: bool = False
     auth: LoginConfig | None = None
     connect_timeout: float | None = None
+    unexpanded: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
     configured: ConfiguredSession | None = None
 
     @property
@@ -173,6 +177,12 @@ class Target:
         if self.file:
             return self.file
         return self.server if isinstance(self.server, str) else shlex.join(self.server)
+
+    @property
+    def shown_words(self) -> tuple[str, ...]:
+        """The URL as the only word, or the words of the command, without values of variables."""
+        server = (self.server,) if isinstance(self.server, str) else self.server
+        return self.unexpanded or server
 
     @property
     def not_mcp_hint(self) -> str:

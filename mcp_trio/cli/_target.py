@@ -41,6 +41,7 @@ __all__ = [
     "parse_server_command",
     "read_environment",
     "read_headers",
+    "refuse_unconfigured_options",
     "require_url",
     "require_utf_8",
     "shown_server",
@@ -171,10 +172,7 @@ def _configured_target(
             "the server is one of the configuration files: leave"
             f" {shlex.join(stray)} out, or --server and --config"
         )
-    for option in _UNCONFIGURED_OPTIONS:
-        if getattr(found, option, None):
-            name = option.replace("_", "-").removesuffix("s")
-            parser.error(f"--{name} is not for a server of the configuration files: write it there")
+    refuse_unconfigured_options(parser, found)
     server: str | None = found.server_name
     label = _resource_label(found)
     if label is not None:
@@ -186,6 +184,18 @@ def _configured_target(
     kind: Literal["tool", "prompt"] = "prompt" if found.positions == ["name"] else "tool"
     merged = "" if server is not None else _merged_name(found)
     return configured_target(parser, found, server, merged, kind)
+
+
+def refuse_unconfigured_options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    """Refuse the options for what the entry of a configured server has.
+
+    Raises:
+        SystemExit: argparse has printed an error.
+    """
+    for option in _UNCONFIGURED_OPTIONS:
+        if getattr(found, option, None):
+            name = option.replace("_", "-").removesuffix("s")
+            parser.error(f"--{name} is not for a server of the configuration files: write it there")
 
 
 def configured_target(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
+from mcp_core import McpTrioError
 from mcp_core.host import ConfigInput, ServerConfig, find_denial, find_variables
 from mcp_core.runtime.host import ServerSource
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ._prepared_launch import ExpandedLaunch, PreparedLaunch
     from ._sources import SourceOptions
 
-__all__ = ["ConfiguredServer", "configured_sources", "kept_sources"]
+__all__ = ["ConfiguredServer", "LaunchFound", "LaunchSource", "configured_sources", "kept_sources"]
 
 Placed = TypeVar("Placed", ServerConfig, ConfigInput)
 
@@ -176,6 +177,26 @@ class ConfiguredServer(ServerSource):
         inputs = {id: _without_place(each) for id, each in scoped.inputs.items()}
         # With other lists of an administrator the address or the arguments may be denied.
         return scoped.scope, inputs, _without_place(scoped.server), self._servers.policy
+
+
+class LaunchFound(McpTrioError):
+    """The end of an attempt that was to find a launch, and not to connect."""
+
+
+class LaunchSource(ConfiguredServer):
+    """A server of a configuration file that the host approves, and something else starts.
+
+    The arguments are those of `ConfiguredServer`.
+
+    Attributes:
+        expanded: the launch, once it is approved and expanded; None before.
+    """
+
+    expanded: ExpandedLaunch | None = None
+
+    def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
+        self.expanded = launch
+        raise LaunchFound("the launch is known")
 
 
 def _without_place(part: Placed) -> Placed:

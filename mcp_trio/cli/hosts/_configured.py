@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, Unpack, cast
 
 import trio
 
@@ -39,7 +39,7 @@ from mcp_trio.cli.servers._places import find_files, read_files, shown_name, unu
 from mcp_trio.cli.state._handshakes import RememberedServer
 from mcp_trio.cli.state._logins import login_storage
 from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
-from mcp_trio.host._configured import ConfiguredServer
+from mcp_trio.host._configured import ConfiguredServer, LaunchSource
 from mcp_trio.host._sources import SourceOptions
 
 from ._consent import PausableTimeout, count_definitions
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from mcp_trio.host._sources import HostStderr, HostTrace
 
     from ._consent import TerminalConsent
+
+Source = TypeVar("Source", bound=ConfiguredServer)
 
 __all__ = ["ConfiguredSession", "ServerChoice", "approve_words", "choose_servers"]
 
@@ -221,14 +223,34 @@ class ConfiguredSession:
         self._consent.timeout = PausableTimeout(connecting)
         if self._consent.assume_yes:
             target.stderr.write_line(_YES_NOTICE)
-        async with Host(self._sources(target), **await self._host_options(target)) as host:
+        sources: list[ServerSource] = [*self._sources(target, ConfiguredServer)]
+        async with Host(sources, **await self._host_options(target)) as host:
             self._host = host
             self.server = self._find_server(host)
             client = self._client(host, self.server)
             self._warn_about_definitions(host, target)
             yield client
 
-    def _sources(self, target: Target) -> list[ServerSource]:
+    async def find_launch(self, target: Target) -> ExpandedLaunch:
+        """Return what the server is, with all values, if it is approved. It is not started.
+
+        Args:
+            target: the options of the command.
+
+        Raises:
+            CliError: it is not approved, or is disabled.
+            McpTrioError, OSError: it cannot be started as it is configured.
+        """
+        if self._consent.assume_yes:
+            target.stderr.write_line(_YES_NOTICE)
+        (source,) = self._sources(target, LaunchSource)
+        async with Host([source], **await self._host_options(target)) as host:
+            if source.expanded is None:
+                self._client(host, self.server)
+        assert source.expanded is not None, "a host says why it has not tried"
+        return source.expanded
+
+    def _sources(self, target: Target, kind: type[Source]) -> list[Source]:
         choice = self.choice
         auth = target.auth or _stored_logins(target)
         shared = SourceOptions(
@@ -236,12 +258,9 @@ class ConfiguredSession:
             _stderr_of(target),
             _trace_of(target),
             self._record_of(target),
-            _remember,
+            _remember if kind is ConfiguredServer else None,
         )
-        return [
-            ConfiguredServer(choice.files, choice.configuration, name, shared)
-            for name in choice.servers
-        ]
+        return [kind(choice.files, choice.configuration, name, shared) for name in choice.servers]
 
     def _record_of(self, target: Target) -> Callable[[str], Recording] | None:
         recording = target.recording
