@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import secrets
 import socket
 from collections import deque
 from contextlib import suppress
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, Final
 
 import h11
@@ -28,7 +28,7 @@ from ._http_steps import HTTP_STEPS
 from ._session import LOST, MESSAGE_LIMIT, TargetSession, is_modern, new_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mcp_core.adapters import Recorder
     from mcp_core.http import Action, ParamHeaders
@@ -142,6 +142,8 @@ class UrlTarget:
         nursery: for the exchanges.
         headers: sent with each request.
         rate: requests a second; None for no limit.
+        unexpanded: the URL as a configuration file has it, as the only word, if it is from there.
+        secrets: values of that file that must not be written.
 
     Attributes:
         mirrored: for each tool, which of its arguments headers repeat.
@@ -157,10 +159,15 @@ class UrlTarget:
         *,
         headers: Mapping[str, str] | None = None,
         rate: float | None = None,
+        unexpanded: Sequence[str] = (),
+        secrets: Collection[str] = (),
     ) -> None:
         parsed = Url.parse(url)
         self.name = url
-        self._shown = Redactor(secrets.token_bytes(32)).redact_url(url)
+        self.unexpanded = tuple(unexpanded)
+        self.secrets = frozenset(secrets)
+        redactor = Redactor(token_bytes(32), secrets=secrets)
+        self._shown = redactor.redact_url(unexpanded[0] if unexpanded else url)
         self.is_local = is_local_host(parsed.host)
         self.nursery = nursery
         self.path = parsed.target
@@ -630,10 +637,10 @@ class HttpSession(TargetSession):
         if 300 <= self.last_status < 400:
             return f" (HTTP status {self.last_status}: it redirects to {where}; use that URL)"
         if self.last_status in (401, 403):
-            return (
-                f" (HTTP status {self.last_status}: it requires a login; give a token with"
-                " --token-env VARIABLE)"
-            )
+            cure = "give a token with --token-env VARIABLE"
+            if self.target.unexpanded:
+                cure = "write a header Authorization with a token into its entry"
+            return f" (HTTP status {self.last_status}: it requires a login; {cure})"
         return f" (HTTP status {self.last_status})" if self.last_status else ""
 
 

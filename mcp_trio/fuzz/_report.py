@@ -66,27 +66,45 @@ class FromEnvironment:
         return f"{self.prefix!r} + {value}" if self.prefix else value
 
 
-def hidden_variable(name: str, value: str) -> str | FromEnvironment:
-    """Return the value of an environment variable of the target, unless it is a secret."""
+def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
+    """Return the value of an environment variable of the target, unless it is a secret.
+
+    It is one if it looks like one, or if `is_secret` is True.
+    """
     word = f"{name}={value}"
-    return value if Redactor(b"").redact_command([word]) == [word] else FromEnvironment(name)
+    if not is_secret and Redactor(b"").redact_command([word]) == [word]:
+        return value
+    return FromEnvironment(name)
 
 
-def hidden_header(name: str, value: str) -> str | FromEnvironment:
-    """Return the value of a header, whose name is in lower case, unless it is a secret."""
-    if Redactor(b"").redact_header(name, value) == value:
+def hidden_header(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
+    """Return the value of a header, whose name is in lower case, unless it is a secret.
+
+    It is one if it looks like one, or if `is_secret` is True.
+    """
+    if not is_secret and Redactor(b"").redact_header(name, value) == value:
         return value
     return FromEnvironment(_PREFIX + _NAME.sub("_", name).upper())
 
 
 def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | FromEnvironment]:
-    """Return the command or the URL of a target for the tests, without secrets."""
+    """Return the command or the URL of a target for the tests, without secrets.
+
+    What has variables in a configuration file counts as a secret.
+    """
     command = getattr(target, "command", None)
+    written = getattr(target, "unexpanded", ())
     if command is None:
         url = target.name
-        return url if Redactor(b"").redact_url(url) == url else FromEnvironment(_PREFIX + "URL")
+        is_plain = Redactor(b"").redact_url(url) == url and written in ((), (url,))
+        return url if is_plain else FromEnvironment(_PREFIX + "URL")
     # In the whole command, because some secrets are only known by the option before them.
     shown = Redactor(b"").redact_command(command)
+    if written:
+        shown[1:] = [
+            seen if word == text else ""
+            for seen, word, text in zip(shown[1:], command[1:], written[1:], strict=True)
+        ]
     return [
         word if word == seen else FromEnvironment(f"{_PREFIX}ARGUMENT_{place}")
         for place, (word, seen) in enumerate(zip(command, shown, strict=True))
@@ -95,16 +113,21 @@ def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | Fro
 
 def _shown_target(target: TargetLike) -> str:
     """Return the name of a target for the reports, without secrets."""
-    redactor = Redactor(secrets.token_bytes(32))
+    redactor = _redactor_for(target)
     command = getattr(target, "command", None)
+    written = getattr(target, "unexpanded", ())
     if command is None:
-        return redactor.redact_url(target.name)
-    return shlex.join(redactor.redact_command(command))
+        return redactor.redact_url(written[0] if written else target.name)
+    return shlex.join(redactor.redact_command(written or command))
+
+
+def _redactor_for(target: TargetLike) -> Redactor:
+    return Redactor(secrets.token_bytes(32), secrets=getattr(target, "secrets", ()))
 
 
 def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, Any]:
     """Return what a run has found as one JSON document."""
-    return {
+    document = {
         "target": _shown_target(campaign.target),
         campaign.side: offers.name,
         "revisions": offers.revisions,
@@ -122,6 +145,12 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
             row: campaign.opportunities[row] for row in sorted(campaign.opportunities)
         },
     }
+    if not getattr(campaign.target, "secrets", ()):
+        return document
+    found: dict[str, Any] = json.loads(
+        _redactor_for(campaign.target).hide_known(json.dumps(document))
+    )
+    return found
 
 
 def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
@@ -160,6 +189,7 @@ def write_findings(
     Raises:
         OSError: a file cannot be written.
     """
+    redactor = _redactor_for(campaign.target)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.mcp.jsonl"):
         if re.match(r"\d+-", path.name):
@@ -168,11 +198,11 @@ def write_findings(
     for number, finding in enumerate(campaign.findings, 1):
         if finding.header is not None:
             name = f"{number}-{finding.fault.row}.mcp.jsonl"
-            _write(folder / name, _trace(finding))
+            _write(folder / name, _trace(finding, _redactor_for(campaign.target)))
             names.append(name)
     tests = folder / TESTS
     if campaign.findings:
-        _write(tests, _tests(campaign, options).encode())
+        _write(tests, redactor.hide_known(_tests(campaign, options)).encode())
         names.append(TESTS)
     elif tests.exists():
         tests.unlink()
@@ -186,9 +216,8 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def _trace(finding: FuzzFinding) -> bytes:
+def _trace(finding: FuzzFinding, redactor: Redactor) -> bytes:
     assert finding.header is not None
-    redactor = Redactor(secrets.token_bytes(32))
     header = replace(finding.header, redacted=redactor.redacted)
     encoder = TraceEncoder(header, redactor, TRACE_LIMIT)
     end = finding.lines[-1].t if finding.lines else 0.0
@@ -265,6 +294,7 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
         )
         cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
     name = _attribute(f"mcp-trio fuzz {_shown_target(campaign.target)}")
+    cases = [*map(_redactor_for(campaign.target).hide_known, cases)]
     failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import re
-import secrets
 import shlex
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -25,7 +25,7 @@ from ._session import MESSAGE_LIMIT, TargetSession, new_header
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mcp_core.adapters import Recorder
     from mcp_core.trace import TraceHeader
@@ -155,7 +155,7 @@ class StdioSession(TargetSession):
 
     def describe(self) -> str:
         """Return the exit status and the last lines of stderr, or ""."""
-        return self._child.describe()
+        return self._target.without_secrets(self._child.describe())
 
     def trouble(self) -> str:
         """Return the part of stderr that shows an error that was not handled, or ""."""
@@ -217,6 +217,8 @@ class CommandTarget:
         env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
         ahead: how many processes are started before they are needed. By default 4, because
             several cases in a row can need a fresh one.
+        unexpanded: the words of `command` as a configuration file has them, if it is from there.
+        secrets: values of that file that must not be written.
     """
 
     kind = "stdio"
@@ -230,11 +232,15 @@ class CommandTarget:
         inherit_env: bool = False,
         cwd: str | os.PathLike[str] | None = None,
         ahead: int = 4,
+        unexpanded: Sequence[str] = (),
+        secrets: Collection[str] = (),
     ) -> None:
         self.command = tuple(command)
+        self.unexpanded = tuple(unexpanded)
+        self.secrets = frozenset(secrets)
         self.name = shlex.join(command)
-        redactor = Redactor(secrets.token_bytes(32))
-        self._shown = shlex.join(redactor.redact_command(self.command))
+        self._redactor = Redactor(token_bytes(32), secrets=secrets)
+        self._shown = shlex.join(self._redactor.redact_command(self.unexpanded or self.command))
         self._nursery = nursery
         self._env, self._inherit_env, self._cwd = env, inherit_env, cwd
         self._ahead = ahead
@@ -244,6 +250,10 @@ class CommandTarget:
         self._sessions: set[StdioSession] = set()
         self.longest_start: float | None = None
         self.recorder: Recorder | None = None
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text of the target without `secrets`."""
+        return self._redactor.hide_known(text)
 
     def add_start(self, seconds: float) -> None:
         """Note how long a process took until its first bytes."""

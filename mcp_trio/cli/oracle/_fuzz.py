@@ -13,7 +13,7 @@ import importlib.util
 import secrets
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,7 +23,14 @@ import trio
 from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError
-from mcp_trio.cli._options import NO_WORDS, add_headers, add_process_options, add_token
+from mcp_trio.cli._options import (
+    NO_WORDS,
+    add_config,
+    add_headers,
+    add_process_options,
+    add_server_name,
+    add_token,
+)
 from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
@@ -35,6 +42,7 @@ from mcp_trio.streams._stdio import stop_on_signals
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mcp_trio.cli.hosts._launch import ConfiguredLaunch
     from mcp_trio.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
     from mcp_trio.fuzz._probe import Offers
 
@@ -54,6 +62,7 @@ USAGE: Final = """\
 mcp-trio fuzz [options] URL
        mcp-trio fuzz [options] FILE[:NAME]
        mcp-trio fuzz [options] -- COMMAND ARG...
+       mcp-trio fuzz [options] --server NAME
        mcp-trio fuzz --client [options] -- COMMAND ARG..."""
 DESCRIPTION: Final = """\
 Plays conversations with a server that it draws at random, legal and illegal ones, and judges what
@@ -122,8 +131,6 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         revision=None,
         trace=False,
         keychain=False,
-        server_name=None,
-        config=None,
         asks_for_url=True,
     )
     parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
@@ -151,7 +158,14 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         type=_positive,
         help=f"requests a second to URL (default: {DEFAULT_RATE:g} to another machine)",
     )
-    add("--yes", action="store_true", help="send to another machine than this one")
+    add(
+        "--yes",
+        action="store_true",
+        help="send to another machine than this one; and approve a server of the configuration"
+        " files for this run, and store nothing",
+    )
+    add_config(parser)
+    add_server_name(parser)
     add_headers(parser)
     add_token(parser)
     add(
@@ -279,6 +293,23 @@ def _test_arguments(found: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _configured_arguments(launch: ConfiguredLaunch) -> dict[str, Any]:
+    """Return the same for a server of the configuration files: what it has from there."""
+    from mcp_trio.fuzz._report import hidden_header, hidden_variable
+
+    return {
+        "env": {
+            name: hidden_variable(name, value, is_secret=name not in launch.written_env)
+            for name, value in launch.env.items()
+        },
+        "cwd": str(launch.cwd) if launch.cwd else "",
+        "headers": {
+            name: hidden_header(name, value, is_secret=name not in launch.written_headers)
+            for name, value in launch.headers.items()
+        },
+    }
+
+
 def _positive(text: str) -> float:
     number = float(text)
     if not 0 < number < 1e9:
@@ -302,6 +333,12 @@ def fuzz(target: Target, options: FuzzOptions) -> int:
     Raises:
         CliError: there is no conversation with the server, or a file cannot be read or written.
     """
+    if target.configured is not None:
+        from mcp_trio.cli.hosts._launch import find_launch
+
+        launch = find_launch(target, "fuzz", ("stdio", "http"))
+        target = launch.applied_to(target)
+        options = replace(options, test_arguments=_configured_arguments(launch))
     return trio.run(_fuzz, target, options)
 
 
@@ -320,10 +357,14 @@ async def _fuzz(target: Target, options: FuzzOptions) -> int:
         async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
             with scope:
                 fuzzed = _fuzz_target(target, options, nursery)
-                words = [target.server] if isinstance(target.server, str) else target.server
-                fuzzed.recorder = await recorders.enter_async_context(
-                    open_recorder(target.recording, "client", fuzzed.kind, words)
+                recorder = open_recorder(
+                    target.recording,
+                    "client",
+                    fuzzed.kind,
+                    target.shown_words,
+                    secrets=target.secrets,
                 )
+                fuzzed.recorder = await recorders.enter_async_context(recorder)
                 try:
                     offers = await probe(fuzzed, options.revisions, target.timeout)
                 except ConnectFailed as exc:
@@ -364,7 +405,14 @@ def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  
                 " If it is yours, add --yes"
             )
         rate = options.rate if options.rate is not None or local else DEFAULT_RATE
-        return UrlTarget(target.server, nursery, headers=dict(target.headers), rate=rate)
+        return UrlTarget(
+            target.server,
+            nursery,
+            headers=dict(target.headers),
+            rate=rate,
+            unexpanded=target.unexpanded,
+            secrets=target.secrets,
+        )
     from mcp_trio.fuzz._stdio import CommandTarget
 
     if options.rate is not None:
@@ -375,6 +423,8 @@ def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  
         env=dict(target.env),
         inherit_env=target.inherit_env,
         cwd=target.cwd,
+        unexpanded=target.unexpanded,
+        secrets=target.secrets,
     )
 
 
