@@ -2,7 +2,8 @@
 
 1. The gate is here: a request with a foreign `Host` is refused, because the server's own check
    sees the host that this proxy writes (DNS rebinding). `Origin` is passed on, and the server
-   judges it. Only that of the proxy itself becomes the server's, as `Host` does.
+   judges it. Only that of the proxy itself becomes the server's, as `Host` does. If the proxy adds
+   headers, which may be credentials, it refuses foreign origins itself.
 2. Nothing that a client or the server sends ends the proxy.
 """
 
@@ -22,7 +23,7 @@ from mcp_trio.http_server._serve import address_of, open_listeners, warn_of_miss
 from ._http_connection import ProxyConnection, Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcp_core.adapters import Recorder
     from mcp_core.http import Url
@@ -42,6 +43,7 @@ async def serve_http_proxy(
     host: str = "127.0.0.1",
     port: int = 0,
     *,
+    headers: Mapping[str, str] | None = None,
     recorder: Recorder | None = None,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     max_connections: int = _MAX_CONNECTIONS,
@@ -56,7 +58,8 @@ async def serve_http_proxy(
         url: the server.
         host: the address to listen on. By default other machines cannot connect.
         port: the port, or 0, the default, for a free one.
-        recorder: gets what crosses.
+        headers: sent with each request, in place of those of the client with these names.
+        recorder: gets what crosses, as the client has sent it.
         on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
         max_connections: the maximum of open connections; more are closed at once.
         task_status: of `nursery.start`, which passes it.
@@ -67,7 +70,7 @@ async def serve_http_proxy(
         CannotListen: that is not possible on the address; the text names the cure.
         ConnectFailed: the environment names a proxy that cannot be used.
     """
-    upstream = Upstream(url, Connector(*url.origin))
+    upstream = Upstream(url, Connector(*url.origin), headers or {})
     policy = HostOriginPolicy(host, scheme="http")
     listeners = await open_listeners(host, port)
     warn_of_missing_hosts(listeners, host)

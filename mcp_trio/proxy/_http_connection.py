@@ -42,7 +42,7 @@ from mcp_trio.http_server._h11_heads import (
 from ._http_exchange import BROKEN, NoResponse, PassedBody, ProxyExchange, head_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcp_core.adapters import Recorder
     from mcp_core.http import Headers, HostOriginPolicy, Url
@@ -55,18 +55,29 @@ _CONNECT_TIMEOUT: Final = 10.0  # seconds
 _FOREIGN_HOST: Final = (
     "The name in Host is not that of this proxy: use the URL that it has printed."
 )
+# The server would see the credentials of the proxy, and take them for those of the page.
+_FOREIGN_ORIGIN: Final = "This proxy adds credentials, so it refuses requests of foreign pages."
 _WEBSOCKET: Final = "This proxy passes no WebSockets: connect to the server itself."
 
 _log = logging.getLogger("mcp_trio")
 
 
 class Upstream:
-    """The server of a proxy: its URL, and how to connect to it."""
+    """The server of a proxy: its URL, how to connect to it, and the headers that it gets."""
 
-    def __init__(self, url: Url, connector: Connector) -> None:
+    def __init__(
+        self, url: Url, connector: Connector, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.url = url
         self.name = url.authority.decode()
         self._connector = connector
+        self._headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        self._own = {name.lower() for name, _ in self._headers}
+
+    @property
+    def adds_headers(self) -> bool:
+        """True if each client gets the rights that the headers of the proxy give."""
+        return bool(self._headers)
 
     async def connect(self) -> trio.abc.Stream:
         """Open a connection.
@@ -95,7 +106,12 @@ class Upstream:
         own = {b"host": self.url.authority}
         if from_own_page:
             own[b"origin"] = b"%b://%b" % (self.url.scheme.encode(), self.url.authority)
-        passed = [(name, own.get(name.lower(), value)) for name, value in end_to_end(fields)]
+        passed = [
+            (name, own.get(name.lower(), value))
+            for name, value in end_to_end(fields)
+            if name.lower() not in self._own
+        ]
+        passed += self._headers
         if head.length == CHUNKED:
             passed.append((b"Transfer-Encoding", b"chunked"))
         sent = self._connector.absolute_head(
@@ -197,16 +213,16 @@ class ProxyConnection:
             raise BadRequest(421, _FOREIGN_HOST)
         if b"websocket" in (_value(request.headers, b"upgrade") or b"").lower():
             raise BadRequest(501, _WEBSOCKET)
+        origin = _value(request.headers, b"origin")
+        from_own_page = origin is not None and self._policy.allows_origin(origin, host)
+        if origin is not None and not from_own_page and self._upstream.adds_headers:
+            self._note(f"a request with a foreign Origin was refused: {_shown(origin)}")
+            raise BadRequest(403, _FOREIGN_ORIGIN)
         record = None
         if self._recorder is not None:
             version = "1.1" if head.is_http_1_1 else "1.0"
             record = self._recorder.begin(request, None, version)
-        origin = _value(request.headers, b"origin")
-        sent = self._upstream.rewrite(
-            head,
-            _fields(block),
-            from_own_page=origin is not None and self._policy.allows_origin(origin, host),
-        )
+        sent = self._upstream.rewrite(head, _fields(block), from_own_page=from_own_page)
         body = PassedBody(block, head.length, self._incoming)
         self._incoming = b""
         exchange = ProxyExchange(self._client, head, sent, body, record)

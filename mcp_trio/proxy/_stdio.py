@@ -23,7 +23,8 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._child import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import Mapping, Sequence
 
     from mcp_core.adapters import Recorder, StreamRecorder
     from mcp_trio.streams._child import ChildProcess, Grace
@@ -46,17 +47,23 @@ async def run_stdio_proxy(
     client: Streams,
     argv: Sequence[str],
     *,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = True,
+    cwd: str | os.PathLike[str] | None = None,
+    shown: Sequence[str] = (),
     recorder: Recorder | None = None,
     grace: Grace | None = None,
 ) -> int:
     """Start a server, and pass bytes between it and the client until it has ended.
 
-    It gets the whole environment: the program that starts this one has chosen it for the server.
-    Its stderr goes to ours, and the signals that this process gets are its own.
+    By default it gets the whole environment: the program that starts this one has chosen it for the
+    server. Its stderr goes to ours, and the signals that this process gets are its own.
 
     Args:
         client: what the client sends is read from it, and the server's output is written to it.
         argv: the server's program and its arguments.
+        env, inherit_env, cwd: as for `spawn`.
+        shown: what is recorded in place of `argv`; empty for `argv`.
         recorder: gets what crosses, and what becomes of the server.
         grace: seconds that the server has to exit once the client is gone.
 
@@ -69,8 +76,16 @@ async def run_stdio_proxy(
     Raises:
         ConnectFailed: the server could not be started.
     """
-    child_recorder = None if recorder is None else recorder.child(argv)
-    async with spawn(argv, inherit_env=True, grace=grace, recorder=child_recorder) as child:
+    child_recorder = None if recorder is None else recorder.child(shown or argv)
+    started = spawn(
+        argv,
+        env=env,
+        inherit_env=inherit_env,
+        cwd=cwd,
+        grace=grace,
+        recorder=child_recorder,
+    )
+    async with started as child:
         record = None if recorder is None else recorder.stream()
         async with open_quiet_nursery() as nursery:
             proxy = _StdioProxy(client, child, record, nursery)

@@ -13,17 +13,18 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core.urls import redacted_url
+from mcp_core.urls import is_local_host, redacted_url
 from mcp_trio.cli._errors import NO_CONNECTION, CliError
-from mcp_trio.cli._options import listen_address
+from mcp_trio.cli._options import add_configured_options, listen_address
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._target import is_url, require_url
+from mcp_trio.cli._target import configured_target, is_url, require_url
 from mcp_trio.proxy._stdio import run_stdio_proxy
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
@@ -33,17 +34,21 @@ if TYPE_CHECKING:
 
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.http import Url
+    from mcp_trio.cli._session import Target
+    from mcp_trio.cli.hosts._launch import ConfiguredLaunch
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse", "proxy_command", "proxy_url"]
 
 USAGE: Final = (
     "mcp-trio proxy [options] -- COMMAND ARG...\n"
-    "       mcp-trio proxy [options] --http [HOST:]PORT URL"
+    "       mcp-trio proxy [options] --http [HOST:]PORT URL\n"
+    "       mcp-trio proxy [options] --server NAME"
 )
 DESCRIPTION: Final = """\
 Starts the server COMMAND and passes all bytes between it and the client that starts this command,
 unchanged and at once. In the configuration of a client it stands before the command of the server.
-With --http it passes the requests that arrive at PORT on to the server at URL."""
+With --http it passes the requests that arrive at PORT on to the server at URL. With --server it
+does so for a server of the configuration files, with the variables or headers that it has there."""
 EPILOG: Final = """\
 example:
   mcp-trio proxy --record a.mcp.jsonl -- node server.js
@@ -57,6 +62,13 @@ exit status: that of COMMAND, or 128 + N if signal N has ended it; but
   143  SIGTERM (with --http)
 """
 
+_WITHOUT_PORT: Final = (
+    "a proxy keeps the transport: add --http 9000, and give the client the URL that this prints"
+)
+
+# The variable with the configured servers of the proxies that have started this process. An entry
+# that names itself would start proxies without end.
+_CHAIN: Final = "MCP_TRIO_PROXY_CHAIN"
 # Seconds for which a thread of Python may keep others from running. The recorder and the judge run
 # in one, and a message must not wait for them. The default of Python is 0.005.
 _SWITCH_INTERVAL: Final = 0.0002
@@ -79,21 +91,27 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         " and print what is found on stderr",
     )
     add_recording_options(parser)
+    add_configured_options(parser)
+    parser.set_defaults(trace=False, keychain=False)
     cut = words.index("--") if "--" in words else len(words)
     found = parser.parse_args(words[:cut])
     command = list(words[cut + 1 :])
     if len(command) == 1 and is_url(command[0]) and found.url is None:
         found.url = command.pop()
+    if found.server_name is not None or found.config is not None:
+        if command or found.url is not None:
+            parser.error("give a URL or a command, or --server and --config, and not both")
+        target = configured_target(parser, found, found.server_name)
+        return partial(_proxy_configured, target, found)
+    if found.yes:
+        parser.error("--yes is for a server of the configuration files: --server NAME")
     recording = read_recording(parser, found, Screen(sys.stderr))
     if found.url is not None:
         if command:
             parser.error("give a URL or a command, and not both")
         url = _parse_url(found.url, command_line=shlex.join(words))
         if found.http is None:
-            raise CliError(
-                "a proxy keeps the transport: add --http 9000, and give the client the URL that"
-                " this prints"
-            )
+            raise CliError(_WITHOUT_PORT)
         return partial(proxy_url, url, *found.http, recording=recording, judges=found.check)
     if not command:
         raise CliError(
@@ -108,6 +126,49 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
     if "://" in command[0]:
         raise CliError(f"{redacted_url(command[0])} is not a command")
     return partial(proxy_command, command, recording=recording, judges=found.check)
+
+
+def _proxy_configured(target: Target, found: argparse.Namespace) -> int:
+    """Stand in front of a server of the configuration files, and return the exit status.
+
+    Raises:
+        CliError: it is not approved, is disabled, or has another transport than the command line.
+    """
+    from mcp_trio.cli.hosts._launch import find_launch, transport_of
+
+    is_stdio = transport_of(target) == "stdio"
+    if is_stdio and found.http is not None:
+        raise CliError(
+            f"a proxy keeps the transport, and {target.name} has a command, which talks over stdio:"
+            " leave --http out"
+        )
+    if not is_stdio and found.http is None:
+        raise CliError(_WITHOUT_PORT)
+    launch = find_launch(target, "proxy", ("stdio", "http", "sse"), logs_in=True)
+    chain = os.environ.get(_CHAIN, "").splitlines()
+    if launch.key in chain:
+        raise CliError(
+            f"the command of the server {launch.name} is a proxy for {launch.name}: write the"
+            " server's own command after `--` in place of --server",
+            NO_CONNECTION,
+        )
+    if isinstance(launch.server, str):
+        if launch.headers and not is_local_host(found.http[0]):
+            raise CliError(
+                f"other machines would use the server {launch.name} with the headers of its entry:"
+                " leave HOST out of --http, or the headers out of the entry"
+            )
+        return proxy_url(
+            launch.url_to_pass_on(),
+            *found.http,
+            recording=target.recording,
+            judges=found.check,
+            launch=launch,
+        )
+    launch = replace(launch, env={**launch.env, _CHAIN: "\n".join([*chain, launch.key])})
+    return proxy_command(
+        launch.server, recording=target.recording, judges=found.check, launch=launch
+    )
 
 
 def _parse_url(text: str, command_line: str) -> Url:
@@ -125,13 +186,20 @@ def _parse_url(text: str, command_line: str) -> Url:
         raise CliError("a proxy passes no WebSockets: give a URL of http or https") from None
 
 
-def proxy_command(argv: Sequence[str], *, recording: Recording | None, judges: bool) -> int:
+def proxy_command(
+    argv: Sequence[str],
+    *,
+    recording: Recording | None,
+    judges: bool,
+    launch: ConfiguredLaunch | None = None,
+) -> int:
     """Pass bytes between stdin and stdout and the server that `argv` starts, until it has ended.
 
     Args:
         argv: the program and its arguments.
         recording: the trace file, None without one.
         judges: whether the conversation is judged.
+        launch: what a configuration file says about the server, None without one.
 
     Returns:
         the exit status.
@@ -143,13 +211,32 @@ def proxy_command(argv: Sequence[str], *, recording: Recording | None, judges: b
 
     async def run(recorder: Recorder | None) -> int:
         with standard_streams() as client:
-            status = await run_stdio_proxy(client, argv, recorder=recorder)
+            if launch is None:
+                status = await run_stdio_proxy(client, argv, recorder=recorder)
+            else:
+                status = await run_stdio_proxy(
+                    client,
+                    argv,
+                    env=launch.env,
+                    inherit_env=False,
+                    cwd=launch.cwd,
+                    recorder=recorder,
+                    shown=launch.unexpanded,
+                )
         return 128 - status if status < 0 else status
 
-    return trio.run(_observe, run, recording, judges, "stdio", argv)
+    return trio.run(_observe, run, recording, judges, "stdio", argv, launch)
 
 
-def proxy_url(url: Url, host: str, port: int, *, recording: Recording | None, judges: bool) -> int:
+def proxy_url(
+    url: Url,
+    host: str,
+    port: int,
+    *,
+    recording: Recording | None,
+    judges: bool,
+    launch: ConfiguredLaunch | None = None,
+) -> int:
     """Listen, and pass requests on to the server at `url`, until a signal arrives.
 
     Args:
@@ -158,6 +245,7 @@ def proxy_url(url: Url, host: str, port: int, *, recording: Recording | None, ju
         port: the port, 0 for any free one.
         recording: the trace file, None without one.
         judges: whether the conversations are judged.
+        launch: what a configuration file says about the server, None without one.
 
     Returns:
         the exit status.
@@ -172,6 +260,7 @@ def proxy_url(url: Url, host: str, port: int, *, recording: Recording | None, ju
     from mcp_trio.proxy._http import serve_http_proxy
 
     screen = Screen(sys.stderr)
+    shown = redacted_url(url.text)[1:-1] if launch is None else f"the server {launch.name}"
 
     async def run(recorder: Recorder | None) -> int:
         stop = trio.Event()
@@ -182,6 +271,7 @@ def proxy_url(url: Url, host: str, port: int, *, recording: Recording | None, ju
                     url,
                     host,
                     port,
+                    headers=None if launch is None else launch.headers,
                     recorder=recorder,
                     on_exchange=access_log_printer(screen),
                 )
@@ -189,13 +279,13 @@ def proxy_url(url: Url, host: str, port: int, *, recording: Recording | None, ju
                 screen.write_line(
                     "Passing ",
                     (address.url, "bold cyan"),
-                    f" on to {redacted_url(url.text)[1:-1]} (Ctrl+C ends it)",
+                    f" on to {shown} (Ctrl+C ends it)",
                 )
                 await stop.wait()
         return stopped.exit_code
 
     try:
-        return trio.run(_observe, run, recording, judges, "http", [url.text])
+        return trio.run(_observe, run, recording, judges, "http", [url.text], launch)
     except CannotListen as exc:
         raise CliError(exc.strerror, NO_CONNECTION) from exc
 
@@ -206,6 +296,7 @@ async def _observe(
     judges: bool,
     transport: str,
     target: Sequence[str],
+    launch: ConfiguredLaunch | None,
 ) -> int:
     """Run a proxy with the recorder and the judge that are wanted, and return the exit status."""
     if recording is None and not judges:
@@ -222,7 +313,11 @@ async def _observe(
 
         judge = LiveJudge()
     on_line = None if judge is None else judge.receive
-    async with open_recorder(recording, "between", transport, target, on_line) as recorder:
+    secrets: frozenset[str] = frozenset()
+    if launch is not None:
+        target, secrets = launch.unexpanded, launch.secrets
+    opened = open_recorder(recording, "between", transport, target, on_line, secrets)
+    async with opened as recorder:
         assert recorder is not None
         if judge is not None:
             judge.start(recorder.header)
