@@ -18,19 +18,24 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.trace import RESPONSE_TIMEOUT
 from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, CliError, split_file
 from mcp_trio.cli._options import (
+    add_config,
     add_headers,
     add_process_options,
+    add_server_name,
     add_token,
     listen_address,
 )
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._session import Target
 from mcp_trio.cli._target import (
+    configured_target,
     invalid_url,
     is_server,
     is_url,
     read_environment,
     read_headers,
+    refuse_unconfigured_options,
     require_url,
 )
 
@@ -38,9 +43,8 @@ from ._diff import add_diff_options
 from ._trace_file import load_trace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from mcp_core.adapters import Recording
     from mcp_core.trace import RecordedTrace, ReplayServer
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
@@ -49,7 +53,8 @@ USAGE: Final = """\
 mcp-trio replay FILE [options]
        mcp-trio replay FILE [options] URL
        mcp-trio replay FILE [options] FILE.py[:NAME]
-       mcp-trio replay FILE [options] -- COMMAND ARG..."""
+       mcp-trio replay FILE [options] -- COMMAND ARG...
+       mcp-trio replay FILE [options] --server NAME"""
 DESCRIPTION: Final = """\
 Plays a conversation that --record has recorded in FILE again.
 
@@ -89,26 +94,53 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
     cut = words.index("--") if "--" in words else len(words)
     command = tuple(words[cut + 1 :])
     found = parser.parse_intermixed_args(words[:cut])
+    if found.server_name is not None or found.config is not None:
+        return _parse_configured(parser, found, has_server=bool(found.target) or "--" in words)
     target = _read_target(parser, found, command, has_command="--" in words)
     if target is None:
         for option in _CLIENT_OPTIONS:
             if getattr(found, option):
                 parser.error(f"{_option(option)} is for the client of FILE: give a server last")
         return partial(_replay_server, found.file, found.http, found.pace or 0.0)
+    _refuse_server_options(parser, found)
+    server, file = target
+    stderr = Screen(sys.stderr)
+    played = Target(
+        server=server,
+        recording=read_recording(parser, found, stderr),
+        headers=read_headers(found, server),
+        env=read_environment(found, server, file),
+        inherit_env=found.inherit_env,
+        cwd=found.cwd,
+    )
+    return partial(_replay_client, found.file, played, found)
+
+
+def _refuse_server_options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
     for option in _SERVER_OPTIONS:
         if getattr(found, option) is not None:
             parser.error(f"{_option(option)} is for the server of FILE: leave the server out")
-    server, file = target
-    stderr = Screen(sys.stderr)
-    return partial(
-        _replay_client,
-        found.file,
-        server,
-        recording=read_recording(parser, found, stderr),
-        headers=dict(read_headers(found, server)),
-        env=dict(read_environment(found, server, file)),
-        found=found,
-    )
+
+
+def _parse_configured(
+    parser: argparse.ArgumentParser, found: argparse.Namespace, *, has_server: bool
+) -> Callable[[], int]:
+    """Return the function that plays the client with a server of the configuration files."""
+    if has_server:
+        parser.error("give a server, or --server and --config, and not both")
+    _refuse_server_options(parser, found)
+    refuse_unconfigured_options(parser, found)
+    target = configured_target(parser, found, found.server_name)
+    return partial(_replay_configured, found.file, target, found)
+
+
+def _replay_configured(path: str, target: Target, found: argparse.Namespace) -> int:
+    from mcp_trio.cli.hosts._launch import find_launch
+
+    target = find_launch(target, "replay", ("stdio", "http")).applied_to(target)
+    if isinstance(target.server, str):
+        _require_consent(target.server, target.headers, found)
+    return _replay_client(path, target, found)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +169,15 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help=f"the timeout of each response (default: {RESPONSE_TIMEOUT:g}, or three times the"
         " recorded time if that is more)",
     )
-    play.add_argument("--yes", action="store_true", help="allow a URL that is not on this machine")
+    play.add_argument(
+        "--yes",
+        action="store_true",
+        help="allow a URL that is not on this machine; and approve a server of the configuration"
+        " files for this run, and store nothing",
+    )
+    add_config(play)
+    add_server_name(play)
+    parser.set_defaults(trace=False, keychain=False)
     add_recording_options(parser)
     add_diff_options(parser)
     play.add_argument("--json", action="store_true", help="print one JSON document")
@@ -176,7 +216,7 @@ def _read_target(
                 "replay speaks stdio and Streamable HTTP, and not WebSockets: give the http:// URL"
                 " of the server, or its command after --"
             )
-        _require_consent(word, found)
+        _require_consent(word, read_headers(found, word), found)
         return str(word), ""
     if "://" in word:
         raise invalid_url(word)
@@ -189,7 +229,9 @@ def _read_target(
     return (sys.executable, "-P", "-m", "mcp_trio", "run", file), word
 
 
-def _require_consent(url: str, found: argparse.Namespace) -> None:
+def _require_consent(
+    url: str, headers: Sequence[tuple[str, str]], found: argparse.Namespace
+) -> None:
     """Check that the user allows to repeat the conversation with a server elsewhere.
 
     Raises:
@@ -202,7 +244,7 @@ def _require_consent(url: str, found: argparse.Namespace) -> None:
         parsed = Url.parse(url)
     except ValueError as exc:
         raise invalid_url(url) from exc
-    error = find_cleartext_error(parsed, dict(read_headers(found, url)))
+    error = find_cleartext_error(parsed, dict(headers))
     if error is not None:
         raise CliError(error)
     if not is_local_host(parsed.host) and not found.yes:
@@ -318,18 +360,14 @@ async def _serve_http(server: ReplayServer, host: str, port: int, path: str, std
 
 def _replay_client(
     path: str,
-    target: str | tuple[str, ...],
-    *,
-    recording: Recording | None,
-    headers: Mapping[str, str],
-    env: Mapping[str, str],
+    target: Target,
     found: argparse.Namespace,
 ) -> int:
     from mcp_core.adapters import Recording
 
     from ._replay_client import ClientReplay
 
-    stderr = Screen(sys.stderr)
+    stderr, recording = target.stderr, target.recording
     trace = load_trace_file(path, stderr)
     _check_playable(path, trace)
     with tempfile.TemporaryDirectory(prefix="mcp-trio-") as directory:
@@ -346,12 +384,7 @@ def _replay_client(
             trace,
             target,
             recording=recording,
-            headers=headers,
-            env=env,
-            inherit_env=found.inherit_env,
-            cwd=found.cwd,
             response_timeout=found.response_timeout,
-            stderr=stderr,
         )
         return replay.run(ignore=found.ignore, with_meta=found.meta, as_json=found.json)
 

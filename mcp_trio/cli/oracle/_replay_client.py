@@ -22,11 +22,11 @@ from ._diff import diff_document, show_diff
 from ._trace_file import load_trace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.trace import RecordedSession, RecordedTrace
+    from mcp_trio.cli._session import Target
 
 __all__ = ["ClientReplay"]
 
@@ -57,40 +57,26 @@ class ClientReplay:
     Args:
         path: the file of the trace.
         trace: the trace.
-        target: the URL of the server, or the words of its command.
+        target: the server.
         recording: the file in which the new conversation is recorded.
-        headers: sent with each HTTP request.
-        env: variables of the command beside the few that are inherited.
-        inherit_env: whether it inherits the whole environment.
-        cwd: its working directory.
         response_timeout: seconds for each response, as for `ReplayClient`.
-        stderr: for warnings.
     """
 
     def __init__(
         self,
         path: str,
         trace: RecordedTrace,
-        target: str | tuple[str, ...],
+        target: Target,
         *,
         recording: Recording,
-        headers: Mapping[str, str],
-        env: Mapping[str, str],
-        inherit_env: bool,
-        cwd: Path | None,
         response_timeout: float | None,
-        stderr: Screen,
     ) -> None:
         self._path = path
         self._trace = trace
         self._target = target
         self._recording = recording
-        self._headers = headers
-        self._env = env
-        self._inherit_env = inherit_env
-        self._cwd = cwd
         self._response_timeout = response_timeout
-        self._stderr = stderr
+        self._stderr = target.stderr
         self._totals = _Totals()
 
     def run(self, *, ignore: Sequence[str], with_meta: bool, as_json: bool) -> int:
@@ -174,11 +160,14 @@ class ClientReplay:
     async def _play(self) -> int:
         from mcp_trio.recording._open import open_recorder
 
-        words = [self._target] if isinstance(self._target, str) else list(self._target)
-        carrier = "http" if isinstance(self._target, str) else "stdio"
+        target = self._target
+        carrier = "http" if isinstance(target.server, str) else "stdio"
         scope = trio.CancelScope()
         with stop_on_signals(scope.cancel) as signal:
-            async with open_recorder(self._recording, "client", carrier, words) as recorder:
+            opened = open_recorder(
+                self._recording, "client", carrier, target.shown_words, secrets=target.secrets
+            )
+            async with opened as recorder:
                 assert recorder is not None
                 with scope:
                     for session in self._trace.sessions:
@@ -192,10 +181,11 @@ class ClientReplay:
             text = f"mcp-trio: redacted values are sent as they are in the trace: line {lines};"
             self._stderr.write_line((f"{text} --record-secrets records all values", "yellow"))
         try:
-            if isinstance(self._target, str):
-                await self._play_http(client, session, self._target, recorder)
+            server = self._target.server
+            if isinstance(server, str):
+                await self._play_http(client, session, server, recorder)
             else:
-                await self._play_stdio(client, self._target, recorder)
+                await self._play_stdio(client, server, recorder)
         except ConnectFailed as exc:
             cause, _, _ = str(exc).partition("\n")
             raise CliError(f"no conversation: {cause}", NO_CONNECTION) from exc
@@ -212,11 +202,11 @@ class ClientReplay:
         quoted = partial(self._stderr.write_quoted, indent="", style="dim")
         async with spawn(
             command,
-            env=self._env,
-            inherit_env=self._inherit_env,
-            cwd=self._cwd,
+            env=dict(self._target.env),
+            inherit_env=self._target.inherit_env,
+            cwd=self._target.cwd,
             stderr=quoted if self._stderr.terminal else "forward",
-            recorder=recorder.child(command),
+            recorder=recorder.child(self._target.shown_words),
         ) as child:
             await play_on_stream(client, RecordedStream(child.stream, recorder.stream()))
             await child.stream.send_stream.aclose()
@@ -237,6 +227,6 @@ class ClientReplay:
             parsed,
             Connector(parsed.scheme, parsed.host, parsed.port),
             recorder,
-            headers=self._headers,
+            headers=dict(self._target.headers),
             opens_stream=session.has_handshake and (session.has_stream or not is_http),
         )
