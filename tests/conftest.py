@@ -55,6 +55,7 @@ STARTS_PROGRAMS = [
         tests
         trio_/cli/hosts/test_configured
         trio_/cli/oracle/test_check
+        trio_/cli/oracle/test_configured_target
         trio_/cli/oracle/test_proxy
         trio_/cli/oracle/test_replay
         trio_/cli/oracle/test_show
