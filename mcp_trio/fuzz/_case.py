@@ -34,10 +34,18 @@ Steps over HTTP: see `_http_steps`. Steps of `--stress`: see `_stress`.
 from __future__ import annotations
 
 import base64
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from mcp_core.trace import TraceHeader, TraceLine
+
+    from ._session import TargetFault
 
 __all__ = [
     "Case",
+    "Outcome",
     "Step",
     "avoided_name",
     "decode_case",
@@ -49,6 +57,30 @@ Step: TypeAlias = tuple[Any, ...]
 Case: TypeAlias = list[Step]
 
 _SHOWN: Final = 60  # characters of a step in a report
+
+
+class Outcome(Struct, kw_only=True):
+    """The faults and notes of one case.
+
+    Attributes:
+        faults: of the server.
+        slow: names of tools and the like that did not answer in time.
+        notes: what is strange, and no fault.
+        messages: that the server has sent.
+        is_blocked: the server answers nothing, and may be running a call that was cancelled.
+        steps: how many steps of the case were played; None for all. A replay ends with the fault
+            that it is for.
+        header, lines: the trace, if the session kept it.
+    """
+
+    faults: list[TargetFault] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    messages: int = 0
+    is_blocked: bool = False
+    steps: int | None = None
+    header: TraceHeader | None = None
+    lines: list[TraceLine] = field(default_factory=list)
 
 
 def encode_case(case: Case) -> list[list[Any]]:

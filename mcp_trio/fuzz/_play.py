@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mcp_core import ALL
 from mcp_core.trace import Redactor
 
 from ._answers import altered_state, client_result, name_of, result_of_input
+from ._case import Outcome
 from ._session import (
     UNANSWERED,
     SentRequest,
@@ -38,13 +38,13 @@ from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcp_core.trace import TraceHeader, TraceLine
+    from mcp_core.trace import TraceHeader
 
     from ._case import Case
     from ._echo import Echo
     from ._session import TargetSession
 
-__all__ = ["Outcome", "Player", "TargetLike", "play_case"]
+__all__ = ["Player", "TargetLike", "play_case"]
 
 PROBE_METHODS: Final = ("ping", "server/discover")  # requests that every server answers at once
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
@@ -52,6 +52,7 @@ START_FACTOR: Final = 3  # how much longer than the longest start so far another
 EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server does not owe
 CALL_TIMEOUT: Final = 0.3  # seconds for code of the server's author; then the call is cancelled
 LINGER: Final = 0.1  # seconds at the end of a replay
+LATE_TIMEOUT: Final = 0.5  # seconds for what a cancelled call still sends
 FOLLOW_TIMEOUT: Final = 0.8  # seconds that a task is followed
 FOLLOW_INTERVAL: Final = 0.04
 BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running such code
@@ -75,30 +76,6 @@ class TargetLike(Protocol):
 
     def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
         """Learn how the listed tools are called."""
-
-
-class Outcome(Struct, kw_only=True):
-    """The faults and notes of one case.
-
-    Attributes:
-        faults: of the server.
-        slow: names of tools and the like that did not answer in time.
-        notes: what is strange, and no fault.
-        messages: that the server has sent.
-        is_blocked: the server answers nothing, and may be running a call that was cancelled.
-        steps: how many steps of the case were played; None for all. A replay ends with the fault
-            that it is for.
-        header, lines: the trace, if the session kept it.
-    """
-
-    faults: list[TargetFault] = field(default_factory=list)
-    slow: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    messages: int = 0
-    is_blocked: bool = False
-    steps: int | None = None
-    header: TraceHeader | None = None
-    lines: list[TraceLine] = field(default_factory=list)
 
 
 class ToolNotAllowed(Exception):
@@ -207,6 +184,8 @@ class Player:
         running = [each for each in missing if not each.is_bounded]
         for request in running:
             await self._cancel_slow(request)
+        if running and is_modern(session.revision) and session.transport == "stdio":
+            await self._watch_cancelled()
         missing = [each for each in missing if each.is_bounded]
         if missing and self._may_be_starting():
             await self._wait_for_start()
@@ -254,6 +233,16 @@ class Player:
         self._outcome.slow.append(f"{request.method} {name_of(request.message)}".strip())
         await self._cancel_request(request)
         session.open.pop(request.id, None)
+
+    async def _watch_cancelled(self) -> None:
+        """Wait for messages of cancelled requests, which must not come any more (CXL-7).
+
+        The response to a later request shows that the server has read the cancellations.
+        """
+        later = await self._exchange_probe("server/discover")
+        if later.answer is not None:
+            end = trio.current_time() + LATE_TIMEOUT
+            await self.wait_until(lambda: trio.current_time() >= end, LATE_TIMEOUT)
 
     async def _cancel_request(self, request: SentRequest) -> None:
         request.cancelled = True

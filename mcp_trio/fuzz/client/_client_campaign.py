@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mcp_trio.fuzz._campaign import CampaignOptions, FuzzFinding
-    from mcp_trio.fuzz._case import Case
+    from mcp_trio.fuzz._case import Case, Outcome
     from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz._play import Outcome
 
     from ._source import ScriptSource
 

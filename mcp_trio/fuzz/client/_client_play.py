@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_trio.fuzz._play import Outcome
+from mcp_trio.fuzz._case import Outcome
 from mcp_trio.fuzz._session import TargetFault
 
 from ._client_session import PING

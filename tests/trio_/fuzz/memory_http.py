@@ -16,8 +16,7 @@ from .memory_target import answers
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_trio.fuzz._case import Case
-    from mcp_trio.fuzz._play import Outcome
+    from mcp_trio.fuzz._case import Case, Outcome
 
 SESSION = "a-session-0123456789"
 JSON, SSE = "application/json", "text/event-stream"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 import trio.testing
 
+from mcp_core.trace import TraceLine
 from mcp_trio.fuzz import _campaign
 from mcp_trio.fuzz._probe import Offers, probe
 from mcp_trio.fuzz._steps import CaseChoices
@@ -133,6 +135,46 @@ def test_server_that_ends_a_cancelled_call_first_has_no_failure(
     run = played(target, [*CANCELLED, *more], tools=("nap",), shrinks=False)
     assert [each.fault.row for each in run.findings] == rows
     assert not any(each.is_failure for each in run.findings)
+
+
+class LateSession(MemorySession):
+    """A session with a server that answers a call after 0.7 s, and all else meanwhile."""
+
+    call: Mapping[str, Any] | None = None
+    answers_at = 0.0
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        if message.get("method") == "tools/call":
+            self.record(TraceLine(t=self.time(), sender="client", raw=text))
+            self.call, self.answers_at = message, trio.current_time() + 0.7
+            await trio.lowlevel.checkpoint()
+        else:
+            await super().send_text(text, message)
+
+    async def wait_changed(self, deadline: float) -> bool:
+        if self.call is None or deadline < self.answers_at:
+            return await super().wait_changed(deadline)
+        await trio.sleep_until(self.answers_at)
+        response = {"jsonrpc": "2.0", "id": self.call["id"], "result": COMPLETE}
+        self.call = None
+        self.receive(TraceLine(t=self.time(), sender="server", raw=json.dumps(response)))
+        return True
+
+
+class LateTarget(MemoryTarget):
+    session_class = LateSession
+
+
+@pytest.mark.parametrize(("revision", "rows"), [(NEW, ["CXL-7"]), (OLD, [])])
+def test_response_to_a_call_that_was_cancelled_for_its_time_is_found(
+    revision: str, rows: list[str]
+) -> None:
+    """The response comes 0.4 s after the cancellation. Before 2026-07-28 that is no fault."""
+    case: Case = [("open", revision, "whole", "all"), ("call", "nap", {})]
+    run = played(LateTarget(same_each_time(answers)), case, tools=("nap",), shrinks=False)
+    found = [each for each in run.findings if each.fault.row == "CXL-7"]
+    assert [each.fault.row for each in found] == rows
+    assert all(each.is_solid for each in found)
 
 
 class UrlSession(MemorySession):
