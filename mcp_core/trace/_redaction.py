@@ -165,7 +165,9 @@ class Redactor:
                 if text is not raw:
                     line = self._with_message(line, text, pointers)
         if line.http is not None:
-            line = replace(line, http=self._redact_head(line.http))
+            head = self._redact_head(line.http)
+            if head is not line.http:
+                line = replace(line, http=head)
         if line.text is not None:
             text = self.redact_text(line.text)
             if line.kind == "stderr" and _has_any(_PAIR_MARKS, text.lower()):
@@ -291,12 +293,15 @@ class Redactor:
     # -- Heads -------------------------------------------------------------------------------------
 
     def _redact_head(self, head: HttpHead) -> HttpHead:
+        """Return a head without secrets; the same object if it has none."""
         headers = self._heads.get(head.headers)
         if headers is None:
             headers = self._redact_headers(head.headers)
         target = self.hide_known(head.target)
         if "?" in target or "#" in target or "@" in target:
             target = self.redact_url(target)
+        if headers == head.headers and target == head.target:
+            return head
         return HttpHead(
             version=head.version,
             method=head.method,
@@ -320,6 +325,7 @@ class Redactor:
                 for (name, value), shown in zip(headers, pairs, strict=True)
             ]
         found = tuple(pairs)
+        found = headers if found == headers else found
         if len(self._heads) >= _MAX_HEADERS:
             self._heads.clear()
         self._heads[headers] = found

@@ -48,6 +48,16 @@ def test_message_without_secrets_is_the_same_line() -> None:
 # -- Pseudonyms ------------------------------------------------------------------------------------
 
 
+def test_line_with_a_head_without_secrets_is_the_same_object() -> None:
+    """Two lines with equal heads, the second one by the remembered head."""
+    redactor = Redactor(KEY)
+    for _ in range(2):
+        headers = (("content-type", "application/json"), ("x-plain", "a"))
+        head = HttpHead(method="POST", target="/mcp", headers=headers)
+        line = TraceLine(t=0.0, sender="client", exchange=1, http=head, raw='{"jsonrpc":"2.0"}')
+        assert redactor.redact_line(line) is line
+
+
 def test_pseudonym_has_the_form_of_the_id() -> None:
     found = Redactor(KEY).pseudonym_of_id(ID)
     assert found != ID
