@@ -128,6 +128,10 @@ if (
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The same for SIGHUP, which `nohup` ignores.
+if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 
 # Seconds for one test; by default it is `timeout` in pyproject.toml.
 LONGEST = {"conformance": 600, "slow": 300, "interop": 120, "node": 120}

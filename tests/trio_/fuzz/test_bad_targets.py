@@ -246,7 +246,8 @@ def test_interrupt_writes_what_was_found(tmp_path: Path, count: int) -> None:
     finally:
         process.kill()
         process.communicate()
-    assert process.returncode == 130
+    # A signal that comes after the last file was written ends the process at once.
+    assert process.returncode in ([130] if count == 1 else [130, -signal.SIGINT])
     assert (tmp_path / "found" / "report.json").exists()
     assert list((tmp_path / "found").glob("1-RPC-7.mcp.jsonl"))
 
