@@ -143,7 +143,8 @@ def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
         if isinstance(message, dict):
             yield from _simpler_messages(message)
             return
-    for index in range(first, len(step)):
+    # The last parts first: without `progress` a call has fewer messages.
+    for index in reversed(range(first, len(step))):
         if step[0] == "request" and index == 3:
             candidates: Iterator[Any] = iter(("int",) if step[index] != "int" else ())
         elif step[0] == "request" and index == 4:

@@ -82,6 +82,12 @@ def test_shrink_makes_values_simpler() -> None:
     assert found == [OPEN, ("call", "add", {"a": 11}, ())]
 
 
+def test_shrink_drops_the_progress_of_a_call_before_its_arguments_are_simpler() -> None:
+    case = [OPEN, ("call", "add", {"a": 400}, ("progress",))]
+    found, _ = shrunk(case, lambda each: len(each) == 2, plays=2)  # the first cuts the call
+    assert found == [OPEN, ("call", "add", {"a": 400}, ())]
+
+
 def test_shrink_of_request_with_a_wrong_head_keeps_its_method() -> None:
     case = [CASE[0], ("head", "origin", "ping", {"a": 1})]
     found, _ = shrunk(case, lambda each: len(each) == 2)
