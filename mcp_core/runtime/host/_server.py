@@ -72,8 +72,8 @@ _MAX_QUESTIONS: Final = 10
 _MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
-# Errors of the system about a command that no later attempt can start: it is no program, its path
-# is none, or its arguments are too long. Others, such as too many open files, pass.
+# Errors of the system about a command that no later attempt can start: the file is not a program,
+# the path is invalid, or the arguments are too long. Others, such as too many open files, pass.
 _BAD_COMMAND: Final = frozenset(
     {errno.E2BIG, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOEXEC, errno.ENOTDIR}
 )

@@ -166,7 +166,7 @@ def _check_headers(name: str, launch: ExpandedLaunch, command: str | None) -> No
     """Check that the headers of a server may be sent, and are all that it needs.
 
     Raises:
-        CliError: a credential would be sent unencrypted, a header is none, or the login of the user
+        CliError: a credential would be sent unencrypted, a header is invalid, or the user's login
             at the server is needed, which `command` does not use.
     """
     from mcp_core.http import HttpClientOptions, Url, find_cleartext_error
