@@ -182,18 +182,21 @@ async def test_server_that_answers_no_ping_is_connected_to_again(transport: str)
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_server_that_is_gone_is_noticed_by_the_first_call(version: str) -> None:
+    stop, ended = trio.Event(), trio.Event()
+    server = make_server("far", versions=[version])
+
+    async def serve_until_stopped(task_status: trio.TaskStatus[HttpAddress]) -> None:
+        await serve_http(server, stop=stop, grace=0.1, task_status=task_status)
+        ended.set()
+
     async with trio.open_nursery() as nursery:
-        stop = trio.Event()
-        server = make_server("far", versions=[version])
-        address = await nursery.start(partial(serve_http, server, stop=stop, grace=0.1))
+        address = await nursery.start(serve_until_stopped)
         async with Host({"far": address.url}) as host:
             stop.set()
+            await ended.wait()
+            with pytest.raises(ConnectionLost):
+                await host.call("mcp__far__look")
             with trio.fail_after(PATIENCE):
-                while True:
-                    try:
-                        await host.call("mcp__far__look")
-                    except ConnectionLost:
-                        break
                 await reached(host, "failed", "far")
             assert "connection refused" in host.status()["far"].reason
             await nursery.start(partial(serve_http, server, port=address.port))
