@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict, deque
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
@@ -23,13 +24,14 @@ from ._case import Outcome, avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Player, play_case
 from ._session import UNANSWERED, is_modern
 from ._shrink import ShrinkBudget, shrink
+from ._steps import AFTER_CANCEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mcp_core.trace import TraceHeader, TraceLine
 
-    from ._case import Case
+    from ._case import Case, Step
     from ._echo import Echo
     from ._play import TargetLike
     from ._session import TargetFault, TargetSession
@@ -53,6 +55,9 @@ MAX_FINDINGS: Final = 50
 MAX_SEEN: Final = 10  # cases of a flaky finding that are confirmed, in search of one that is solid
 MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it is not called any more
 SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
+_CANCELLATION: Final = "CXL-"  # begins the names of its rows
+_CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
+_MAX_CANCELLED: Final = 8  # requests that are cancelled alone
 _GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which the memory of a process is compared
 _GROWTH: Final = 2.0
 _SHOWN: Final = 80  # characters of a method, which can be a word of the peer
@@ -390,7 +395,7 @@ class Campaign:
             self._add_note("the server does not answer any more: its finding could not be repeated")
             return
         self.activity = f"confirming {fault.row} {fault.method[:_SHOWN]}"
-        case, hits, last = await self._confirm_drawn(fault, case, before)
+        shown, hits, last = await self._confirm_drawn(fault, case, before)
         if last is None:
             if known is None:
                 self.unconfirmed[f"{fault.row} {fault.method}".strip()] += 1
@@ -399,10 +404,10 @@ class Campaign:
             return
         finding = FuzzFinding(
             fault=fault,
-            case=list(case[: last.steps]),
+            case=list(shown[: last.steps]),
             hits=hits,
             plays=CONFIRMATIONS,
-            steps_before=len(case),
+            steps_before=max(len(case), len(shown)),
         )
         try:
             last = await self._make_small(finding, last)
@@ -420,6 +425,10 @@ class Campaign:
             # It is about a request of an earlier case: without that no play would show it.
             case = _joined(before[-fault.cases_back :], case)
             before = before[: -fault.cases_back]
+        if fault.row.startswith(_CANCELLATION):
+            found = await self._confirm_cancelled(fault, case)
+            if found is not None:
+                return found
         hits, last = await self._confirm(case, fault)
         if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
             # The response to the probe can be what is wrong: the case sends it itself.
@@ -434,6 +443,28 @@ class Campaign:
                 case = joined
                 break
         return case, hits, last
+
+    async def _confirm_cancelled(
+        self, fault: TargetFault, case: Case
+    ) -> tuple[Case, int, Outcome] | None:
+        """Look for one request of a case whose cancellation alone shows a fault, always.
+
+        Return a case of it, how often that showed the fault, and the last such play, or None.
+
+        Which request a `cancel` meets depends on the times of those before it: such a case is
+        seldom the same when it is played again or is cut.
+        """
+        # Without capabilities no call becomes a task, whose first response comes at once.
+        openings = dict.fromkeys([("open", self._newest(), "whole", "none"), case[0]])
+        for opening, step in product(openings, _cancellable(case)):
+            smaller = [opening, step, *_CANCEL_FIRST]
+            hits, _ = await self._confirm(smaller, fault, plays=1)
+            if not hits:
+                continue
+            hits, last = await self._confirm(smaller, fault)
+            if last is not None and hits == CONFIRMATIONS:
+                return smaller, hits, last
+        return None
 
     async def _make_small(self, finding: FuzzFinding, last: Outcome) -> Outcome:
         """Shrink the case of a finding. Return the last play of its case that has shown it."""
@@ -453,6 +484,8 @@ class Campaign:
                 lambda case: self._shows(case, finding),
                 self._budget,
                 newest=self._newest(),
+                # Without it, the player would cancel the call later, and wait longer.
+                cuts=finding.case[2:] != _CANCEL_FIRST,
             )
             finding.shrink_plays += plays
             confirmed = await self._confirm_smaller(smaller, finding)
@@ -602,3 +635,15 @@ class Campaign:
 def _joined(before: Iterable[Case], case: Case) -> Case:
     """Return the steps of all cases as one case."""
     return [step for each in (*before, case) for step in each]
+
+
+def _cancellable(case: Case) -> list[Step]:
+    """Return requests of a case, calls first, and of a call also one without arguments."""
+    calls = [step for step in case if step[0] == "call"]
+    requests = [step for step in case if step[0] == "request" and step != AFTER_CANCEL]
+    simple: list[Step] = [("call", step[1], {}, ()) for step in calls]
+    found: list[Step] = []
+    for step in (*simple, *calls, *requests):
+        if step not in found:
+            found.append(step)
+    return found[:_MAX_CANCELLED]

@@ -153,7 +153,9 @@ class Player:
             if request.loss == "missing":
                 self._report_missing(request)
         if self._wanted is not None and not self._is_over():
-            await self.wait_until(lambda: False, LINGER)  # for what no request brings
+            # For what no request brings, such as the response to a cancelled one.
+            cancelled = any(each.cancelled and each.answer is None for each in session.requests)
+            await self.wait_until(lambda: False, self._timeout if cancelled else LINGER)
         if self._probes and not self._is_over() and session.is_open:
             await self._probe()
         if session.ended and not session.spent:

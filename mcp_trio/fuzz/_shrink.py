@@ -38,6 +38,7 @@ async def shrink(
     budget: ShrinkBudget,
     *,
     newest: str = "",
+    cuts: bool = True,
     max_plays: int = MAX_PLAYS,
 ) -> tuple[list[Case], int]:
     """Return the cases that were found, each smaller than the one before, and the number of plays.
@@ -48,13 +49,15 @@ async def shrink(
             None.
         budget: seconds that are left; what is used is subtracted.
         newest: a revision to try in place of that of the case; empty for none.
+        cuts: whether steps are cut; if not, only values are made simpler.
         max_plays: at most so many plays.
     """
     shrinking = _Shrinking(case, shows_fault, budget, newest, max_plays)
     try:
         while True:
             before = shrinking.case
-            await shrinking.cut_steps()
+            if cuts:
+                await shrinking.cut_steps()
             await shrinking.simplify_steps()
             if shrinking.case == before:
                 break
@@ -145,8 +148,12 @@ def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
             return
     # The last parts first: without `progress` a call has fewer messages.
     for index in reversed(range(first, len(step))):
-        if step[0] == "request" and index == 3:
-            candidates: Iterator[Any] = iter(("int",) if step[index] != "int" else ())
+        candidates: Iterator[Any]
+        if step[0] == "call" and index == 3:
+            words = step[index]  # of which each has a meaning
+            candidates = (words[:at] + words[at + 1 :] for at in range(len(words)))
+        elif step[0] == "request" and index == 3:
+            candidates = iter(("int",) if step[index] != "int" else ())
         elif step[0] == "request" and index == 4:
             candidates = iter(("whole",) if step[index] != "whole" else ())
         else:

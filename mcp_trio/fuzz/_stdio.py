@@ -186,7 +186,7 @@ class StdioSession(TargetSession):
                 data = await stream.receive_some()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
-            if data and not self._received:
+            if data and not self._received and all(each.is_bounded for each in self.requests):
                 self._target.add_start(trio.current_time() - self._opened_at)
             self._received += len(data)
             if self._received > MAX_INPUT:

@@ -482,7 +482,7 @@ def _one_call(
 
 
 # The response to it shows that the server has read a cancellation before it.
-_AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
+AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 _EXTRAS: Final = (
     (),
     (),
@@ -515,20 +515,20 @@ def _unknown_tool(draw: Drawing, choices: CaseChoices, revision: str) -> list[St
 
 def _cancelled_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     step = _one_call(draw, choices, ("progress",))
-    return [step, ("cancel", draw.below(2)), _AFTER_CANCEL]
+    return [step, ("cancel", draw.below(2)), AFTER_CANCEL]
 
 
 def _cancelled_twin(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     """Two equal calls, one of which is cancelled: they take the same time."""
     step = _one_call(draw, choices, ())
-    return [step, step, ("cancel", draw.below(2)), _AFTER_CANCEL, ("wait",)]
+    return [step, step, ("cancel", draw.below(2)), AFTER_CANCEL, ("wait",)]
 
 
 def _cancelled_among_others(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     """Several calls at once, some of which are cancelled."""
     calls = [_one_call(draw, choices, ()) for _ in range(2 + draw.below(3))]
     cancels = [("cancel", draw.below(4) - 1) for _ in range(1 + draw.below(2))]
-    return [*calls, *cancels, _AFTER_CANCEL, ("wait",)]
+    return [*calls, *cancels, AFTER_CANCEL, ("wait",)]
 
 
 def _responses(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

@@ -27,9 +27,9 @@ from .memory_target import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from mcp_trio.fuzz._case import Case
+    from mcp_trio.fuzz._case import Case, Step
 
 START_TIME = 10.0  # seconds
 
@@ -293,8 +293,8 @@ def test_shrunk_case_that_is_not_shown_again_gives_way_to_a_larger_one() -> None
     assert sum(step[:2] == ("request", "tools/list") for step in finding.case) == 2
 
 
-def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() -> None:
-    """The server answers a cancelled call late: when it has the list of the next case."""
+def answers_late(method: str) -> Callable[..., Iterator[dict[str, Any]]]:
+    """Return a server that answers a cancelled call when it has a request with `method`."""
     held: dict[int, Any] = {}
 
     def late(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
@@ -302,16 +302,46 @@ def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() ->
             held[start] = message
             return
         yield from answers(message)
-        if message.get("method") == "tools/list" and start in held:
+        if message.get("method") == method and start in held:
             yield {"jsonrpc": "2.0", "id": held.pop(start)["id"], "result": COMPLETE}
 
-    call: Case = [OPEN_NEW, ("call", "hold", {}, ()), ("cancel", 0)]
-    other: Case = [OPEN_NEW, ("request", "prompts/list", {}, "int", "whole")]
-    asked: Case = [OPEN_NEW, ("request", "tools/list", {}, "int", "whole")]
-    run = played(MemoryTarget(late), other, other, call, asked, tools=("hold",), shrinks=False)
+    return late
+
+
+HOLD: Case = [OPEN_NEW, ("call", "hold", {"a": 1}, ("progress",)), ("cancel", 0)]
+LIST_TOOLS: Step = ("request", "tools/list", {}, "int")
+LIST_PROMPTS: Step = ("request", "prompts/list", {}, "int")
+
+
+def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() -> None:
+    other: Case = [OPEN_NEW, LIST_TOOLS]
+    asked: Case = [OPEN_NEW, LIST_PROMPTS]
+    target = MemoryTarget(answers_late("prompts/list"))
+    run = played(target, other, other, HOLD, asked, tools=("hold",), shrinks=False)
     finding = next(each for each in run.findings if each.fault.row == "CXL-7")
     assert finding.is_solid
-    assert finding.steps_before == len(call) + len(asked)
+    assert finding.steps_before == len(HOLD) + len(asked)
+
+
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_fault_of_a_cancelled_request_is_shown_by_that_request_alone(shrinks: bool) -> None:
+    case: Case = [OPEN_NEW, LIST_PROMPTS, ("wait",), *HOLD[1:], LIST_PROMPTS, ("wait",), LIST_TOOLS]
+    target = MemoryTarget(answers_late("tools/list"))
+    run = played(target, case, tools=("hold",), shrinks=shrinks)
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.case[1:] == [("call", "hold", {}, ()), ("cancel", 0), LIST_TOOLS]
+    assert finding.steps_before == len(case)
+
+
+def test_late_response_to_a_cancelled_call_is_waited_for_when_it_is_confirmed() -> None:
+    """The case has a request that takes 0.9 s, without which it ends before the response."""
+    case: Case = [OPEN_NEW, ("call", "nap", {}), ("cancel", 0), LIST_TOOLS, LIST_PROMPTS]
+    target = LateTarget(same_each_time(answers), times={"prompts/list": 0.9})
+    run = played(target, case, tools=("nap",), shrinks=False)
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.case[1:] == [("call", "nap", {}, ()), ("cancel", 0), LIST_TOOLS]
 
 
 @pytest.mark.parametrize("recovers", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -58,6 +59,12 @@ def shrunk(
     return trio.run(run)
 
 
+async def same(case: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Show the fault in each case."""
+    await trio.lowlevel.checkpoint()
+    return case
+
+
 def test_shrink_cuts_steps_that_do_not_matter() -> None:
     noise: list[tuple[Any, ...]] = [("request", "ping", {}, "int")] * 20
     case = [CASE[0], *noise, ("notify", "a", {}), *noise, ("cancel", 0), *noise]
@@ -86,6 +93,24 @@ def test_shrink_drops_the_progress_of_a_call_before_its_arguments_are_simpler() 
     case = [OPEN, ("call", "add", {"a": 400}, ("progress",))]
     found, _ = shrunk(case, lambda each: len(each) == 2, plays=2)  # the first cuts the call
     assert found == [OPEN, ("call", "add", {"a": 400}, ())]
+
+
+def test_shrink_leaves_the_words_of_a_call_whole() -> None:
+    tried: list[Any] = []
+    case = [OPEN, ("call", "add", {}, ("progress", "text"))]
+
+    def play(each: list[tuple[Any, ...]]) -> bool:
+        tried.extend(step[3] for step in each if step[0] == "call")
+        return False
+
+    shrunk(case, play)
+    assert tried == [("text",), ("progress",)]
+
+
+def test_shrink_without_cuts_makes_values_simpler_only() -> None:
+    case = [OPEN, ("call", "add", {"a": 1}, ()), ("cancel", 0)]
+    smaller, _ = trio.run(partial(shrink, case, same, ShrinkBudget(), cuts=False))
+    assert smaller[-1] == [OPEN, ("call", "add", {}, ()), ("cancel", 0)]
 
 
 def test_shrink_of_request_with_a_wrong_head_keeps_its_method() -> None:

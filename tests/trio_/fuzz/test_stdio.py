@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -46,3 +46,25 @@ async def test_processes_are_recorded_as_conversations(tmp_path: Path) -> None:
     assert [line.conversation for line in found if line.kind == "spawn"] == [1, 2]
     assert [line.conversation for line in found if line.raw == "1"] == [1, 2]
     assert [line.conversation for line in found if "initialize" in (line.raw or "")] == [1, 2]
+
+
+ANSWERS_AFTER_HALF_A_SECOND = """
+import json, sys, time
+for line in sys.stdin:
+    time.sleep(0.5)
+    response = {"jsonrpc": "2.0", "id": json.loads(line).get("id"), "result": {}}
+    print(json.dumps(response), flush=True)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("step", "counts"), [(("request", "ping", {}, "int"), True), (("call", "a", {}, ()), False)]
+)
+async def test_time_of_a_tool_does_not_count_as_start(step: tuple[Any, ...], counts: bool) -> None:
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget([sys.executable, "-c", ANSWERS_AFTER_HALF_A_SECOND], nursery)
+        case = [("open", "2026-07-28", "whole", "all"), step, ("wait",)]
+        await play_case(target, case, Player(probes=False))
+        nursery.cancel_scope.cancel()
+    assert (target.longest_start is not None) == counts
