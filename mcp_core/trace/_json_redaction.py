@@ -16,7 +16,20 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Replacement", "Value", "decode_string", "redacted_text", "replace_values", "values_of"]
+__all__ = [
+    "Replacement",
+    "Value",
+    "decode_string",
+    "encode_string",
+    "redacted_text",
+    "replace_values",
+    "values_of",
+]
+
+# Returns a text as a JSON string. `json.dumps` makes an encoder for each one, and the encoder of
+# msgspec takes no halves of surrogate pairs.
+encode_string: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
+
 
 # A string, perhaps one without an end, and whether a colon follows; a bracket or comma; or another
 # value. Each alternative takes linear time.
@@ -118,7 +131,7 @@ def replace_values(
         if value.is_container:
             continue
         old = text[value.start : value.end]
-        new = _redacted(old) if found is True else json.dumps(found, ensure_ascii=False)
+        new = _redacted(old) if found is True else encode_string(found)
         pieces += (text[done : value.start], new)
         done = value.end
     if not pieces:
@@ -141,7 +154,7 @@ def decode_string(token: str) -> str:
 
 def _redacted(token: str) -> str:
     if token.startswith('"'):
-        return json.dumps(redacted_text(len(decode_string(token))), ensure_ascii=False)
+        return encode_string(redacted_text(len(decode_string(token))))
     if token in ("true", "false"):
         return "false"
     return "null" if token == "null" else "0"  # noqa: S105 - JSON, no password

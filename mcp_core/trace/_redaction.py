@@ -23,7 +23,13 @@ from mcp_core._secret_patterns import MIN_SECRET, SECRET_FORM, SECRET_NAME
 from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
 from ._format import HttpHead
-from ._json_redaction import decode_string, redacted_text, replace_values, values_of
+from ._json_redaction import (
+    decode_string,
+    encode_string,
+    redacted_text,
+    replace_values,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
     from ._json_redaction import Replacement, Value
 
     Headers: TypeAlias = tuple[tuple[str, str], ...]
+    # A message without secrets, and the JSON pointers of what was redacted.
+    Redacted: TypeAlias = tuple[str, tuple[str, ...]]
 
 __all__ = ["Redactor"]
 
@@ -45,7 +53,7 @@ _MAX_HEADERS: Final = 200  # the same; a long one is some KiB
 _MAX_ELICITATIONS: Final = 1000  # requests whose responses are awaited
 
 # A member with a task id. In a text that quotes JSON, the quotation marks have backslashes.
-_TASK_ID: Final = re.compile(r'("taskId"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*+"?)', re.DOTALL)
+_TASK_ID: Final = re.compile(r'("taskId"\s*+:\s*+)("[^"\\]*+(?:\\.[^"\\]*+)*+"?+)', re.DOTALL)
 _TASK_IDS: Final = "taskIds"  # of a subscription
 _RESULT: Final = '"result"'
 _ACTION: Final = '"action"'
@@ -137,7 +145,7 @@ class Redactor:
         self._pseudonyms: dict[str, str] = {}
         self._ids: dict[str, str] = {}  # the same for ids, of which short ones are kept
         self._headers: dict[tuple[str, str], tuple[str, str]] = {}
-        self._heads: dict[Headers, Headers] = {}
+        self._heads: dict[HttpHead, HttpHead] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
         self._logins: dict[int, None] = {}  # exchanges of OAuth that have no response yet
@@ -150,23 +158,19 @@ class Redactor:
         if line.http is not None and self._is_login(line, line.http):
             line = self._without_body(line)
         raw = line.raw
-        if raw is not None:
-            if line.sse is not None and line.sse.event == "endpoint":
-                line = replace(line, raw=self.redact_url(raw))
-            elif self._may_have_secrets(raw):
-                text, pointers = self._redact_message(raw, line.conversation)
-                if text is not raw:
-                    line = self._with_message(line, text, pointers)
-        elif line.data is not None:
+        if raw is None and line.data is not None:
             # Bytes that are not UTF-8 survive as halves of surrogate pairs.
             raw = line.data.decode("utf-8", "surrogateescape")
-            if self._may_have_secrets(raw):
-                text, pointers = self._redact_message(raw, line.conversation)
-                if text is not raw:
-                    line = self._with_message(line, text, pointers)
+        elif raw is not None and line.sse is not None and line.sse.event == "endpoint":
+            line = replace(line, raw=self.redact_url(raw))
+            raw = None
+        if raw is not None:
+            found = self._redact_message(raw, line.conversation)
+            if found is not None:
+                line = self._with_message(line, *found)
         if line.http is not None:
             head = self._redact_head(line.http)
-            if head is not line.http:
+            if head != line.http:
                 line = replace(line, http=head)
         if line.text is not None:
             text = self.redact_text(line.text)
@@ -293,25 +297,21 @@ class Redactor:
     # -- Heads -------------------------------------------------------------------------------------
 
     def _redact_head(self, head: HttpHead) -> HttpHead:
-        """Return a head without secrets; the same object if it has none."""
-        headers = self._heads.get(head.headers)
-        if headers is None:
-            headers = self._redact_headers(head.headers)
+        """Return a head without secrets, and remember it: many requests have the same one."""
+        found = self._heads.get(head)
+        if found is not None:
+            return found
         target = self.hide_known(head.target)
         if "?" in target or "#" in target or "@" in target:
             target = self.redact_url(target)
-        if headers == head.headers and target == head.target:
-            return head
-        return HttpHead(
-            version=head.version,
-            method=head.method,
-            target=target,
-            status=head.status,
-            headers=headers,
-        )
+        headers = self._redact_headers(head.headers)
+        found = replace(head, target=target, headers=headers)
+        if len(self._heads) >= _MAX_HEADERS:
+            self._heads.clear()
+        self._heads[head] = found
+        return found
 
     def _redact_headers(self, headers: Headers) -> Headers:
-        """Redact headers, and remember them: many requests have the same ones."""
         redacted = self._headers
         pairs = []
         method = ""
@@ -324,12 +324,7 @@ class Redactor:
                 (name, self._redact_task_name(value)) if name == "mcp-name" else shown
                 for (name, value), shown in zip(headers, pairs, strict=True)
             ]
-        found = tuple(pairs)
-        found = headers if found == headers else found
-        if len(self._heads) >= _MAX_HEADERS:
-            self._heads.clear()
-        self._heads[headers] = found
-        return found
+        return tuple(pairs)
 
     def _redact_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
         """Redact a header, and remember it: most headers are the same in every request."""
@@ -365,30 +360,36 @@ class Redactor:
 
     # -- Messages ----------------------------------------------------------------------------------
 
-    def _may_have_secrets(self, text: str) -> bool:
-        """Return False if a message has none of the names that are looked for.
+    def _redact_message(self, text: str, conversation: int) -> Redacted | None:
+        """Return a message without secrets, or None if it has none.
 
-        Nearly every message ends here. `\\u` may spell any name. One character is found many times
-        faster than several, so a rare one of each name is looked for first.
+        Nearly every message has none of the names that are looked for. `\\u` may spell any name.
+        One character is found many times faster than several, so a rare one of each name is looked
+        for first.
         """
-        return (
-            ("I" in text and "taskId" in text)
-            or ("\\" in text and "\\u" in text)
+        has_task_id = "I" in text and "taskId" in text
+        if (
+            ("\\" in text and "\\u" in text)
             or ("S" in text and "requestState" in text)
             or ("R" in text and "inputResponses" in text)
             or _ELICITATION in text
             or _ACTION in text
-            or bool(self._pointers)
-            or (bool(self._elicitations) and _RESULT in text)
+            or self._pointers
+            or (self._elicitations and (has_task_id or _RESULT in text))
+            or (has_task_id and _TASK_IDS in text)
             or self._has_known(text)
-        )
+        ):
+            return self._redact_values(text, conversation)
+        if has_task_id:
+            shown = _TASK_ID.sub(self._replace_task_id, text)
+            return None if shown is text else (shown, ())
+        return None
 
     def _has_known(self, text: str) -> bool:
         return self._known is not None and self._known.search(text) is not None
 
-    def _redact_message(self, text: str, conversation: int) -> tuple[str, tuple[str, ...]]:
-        if not self._needs_scan(text):
-            return _TASK_ID.sub(self._replace_task_id, text), ()
+    def _redact_values(self, text: str, conversation: int) -> Redacted | None:
+        """Do what `_redact_message` does, by a scan of `text`."""
         has_elicitation = _ELICITATION in text or "\\u" in text
         hides_content = (
             has_elicitation or _ACTION in text or bool(self._elicitations)
@@ -425,28 +426,15 @@ class Redactor:
 
         shown, redacted = replace_values(text, choose)
         # What is left is in a name, or in a line that is no JSON.
-        return (self.hide_known(shown) if self._has_known(shown) else shown), redacted
-
-    def _needs_scan(self, text: str) -> bool:
-        """Return False if a message has nothing to hide but task ids, which is faster."""
-        return bool(
-            self._pointers
-            or self._elicitations
-            or ("\\" in text and "\\u" in text)
-            or ("S" in text and "requestState" in text)
-            or ("R" in text and "inputResponses" in text)
-            or _TASK_IDS in text
-            or _ELICITATION in text
-            or _ACTION in text
-            or self._has_known(text)
-        )
+        shown = self.hide_known(shown)
+        return None if shown is text else (shown, redacted)
 
     def _replace_task_id(self, match: re.Match[str]) -> str:
         id = decode_string(match[2])
         pseudonym = self.pseudonym_of_id(id)
         if pseudonym == id:
             return match[0]
-        return match[1] + json.dumps(pseudonym, ensure_ascii=False)
+        return match[1] + encode_string(pseudonym)
 
     def _is_elicited(self, text: str, conversation: int) -> bool:
         """Note a request for elicitation, and return True if `text` may be the response to one."""
