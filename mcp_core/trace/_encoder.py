@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ._format import TraceLine, encode_header, encode_line
+from ._format import TraceLine, encode_header, encode_line, encode_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from ._format import TraceHeader
     from ._redaction import Redactor
@@ -50,30 +50,33 @@ class TraceEncoder:
         self._left -= len(data)
         return data
 
-    def encode(self, lines: Iterable[TraceLine]) -> bytes:
+    def encode(self, lines: Sequence[TraceLine]) -> bytes:
         """Return `lines`, as far as the limit allows."""
-        redactor = self._redactor
-        on_line = self._on_line
+        if not self.is_full or self._on_line is not None:
+            if self._redactor is not None:
+                lines = [self._redactor.redact_line(line) for line in lines]
+            if self._on_line is not None:
+                for line in lines:
+                    self._on_line(line)
+        if not self.is_full:
+            data = encode_lines(lines)
+            if len(data) <= self._left:
+                self._left -= len(data)
+                return data
+        return self._encode_up_to_limit(lines)
+
+    def _encode_up_to_limit(self, lines: Sequence[TraceLine]) -> bytes:
         found = []
         for line in lines:
-            if self.is_full and on_line is None:
-                self._drop(line)
-                continue
-            if redactor is not None:
-                line = redactor.redact_line(line)
-            if on_line is not None:
-                on_line(line)
-                if self.is_full:
-                    self._drop(line)
+            if not self.is_full:
+                data = encode_line(line)
+                self._left -= len(data)
+                if self._left >= 0:
+                    found.append(data)
                     continue
-            data = encode_line(line)
-            self._left -= len(data)
-            if self._left < 0:
                 # Later lines may be shorter, but a trace with holes says less than one that ends.
                 self.is_full = True
-                self._drop(line)
-                continue
-            found.append(data)
+            self._drop(line)
         return b"".join(found)
 
     def _drop(self, line: TraceLine) -> None:

@@ -21,7 +21,7 @@ from mcp_core.jsonrpc._excerpt import Excerpt, show_bytes
 from mcp_core.jsonrpc._framing import LineBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "FORMAT_VERSION",
@@ -37,6 +37,7 @@ __all__ = [
     "WebSocketClose",
     "encode_header",
     "encode_line",
+    "encode_lines",
     "read_header",
     "read_line",
     "read_trace",
@@ -188,6 +189,7 @@ class DamagedLine(Struct, frozen=True, kw_only=True):
     beginning: str
 
 
+_encode_lines: Final = msgspec.json.Encoder().encode_lines
 _decode_header: Final = reader(TraceHeader)
 _decode_line: Final = reader(TraceLine)
 _has_version: Final = reader(dict[str, msgspec.Raw])
@@ -201,6 +203,11 @@ def encode_header(header: TraceHeader) -> bytes:
 def encode_line(line: TraceLine) -> bytes:
     """Return `line` as one line of JSON, with its line feed."""
     return encode(line) + b"\n"
+
+
+def encode_lines(lines: Sequence[TraceLine]) -> bytes:
+    """Return `lines` as `encode_line` does, one after the other. This is faster."""
+    return _encode_lines(lines)
 
 
 def read_header(data: bytes) -> TraceHeader:

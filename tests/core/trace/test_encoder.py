@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mcp_core.trace import Redactor, TraceEncoder, TraceHeader, TraceLine, read_trace
 
 HEADER = TraceHeader(format_version=1)
@@ -44,3 +46,15 @@ def test_lines_are_reported_without_secrets_and_above_the_limit() -> None:
     assert len(seen) == 6
     assert "abcdefgh" not in (seen[0].text or "")
     assert b'"count":3' in encoder.end(1)
+
+
+@pytest.mark.parametrize("limit", range(1_000, 5_000, 97))
+def test_lines_that_are_encoded_together_are_the_same(limit: int) -> None:
+    """The limit ends the trace at the same line, whether lines come in one batch or alone."""
+    lines = [TraceLine(t=number, raw="é" * 50 * number) for number in range(8)]
+    together = TraceEncoder(HEADER, None, limit)
+    alone = TraceEncoder(HEADER, None, limit)
+    assert together.begin() == alone.begin()
+    assert together.encode(lines) == b"".join(alone.encode([line]) for line in lines)
+    assert together.is_full == alone.is_full
+    assert together.end(9) == alone.end(9)
