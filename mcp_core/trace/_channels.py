@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._format import TraceLine, WebSocketClose
-from ._messages import MessageBuffer, MessageSplitter, message_line
+from ._messages import MessageSplitter, message_line, truncate
 
 if TYPE_CHECKING:
     from ._messages import Sender
@@ -48,10 +48,10 @@ class StreamChannel:
     ) -> list[TraceLine]:
         number = self._conversation
         if data:
-            return [
-                message_line(t, sender, message, truncated, number)
-                for message, truncated in splitter.feed(data)
-            ]
+            lines = []
+            for message, truncated in splitter.feed(data):
+                lines.append(message_line(t, sender, message, truncated, number))
+            return lines
         unfinished = splitter.end()
         if unfinished is not None:
             return [message_line(t, sender, *unfinished, number, end="closed")]
@@ -75,11 +75,7 @@ class WebSocketChannel:
     def message(self, t: float, what: tuple[Sender, bytes]) -> list[TraceLine]:
         """Return the line, at time `t`, of a message. `what` is its sender and its bytes."""
         sender, data = what
-        truncated = None
-        if len(data) > self._limit:
-            buffer = MessageBuffer(self._limit)
-            buffer.add(data)
-            data, truncated = buffer.take()
+        data, truncated = truncate(data, self._limit)
         return [message_line(t, sender, data, truncated, self._conversation, self._exchange)]
 
     def close(self, t: float, what: tuple[Sender, int, str]) -> list[TraceLine]:

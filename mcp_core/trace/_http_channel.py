@@ -19,11 +19,12 @@ from mcp_core.http.wire._sse import EventTooLong, SseDecoder
 
 from ._channels import WebSocketChannel
 from ._format import HttpHead, SseFields, TraceLine
-from ._messages import MessageBuffer, message_line
+from ._messages import MessageBuffer, message_line, truncate
 
 if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Action, Headers, RequestHead
 
+    from ._format import TruncatedMessage
     from ._messages import Sender
 
 __all__ = ["ConversationNumbers", "HttpChannel"]
@@ -106,7 +107,7 @@ class HttpChannel:
         self._conversation = 0
         self._request: HttpHead | None = None  # whose body is not complete
         self._response: HttpHead | None = None  # the same
-        self._body = MessageBuffer(limit)
+        self._body: MessageBuffer | None = None  # of one of them; never empty
         self._events: SseDecoder | None = None
         self._retry: int | None = None  # the last one that was recorded
         self._websocket: WebSocketChannel | None = None
@@ -123,17 +124,16 @@ class HttpChannel:
         """
         head, body, http_version = what
         self._conversation = self._conversations.of_request(head)
-        self._request = HttpHead(
+        request = HttpHead(
             version=http_version,
-            method=str(head.method, "latin-1"),
-            target=str(head.target, "latin-1"),
+            method=head.method.decode("latin-1"),
+            target=head.target.decode("latin-1"),
             headers=_texts(head.headers),
         )
         if body is None:
+            self._request = request
             return []
-        if body:
-            self._body.add(body)
-        return self._end_request(t)
+        return [self._line_of(t, "client", request, *truncate(body, self._limit))]
 
     def request_data(self, t: float, what: tuple[bytes, bool]) -> list[TraceLine]:
         """Return the lines, at time `t`, for a piece of the request's body.
@@ -143,7 +143,7 @@ class HttpChannel:
         data, is_last = what
         if self._request is None:
             return []
-        self._body.add(data)
+        self._add_to_body(data)
         return self._end_request(t) if is_last or not data else []
 
     def _end_request(self, t: float, *, is_cut: bool = False) -> list[TraceLine]:
@@ -156,7 +156,8 @@ class HttpChannel:
 
     def response(self, t: float, actions: list[Action]) -> list[TraceLine]:
         """Return the lines, at time `t`, for `actions`, a part of the response."""
-        lines = self._end_request(t, is_cut=True)  # a response may precede the end of the body
+        # A response may precede the end of the body.
+        lines = [] if self._request is None else self._end_request(t, is_cut=True)
         for action in actions:
             if type(action) is Head:
                 lines += self._begin_response(t, action)
@@ -186,7 +187,7 @@ class HttpChannel:
         if self._skips:
             return
         if self._events is None:
-            self._body.add(data)
+            self._add_to_body(data)
             return
         self._events.feed(data)
         try:
@@ -215,8 +216,7 @@ class HttpChannel:
             self._conversations.add_session(data, self._conversation)
         if not data:
             return self._line(t, sender="server", sse=fields)
-        self._body.add(data)
-        message, truncated = self._body.take()
+        message, truncated = truncate(data, self._limit)
         return message_line(
             t, "server", message, truncated, self._conversation, self.number, sse=fields
         )
@@ -230,7 +230,7 @@ class HttpChannel:
             return []
         self._is_over = True
         sender, reason = what
-        lines = self._end_request(t, is_cut=True)
+        lines = [] if self._request is None else self._end_request(t, is_cut=True)
         if self._response is not None:
             head, self._response = self._response, None
             end = reason if sender == "server" else None
@@ -266,6 +266,12 @@ class HttpChannel:
         """Drop the body of the response: a part of it was lost."""
         self._skips = True
 
+    def _add_to_body(self, data: bytes) -> None:
+        if data:
+            if self._body is None:
+                self._body = MessageBuffer(self._limit)
+            self._body.add(data)
+
     def _line_with_body(
         self,
         t: float,
@@ -275,11 +281,25 @@ class HttpChannel:
         *,
         is_cut: bool = False,
     ) -> TraceLine:
-        if not self._body:
+        """Return the line of `head` and of what its body has so far."""
+        body, self._body = self._body, None
+        if body is None:
+            return self._line_of(t, sender, head, b"", None, end)
+        return self._line_of(t, sender, head, *body.take(is_cut=is_cut), end)
+
+    def _line_of(
+        self,
+        t: float,
+        sender: Sender,
+        head: HttpHead,
+        body: bytes,
+        truncated: TruncatedMessage | None,
+        end: str | None = None,
+    ) -> TraceLine:
+        if not body:
             return self._line(t, sender=sender, http=head, end=end)
-        message, truncated = self._body.take(is_cut=is_cut)
         return message_line(
-            t, sender, message, truncated, self._conversation, self.number, end=end, http=head
+            t, sender, body, truncated, self._conversation, self.number, end=end, http=head
         )
 
     def _line(self, t: float, **members: Any) -> TraceLine:
@@ -288,9 +308,14 @@ class HttpChannel:
 
 def _texts(headers: Headers) -> tuple[tuple[str, str], ...]:
     try:
-        return tuple(map(_text_pair, headers))
+        return _text_pairs(tuple(headers))
     except TypeError:  # an ASGI server may pass lists
-        return tuple(_text_pair((name, bytes(value))) for name, value in headers)
+        return _text_pairs(tuple((name, bytes(value)) for name, value in headers))
+
+
+@lru_cache(maxsize=128)  # many requests have the same headers
+def _text_pairs(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(map(_text_pair, headers))
 
 
 @lru_cache(maxsize=128)  # most headers are the same in every request

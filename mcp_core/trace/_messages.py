@@ -10,7 +10,7 @@ from ._format import TraceLine, TruncatedMessage
 if TYPE_CHECKING:
     from ._format import HttpHead, SseFields
 
-__all__ = ["MessageBuffer", "MessageSplitter", "Sender", "message_line"]
+__all__ = ["MessageBuffer", "MessageSplitter", "Sender", "message_line", "truncate"]
 
 Sender = Literal["client", "server"]
 
@@ -70,6 +70,15 @@ class MessageBuffer:
         return data, truncated
 
 
+def truncate(data: bytes, limit: int) -> tuple[bytes, TruncatedMessage | None]:
+    """Return a message; if it is over `limit` bytes, its beginning and what was truncated."""
+    if len(data) <= limit:
+        return data, None
+    buffer = MessageBuffer(limit)
+    buffer.add(data)
+    return buffer.take()
+
+
 class MessageSplitter:
     """The lines of one direction of a byte stream.
 
@@ -81,12 +90,12 @@ class MessageSplitter:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._partial = MessageBuffer(limit)
+        self._partial: MessageBuffer | None = None  # the beginning of a message
         self._skips = False
 
     def feed(self, data: bytes) -> list[tuple[bytes, TruncatedMessage | None]]:
         """Return the messages that end in `data`, without their line breaks."""
-        if not self._skips and not self._partial and 0 < len(data) <= self._limit:
+        if self._partial is None and not self._skips and 0 < len(data) <= self._limit:
             # Usually data is one whole message.
             end = data.find(b"\n")
             if end == len(data) - 1:
@@ -97,23 +106,27 @@ class MessageSplitter:
             if self._skips:
                 self._skips = False
                 continue
-            if self._partial or len(line) > self._limit:
+            if self._partial is None:
+                message, truncated = truncate(line, self._limit)
+            else:
                 self._partial.add(line)
                 message, truncated = self._partial.take()
-            else:
-                message, truncated = line, None
+                self._partial = None
             found.append((message.removesuffix(b"\r") if truncated is None else message, truncated))
         if rest and not self._skips:
+            if self._partial is None:
+                self._partial = MessageBuffer(self._limit)
             self._partial.add(rest)
         return found
 
     def end(self) -> tuple[bytes, TruncatedMessage | None] | None:
         """Return the message that has no line feed because the stream ended, or None."""
-        return self._partial.take() if self._partial else None
+        partial, self._partial = self._partial, None
+        return None if partial is None else partial.take()
 
     def skip(self) -> None:
         """Drop what is left of the current message: some bytes of the stream were lost."""
-        self._partial.take()
+        self._partial = None
         self._skips = True
 
 
@@ -132,13 +145,21 @@ def message_line(
     raw: str | None = None
     rest: bytes | None = None
     try:
-        raw = str(data, "utf-8")
-        if truncated is None and not exchange:
-            return TraceLine(t=t, conversation=conversation, sender=sender, raw=raw, end=end)
+        raw = data.decode()
+        if truncated is None and sse is None:  # fewer members are faster
+            return TraceLine(
+                t=t,
+                conversation=conversation,
+                exchange=exchange,
+                sender=sender,
+                raw=raw,
+                end=end,
+                http=http,
+            )
     except UnicodeDecodeError as exc:
         # The limit may have cut a character.
         if truncated is not None and exc.start > len(data) - 4:
-            raw = str(data[: exc.start], "utf-8")
+            raw = data[: exc.start].decode()
         else:
             rest = data
     return TraceLine(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,18 @@ def test_request_in_pieces_is_one_line(pieces: list[tuple[bytes, bool]]) -> None
     [line] = channel.request_data(3, pieces[1])
     assert (line.t, line.raw) == (3, "{}")
     assert channel.request_data(4, (b"x", True)) == []
+
+
+@given(st.binary(max_size=30), st.lists(st.integers(0, 30)), st.sampled_from([5, 1000]))
+def test_request_does_not_depend_on_its_pieces(body: bytes, cuts: list[int], limit: int) -> None:
+    """A whole body takes a shorter path than one in pieces, also above the limit."""
+    whole = new_channel(limit).request(1, (POST, body, "1.1"))
+    channel = new_channel(limit)
+    channel.request(0, (POST, None, "1.1"))
+    cuts = sorted({0, *(cut for cut in cuts if cut < len(body)), len(body)})
+    for start, end in itertools.pairwise(cuts):
+        assert channel.request_data(0, (body[start:end], False)) == []
+    assert channel.request_data(1, (b"", True)) == whole
 
 
 def test_request_that_is_answered_early_comes_first() -> None:
