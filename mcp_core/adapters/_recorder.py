@@ -239,7 +239,7 @@ class Recorder:
         channel = HttpChannel(number, self._conversations, self._recording.message_limit)
         size = 0 if body is None else len(body)
         is_recorded = self.put(channel.request, (head, body, http_version), size)
-        return ExchangeRecorder(self, channel, self._our_side, is_recorded=is_recorded)
+        return ExchangeRecorder(self, channel, self._our_side, is_recorded)
 
     def new_conversation(self) -> int:
         """Return the number of another conversation, of which a `LineRecorder` gives the lines."""
@@ -561,32 +561,31 @@ class WebSocketRecorder:
         self._recorder.put(channel.close, (sender, code, reason), len(reason), channel.skip)
 
 
-class ExchangeRecorder:
-    """The recording of one HTTP exchange. `our_side` is that of the recorder.
+class ExchangeRecorder(Struct, gc=False, eq=False):
+    """The recording of one HTTP exchange. It is a `Struct`, because one is made for each exchange.
 
-    If `is_recorded` is False, its request was lost. Then the rest of it is lost, too.
+    Args:
+        recorder: the recorder, whose `begin` makes this.
+        channel: makes lines of the exchange.
+        our_side: the side that records.
+        is_recorded: False if its request was lost. Then the rest of it is lost, too.
     """
 
-    __slots__ = ("_channel", "_is_over", "_is_recorded", "_our_side", "_recorder")
-
-    def __init__(
-        self, recorder: Recorder, channel: HttpChannel, our_side: Sender, *, is_recorded: bool
-    ) -> None:
-        self._recorder = recorder
-        self._channel = channel
-        self._our_side = our_side
-        self._is_recorded = is_recorded
-        self._is_over = False
+    recorder: Recorder
+    channel: HttpChannel
+    our_side: Sender
+    is_recorded: bool
+    _is_over: bool = False
 
     def _put(self, make_lines: MakeLines, what: Any, size: int) -> None:
-        if self._is_recorded:
-            self._recorder.put(make_lines, what, size, self._channel.skip)
+        if self.is_recorded:
+            self.recorder.put(make_lines, what, size, self.channel.skip)
         else:
-            self._recorder.drop(what)
+            self.recorder.drop(what)
 
     def request_data(self, data: bytes, *, end: bool) -> None:
         """Record `data`, a piece of the request's body; `b""`, or one with `end`, is the last."""
-        self._put(self._channel.request_data, (bytes(data), end), len(data))
+        self._put(self.channel.request_data, (bytes(data), end), len(data))
 
     def response(self, actions: Sequence[Action]) -> None:
         """Record `actions`, a part of the response."""
@@ -594,7 +593,7 @@ class ExchangeRecorder:
         for action in actions:
             if type(action) is Body:
                 size += len(action.data)
-        self._put(self._channel.response, list(actions), size)
+        self._put(self.channel.response, list(actions), size)
         self._is_over = type(actions[-1]) is End
 
     def ended(self, side: Sender, reason: str) -> None:
@@ -604,11 +603,11 @@ class ExchangeRecorder:
         """
         if not self._is_over:
             self._is_over = True
-            self._put(self._channel.ended, (side, reason), 0)
+            self._put(self.channel.ended, (side, reason), 0)
 
     def websocket(self) -> WebSocketRecorder:
         """Begin the recording of the WebSocket that the exchange has opened."""
-        return WebSocketRecorder(self._recorder, self._channel, self._our_side)
+        return WebSocketRecorder(self.recorder, self.channel, self.our_side)
 
 
 def _lost_lines(t: float, what: tuple[int, list[Callable[[], object]]]) -> list[TraceLine]:
