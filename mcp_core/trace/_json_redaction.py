@@ -26,10 +26,9 @@ __all__ = [
     "values_of",
 ]
 
-# Returns a text as a JSON string. `json.dumps` makes an encoder for each one, and the encoder of
-# msgspec takes no halves of surrogate pairs.
-encode_string: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
-
+# `json.dumps` makes an encoder for each text. That of msgspec takes no halves of surrogate pairs.
+_encode: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 # A string, perhaps one without an end, and whether a colon follows; a bracket or comma; or another
 # value. Each alternative takes linear time.
@@ -152,6 +151,14 @@ def decode_string(token: str) -> str:
     return token.removeprefix('"').removesuffix('"')
 
 
+def encode_string(text: str) -> str:
+    """Return `text` as a JSON string. Halves of surrogate pairs are escaped, as UTF-8 has none."""
+    token = _encode(text)
+    if token.isascii():
+        return token
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", token)
+
+
 def _redacted(token: str) -> str:
     if token.startswith('"'):
         return encode_string(redacted_text(len(decode_string(token))))
@@ -161,4 +168,5 @@ def _redacted(token: str) -> str:
 
 
 def _pointer(path: tuple[str | int, ...]) -> str:
-    return "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in path)
+    pointer = "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in path)
+    return pointer.encode(errors="replace").decode()  # a name may have half of a surrogate pair

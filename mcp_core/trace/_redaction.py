@@ -462,11 +462,11 @@ class Redactor:
                 self._elicitations[conversation, ids[prefix]] = None
         while len(self._elicitations) > _MAX_ELICITATIONS:
             del self._elicitations[next(iter(self._elicitations))]
-        answered = [
+        answered = {  # damaged: a message with two results
             key
             for prefix in results
             if (key := (conversation, ids.get(prefix, ""))) in self._elicitations
-        ]
+        }
         for key in answered:
             del self._elicitations[key]
         if has_action or answered:

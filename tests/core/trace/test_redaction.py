@@ -20,6 +20,7 @@ from mcp_core.trace import (
     TraceLine,
     TruncatedMessage,
     encode_line,
+    read_line,
 )
 
 if TYPE_CHECKING:
@@ -195,6 +196,13 @@ def test_input_responses_lose_their_content() -> None:
     assert line.redacted == ("/params/inputResponses/a/content",)
 
 
+def test_message_with_two_results_of_one_elicitation_is_redacted() -> None:
+    redactor = Redactor(KEY)
+    redact({"id": "e1", "method": "elicitation/create", "params": {}}, redactor=redactor)
+    text = '{"id":"e1","result":{"content":{"name":"Ann"}},"result":{"content":{"name":"Ann"}}}'
+    assert "Ann" not in redact(text, redactor=redactor).raw
+
+
 def test_url_of_an_elicitation_loses_its_query() -> None:
     message = {"method": "elicitation/create", "params": {"url": "https://a.b/c?state=s3cret#x"}}
     url = redact_json(message)["params"]["url"]
@@ -231,6 +239,25 @@ def test_pointer_hides_headers_that_repeat_arguments() -> None:
 def test_pointer_that_is_none_is_refused(pointer: str) -> None:
     with pytest.raises(ValueError, match="is not a JSON pointer"):
         Redactor(KEY, [pointer])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"requestState":"\ud800abcdef"}',
+        r'{"params":{"taskId":"\udcff0123456789ab"}}',
+        r'{"inputResponses":{"\ud800":{"content":{"name":"Ann"}}}}',
+        r'{"method":"elicitation/create","params":{"url":"https://a.b/\ud800?state=s3cret"}}',
+    ],
+)
+@pytest.mark.parametrize("before", ["", "\udcff"])
+def test_half_of_a_surrogate_pair_is_redacted_and_encoded(text: str, before: str) -> None:
+    """JSON can have one as an escape. A line that cannot be encoded would end the recording."""
+    data = (before + text).encode(errors="surrogateescape")
+    line = TraceLine(t=0, data=data) if before else TraceLine(t=0, raw=text)
+    redacted = Redactor(KEY).redact_line(line)
+    assert redacted != line
+    assert read_line(encode_line(redacted)) == redacted
 
 
 def test_message_that_is_not_utf_8_is_redacted_and_keeps_its_bytes() -> None:
