@@ -117,6 +117,18 @@ class Recording(Struct, frozen=True, kw_only=True):
         Redactor(b"", self.redact)
 
 
+class _Capture(Struct, gc=False):
+    """A capture that waits in the queue for the thread.
+
+    Thousands wait at once, and the garbage collector does not follow them.
+    """
+
+    time_ns: int
+    make_lines: MakeLines
+    what: Any
+    size: int
+
+
 class Recorder:
     """An open trace file, and the thread that writes it.
 
@@ -182,7 +194,7 @@ class Recorder:
         self._is_writable = True
         self._encoder = TraceEncoder(self.header, self._redactor, recording.file_limit, on_line)
         self._header = self._encoder.begin()
-        self._queue: deque[tuple[int, MakeLines, Any, int]] = deque()
+        self._queue: deque[_Capture] = deque()
         # Written by one thread each, so that neither needs a lock.
         self._queued_bytes = 0
         self._taken_bytes = 0
@@ -295,7 +307,7 @@ class Recorder:
         if self._lost:
             self._note_lost()
         self._queued_bytes += size
-        self._queue.append((time.monotonic_ns(), make_lines, what, size))
+        self._queue.append(_Capture(time.monotonic_ns(), make_lines, what, size))
         if not self._awake:
             self._awake = True
             self._wake.set()
@@ -309,7 +321,7 @@ class Recorder:
         what = self._lost, list(self._gaps)
         self._lost = 0
         self._gaps.clear()
-        self._queue.append((time.monotonic_ns(), _lost_lines, what, 0))
+        self._queue.append(_Capture(time.monotonic_ns(), _lost_lines, what, 0))
 
     def close(self) -> None:
         """Write what is queued and close the file. Wait for it, two seconds at most.
@@ -365,10 +377,10 @@ class Recorder:
         length = 0
         was_full = self._encoder.is_full
         while queue:
-            time_ns, make_lines, what, size = queue.popleft()
-            self._taken_bytes += size
-            lines += make_lines(self._seconds(time_ns), what)
-            length += size
+            capture = queue.popleft()
+            self._taken_bytes += capture.size
+            lines += capture.make_lines(self._seconds(capture.time_ns), capture.what)
+            length += capture.size
             if length >= _CHUNK:
                 self._write(self._encoder.encode(lines))
                 lines.clear()
@@ -593,7 +605,7 @@ class ExchangeRecorder(Struct, gc=False, eq=False):
         for action in actions:
             if type(action) is Body:
                 size += len(action.data)
-        self._put(self.channel.response, list(actions), size)
+        self._put(self.channel.response, tuple(actions), size)
         self._is_over = type(actions[-1]) is End
 
     def ended(self, side: Sender, reason: str) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from mcp_core._limits import CLIENT_LIMITS
 from mcp_core.http.wire._mcp_headers import SESSION_ID
 from mcp_core.http.wire._media_types import is_event_stream
@@ -22,6 +24,8 @@ from ._format import HttpHead, SseFields, TraceLine
 from ._messages import MessageBuffer, message_line, truncate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_core.http.wire._messages import Action, Headers, RequestHead
 
     from ._format import TruncatedMessage
@@ -76,43 +80,27 @@ class ConversationNumbers:
                 del self._sessions[next(iter(self._sessions))]
 
 
-class HttpChannel:
-    """One HTTP exchange.
+class HttpChannel(Struct, gc=False, eq=False):
+    """One HTTP exchange. The garbage collector does not follow it: each exchange makes one.
 
-    Args:
-        exchange: its number.
+    Attributes:
+        number: its number.
         conversations: those of the trace.
         limit: bytes of a message that are kept.
     """
 
-    __slots__ = (
-        "_body",
-        "_conversation",
-        "_conversations",
-        "_events",
-        "_is_over",
-        "_limit",
-        "_request",
-        "_response",
-        "_retry",
-        "_skips",
-        "_websocket",
-        "number",
-    )
-
-    def __init__(self, exchange: int, conversations: ConversationNumbers, limit: int) -> None:
-        self.number = exchange
-        self._conversations = conversations
-        self._limit = limit
-        self._conversation = 0
-        self._request: HttpHead | None = None  # whose body is not complete
-        self._response: HttpHead | None = None  # the same
-        self._body: MessageBuffer | None = None  # of one of them; never empty
-        self._events: SseDecoder | None = None
-        self._retry: int | None = None  # the last one that was recorded
-        self._websocket: WebSocketChannel | None = None
-        self._is_over = False
-        self._skips = False
+    number: int
+    conversations: ConversationNumbers
+    limit: int
+    _conversation: int = 0
+    _request: HttpHead | None = None  # whose body is not complete
+    _response: HttpHead | None = None  # the same
+    _body: MessageBuffer | None = None  # of one of them; never empty
+    _events: SseDecoder | None = None
+    _retry: int | None = None  # the last one that was recorded
+    _websocket: WebSocketChannel | None = None
+    _is_over: bool = False
+    _skips: bool = False
 
     # -- The request -------------------------------------------------------------------------------
 
@@ -123,7 +111,7 @@ class HttpChannel:
         pieces.
         """
         head, body, http_version = what
-        self._conversation = self._conversations.of_request(head)
+        self._conversation = self.conversations.of_request(head)
         request = HttpHead(
             version=http_version,
             method=head.method.decode("latin-1"),
@@ -133,7 +121,7 @@ class HttpChannel:
         if body is None:
             self._request = request
             return []
-        return [self._line_of(t, "client", request, *truncate(body, self._limit))]
+        return [self._line_of(t, "client", request, *truncate(body, self.limit))]
 
     def request_data(self, t: float, what: tuple[bytes, bool]) -> list[TraceLine]:
         """Return the lines, at time `t`, for a piece of the request's body.
@@ -154,33 +142,32 @@ class HttpChannel:
 
     # -- The response ------------------------------------------------------------------------------
 
-    def response(self, t: float, actions: list[Action]) -> list[TraceLine]:
+    def response(self, t: float, actions: Sequence[Action]) -> list[TraceLine]:
         """Return the lines, at time `t`, for `actions`, a part of the response."""
         # A response may precede the end of the body.
         lines = [] if self._request is None else self._end_request(t, is_cut=True)
         for action in actions:
             if type(action) is Head:
-                lines += self._begin_response(t, action)
+                self._begin_response(t, action, lines)
             elif type(action) is Body:
                 self._add_to_response(t, bytes(action.data), lines)
             else:
                 lines += self.ended(t, ("server", "complete"))
         return lines
 
-    def _begin_response(self, t: float, head: Head) -> list[TraceLine]:
-        if not self._conversations.single:
+    def _begin_response(self, t: float, head: Head, lines: list[TraceLine]) -> None:
+        """Add the line of `head` to `lines`, unless the body follows in that line."""
+        if not self.conversations.single:
             session = header(head, SESSION_ID)
             if session is not None:
-                self._conversations.add_session(session, self._conversation)
+                self.conversations.add_session(session, self._conversation)
         self._response = HttpHead(status=head.status, headers=_texts(head.headers))
         if head.status == 101 or is_event_stream(header(head, b"content-type")):
             if head.status != 101:
                 # Events over our own limit are truncated, and not an end of the recording.
-                self._events = SseDecoder(limit=max(CLIENT_LIMITS.message, self._limit))
-            line = self._line_with_body(t, "server", self._response)
+                self._events = SseDecoder(limit=max(CLIENT_LIMITS.message, self.limit))
+            lines.append(self._line_with_body(t, "server", self._response))
             self._response = None
-            return [line]
-        return []
 
     def _add_to_response(self, t: float, data: bytes, lines: list[TraceLine]) -> None:
         """Add `data` to the body of the response, and its events to `lines`."""
@@ -213,10 +200,10 @@ class HttpChannel:
     ) -> TraceLine:
         fields = SseFields(id=id or None, event="" if type == "message" else type, retry=retry)
         if type == "endpoint":
-            self._conversations.add_session(data, self._conversation)
+            self.conversations.add_session(data, self._conversation)
         if not data:
             return self._line(t, sender="server", sse=fields)
-        message, truncated = truncate(data, self._limit)
+        message, truncated = truncate(data, self.limit)
         return message_line(
             t, "server", message, truncated, self._conversation, self.number, sse=fields
         )
@@ -245,8 +232,8 @@ class HttpChannel:
     @property
     def _socket(self) -> WebSocketChannel:
         if self._websocket is None:
-            number = self._conversation or self._conversations.new()  # if the request was lost
-            self._websocket = WebSocketChannel(number, self.number, self._limit)
+            number = self._conversation or self.conversations.new()  # if the request was lost
+            self._websocket = WebSocketChannel(number, self.number, self.limit)
         return self._websocket
 
     def message(self, t: float, what: tuple[Sender, bytes]) -> list[TraceLine]:
@@ -269,7 +256,7 @@ class HttpChannel:
     def _add_to_body(self, data: bytes) -> None:
         if data:
             if self._body is None:
-                self._body = MessageBuffer(self._limit)
+                self._body = MessageBuffer(self.limit)
             self._body.add(data)
 
     def _line_with_body(
