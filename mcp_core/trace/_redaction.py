@@ -59,6 +59,8 @@ _RESULT: Final = '"result"'
 _ACTION: Final = '"action"'
 _ELICITATION: Final = "elicitation"
 _ELICIT: Final = "elicitation/create"
+# A member `url`, but not that of a capability, as in `"elicitation":{"form":{},"url":{}}`.
+_URL: Final = re.compile(r'"url"(?!\s*+:\s*+\{\s*+\}\s*+(?:\}|,\s*+"\w++"\s*+:))')
 
 _SECRET_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "dpop"}
@@ -372,7 +374,7 @@ class Redactor:
             ("\\" in text and "\\u" in text)
             or ("S" in text and "requestState" in text)
             or ("R" in text and "inputResponses" in text)
-            or _ELICITATION in text
+            or (_ELICITATION in text and (has_task_id or _may_elicit(text)))
             or _ACTION in text
             or self._pointers
             or (self._elicitations and (has_task_id or _RESULT in text))
@@ -515,6 +517,14 @@ def _other_character(character: str, number: int) -> str:
 
 def _has_any(marks: tuple[str, ...], text: str) -> bool:
     return any(mark in text for mark in marks)
+
+
+def _may_elicit(text: str) -> bool:
+    """Return False for a message that has `elicitation` only as a capability or in words.
+
+    Since 2026-07-28 a client declares its capabilities in each request.
+    """
+    return "elicitation/" in text or "elicitation\\/" in text or _URL.search(text) is not None
 
 
 def _may_have_form(text: str) -> bool:

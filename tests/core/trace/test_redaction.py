@@ -196,6 +196,37 @@ def test_input_responses_lose_their_content() -> None:
     assert line.redacted == ("/params/inputResponses/a/content",)
 
 
+FRAGMENTS = (
+    *("{", "}", "[", "]", ",", ":", '"', " ", "\\", "elicitation", '"elicitation/create"'),
+    *(r'"elicitation\/create"', "elicitation/create", r'"\u0065licitation\/create"', '"id":1,'),
+    *('"method":', '"url":', '"url" : {}', '"url":{}', '"url":{},"form":{}', '"url":{},"x"'),
+    *('"https://u:p@h/x?y=abcdef"', '"result":{', '"action":"accept",', '"content":{"a":"b"}'),
+    *('"requestState":"abcdef"', '"inputResponses":{', '"elicitation":{"form":{},"url":{}}'),
+)
+
+
+@given(st.lists(st.lists(st.sampled_from(FRAGMENTS)).map("".join), max_size=3))
+def test_message_that_is_not_scanned_has_nothing_that_a_scan_finds(texts: list[str]) -> None:
+    """The choice whether to scan a message may not change what is hidden."""
+    redactor, scanner = Redactor(KEY), Redactor(KEY)
+    for text in texts:
+        assert redactor._redact_message(text, 1) == scanner._redact_values(text, 1)
+        assert redactor._elicitations == scanner._elicitations
+
+
+@pytest.mark.parametrize("capability", [{}, {"form": {}}, {"url": {}}, {"url": {}, "form": {}}])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_request_with_the_capability_of_elicitation_is_not_scanned(
+    capability: dict[str, Any], separators: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since 2026-07-28 each request declares it, and a scan takes fifty times as long."""
+    meta = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": capability}}
+    request = {"id": 1, "method": "tools/call", "params": {"_meta": meta, "name": "x"}}
+    monkeypatch.delattr(Redactor, "_redact_values")
+    line = TraceLine(t=0, raw=json.dumps(request, separators=separators))
+    assert Redactor(KEY).redact_line(line) is line
+
+
 def test_message_with_two_results_of_one_elicitation_is_redacted() -> None:
     redactor = Redactor(KEY)
     redact({"id": "e1", "method": "elicitation/create", "params": {}}, redactor=redactor)
