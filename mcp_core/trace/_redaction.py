@@ -146,6 +146,7 @@ class Redactor:
         )
         self._pseudonyms: dict[str, str] = {}
         self._ids: dict[str, str] = {}  # the same for ids, of which short ones are kept
+        self._id_tokens: dict[str, str] = {}  # the same for ids as JSON strings
         self._headers: dict[tuple[str, str], tuple[str, str]] = {}
         self._heads: dict[HttpHead, HttpHead] = {}
         # The requests for elicitation that have no response yet: conversation and id.
@@ -432,11 +433,16 @@ class Redactor:
         return None if shown is text else (shown, redacted)
 
     def _replace_task_id(self, match: re.Match[str]) -> str:
-        id = decode_string(match[2])
-        pseudonym = self.pseudonym_of_id(id)
-        if pseudonym == id:
-            return match[0]
-        return match[1] + encode_string(pseudonym)
+        name, token = match.groups()
+        found = self._id_tokens.get(token)
+        if found is None:
+            id = decode_string(token)
+            pseudonym = self.pseudonym_of_id(id)
+            found = token if pseudonym == id else encode_string(pseudonym)
+            if len(self._id_tokens) >= _MAX_PSEUDONYMS:
+                self._id_tokens.clear()
+            self._id_tokens[token] = found
+        return match[0] if found == token else name + found
 
     def _is_elicited(self, text: str, conversation: int) -> bool:
         """Note a request for elicitation, and return True if `text` may be the response to one."""
