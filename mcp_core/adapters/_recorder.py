@@ -657,7 +657,9 @@ def _open(path: str | os.PathLike[str]) -> int:
             _lock(fd)
             if hasattr(os, "fchmod"):
                 os.fchmod(fd, 0o600)
-            os.ftruncate(fd, 0)
+            # ext4 writes a file that was truncated to the disk when it is closed.
+            if os.fstat(fd).st_size:
+                os.ftruncate(fd, 0)
         if hasattr(os, "O_NONBLOCK"):
             os.set_blocking(fd, True)
     except OSError as exc:
