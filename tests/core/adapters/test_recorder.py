@@ -193,8 +193,9 @@ def test_gigabyte_of_messages_stays_within_the_limit_of_the_file(path: Path) -> 
     *sent, lost = read_lines(path)
     assert lost.kind == "lost"
     assert len(sent) == 1
-    # A message after a gap may be the rest of one. It is dropped, and not counted.
-    assert sum(line.count or 1 for line in [*sent, lost]) >= 1023
+    # A message after a gap may be the rest of one. It is dropped, and not counted. How many gaps
+    # there are depends on how often the thread has its turn: at most one for each other message.
+    assert 512 <= sum(line.count or 1 for line in [*sent, lost]) <= 1024
     assert len(log.texts) == 1
 
 
