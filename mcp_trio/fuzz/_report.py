@@ -279,6 +279,7 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
 
     Advice and flaky findings are tests that were skipped; with `strict` they fail, too.
     """
+    hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []
     found: dict[str, list[FuzzFinding]] = {}
     for each in campaign.findings:
@@ -289,12 +290,11 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
         name = f"{row} {requirement.sentence}" if requirement is not None else row
         faults = "".join(
             f"<{'failure' if strict or each.is_failure else 'skipped'} message="
-            f"{_attribute(each.fault.sentence + ': ' + shown_case(each.case))}/>"
+            f"{_attribute(hide(each.fault.sentence + ': ' + shown_case(each.case)))}/>"
             for each in found.get(row, ())
         )
         cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
     name = _attribute(f"mcp-trio fuzz {_shown_target(campaign.target)}")
-    cases = [*map(_redactor_for(campaign.target).hide_known, cases)]
     failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'

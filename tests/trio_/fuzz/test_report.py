@@ -324,6 +324,16 @@ def test_secret_of_the_target_is_in_no_file(
     assert played_target == (list(target.command) if target.command else target.name)
 
 
+def test_secret_that_xml_escapes_is_not_in_junit() -> None:
+    campaign = run_with(found(SOLID, [("notify", "a", {"key": "a&b<c>d&e"})]))
+    target: Any = MemoryTarget(same_each_time(answers))
+    target.secrets = ["a&b<c>d&e"]
+    campaign.target = target
+    ((_, message),) = cases_of(junit_report(campaign))["RPC-7"]
+    assert "a&b" not in message
+    assert "redacted" in message
+
+
 def test_written_test_of_an_odd_variable_is_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
