@@ -58,6 +58,8 @@ SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is conf
 _CANCELLATION: Final = "CXL-"  # begins the names of its rows
 _CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
 _MAX_CANCELLED: Final = 8  # requests that are cancelled alone
+_MANY_STEPS: Final = 4  # of a case whose single steps are tried first
+_MAX_ALONE: Final = 3  # such steps
 _GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which the memory of a process is compared
 _GROWTH: Final = 2.0
 _SHOWN: Final = 80  # characters of a method, which can be a word of the peer
@@ -421,14 +423,17 @@ class Campaign:
 
         Return it, how often it showed the fault, and the last such play, or None.
         """
+        last: Outcome | None
         if 0 < fault.cases_back <= HISTORIES[0]:
             # It is about a request of an earlier case: without that no play would show it.
             case = _joined(before[-fault.cases_back :], case)
             before = before[: -fault.cases_back]
-        if fault.row.startswith(_CANCELLATION):
-            found = await self._confirm_cancelled(fault, case)
-            if found is not None:
-                return found
+        for few in self._few_steps(fault, case):
+            hits, _ = await self._confirm(few, fault, plays=1)
+            if hits:
+                hits, last = await self._confirm(few, fault)
+            if hits == CONFIRMATIONS:
+                return few, hits, last
         hits, last = await self._confirm(case, fault)
         if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
             # The response to the probe can be what is wrong: the case sends it itself.
@@ -444,27 +449,22 @@ class Campaign:
                 break
         return case, hits, last
 
-    async def _confirm_cancelled(
-        self, fault: TargetFault, case: Case
-    ) -> tuple[Case, int, Outcome] | None:
-        """Look for one request of a case whose cancellation alone shows a fault, always.
+    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
+        """Return smaller cases that are likely to show a fault of `case`.
 
-        Return a case of it, how often that showed the fault, and the last such play, or None.
-
-        Which request a `cancel` meets depends on the times of those before it: such a case is
-        seldom the same when it is played again or is cut.
+        One that does saves most of the time for shrinking. For a fault of cancelling, it is a
+        request that is cancelled: which one a `cancel` of a whole case meets depends on the times
+        of those before it, so that such a case is seldom the same when it is played again.
         """
-        # Without capabilities no call becomes a task, whose first response comes at once.
-        openings = dict.fromkeys([("open", self._newest(), "whole", "none"), case[0]])
-        for opening, step in product(openings, _cancellable(case)):
-            smaller = [opening, step, *_CANCEL_FIRST]
-            hits, _ = await self._confirm(smaller, fault, plays=1)
-            if not hits:
-                continue
-            hits, last = await self._confirm(smaller, fault)
-            if last is not None and hits == CONFIRMATIONS:
-                return smaller, hits, last
-        return None
+        if fault.row.startswith(_CANCELLATION):
+            # Without capabilities no call becomes a task, whose first response comes at once.
+            openings = dict.fromkeys([("open", self._newest(), "whole", "none"), case[0]])
+            requests = product(openings, _cancellable(case))
+            return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
+        if fault.kind != "row" or len(case) < _MANY_STEPS:
+            return []
+        steps = [step for step in case if _method_of(step) == fault.method]
+        return [[case[0], step] for step in steps[-_MAX_ALONE:]]
 
     async def _make_small(self, finding: FuzzFinding, last: Outcome) -> Outcome:
         """Shrink the case of a finding. Return the last play of its case that has shown it."""
@@ -635,6 +635,11 @@ class Campaign:
 def _joined(before: Iterable[Case], case: Case) -> Case:
     """Return the steps of all cases as one case."""
     return [step for each in (*before, case) for step in each]
+
+
+def _method_of(step: Step) -> Any:
+    """Return the method of what a step sends, or something else for other steps."""
+    return "tools/call" if step[0] == "call" else step[1] if len(step) > 1 else None
 
 
 def _cancellable(case: Case) -> list[Step]:

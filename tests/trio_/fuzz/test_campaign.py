@@ -420,6 +420,28 @@ def test_activity_has_the_beginning_of_a_long_method() -> None:
     assert len(run.activity) < 120
 
 
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [
+        ("prompts/get", ("request", "prompts/get", {"name": "a"}, "digits", "whole")),
+        ("tools/call", ("call", "nap", {"a": 1}, ())),
+    ],
+)
+def test_fault_of_one_request_is_shown_by_that_request_alone(method: str, step: Step) -> None:
+    def twice(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == method:
+            yield from answers(message)
+
+    case: Case = [OPEN_NEW, LIST_TOOLS, step, LIST_PROMPTS, ("wait",)]
+    target = MemoryTarget(same_each_time(twice))
+    (finding,) = played(target, case, tools=("nap",), shrinks=False).findings
+    assert finding.is_solid
+    assert finding.case == [OPEN_NEW, step]
+    assert finding.steps_before == len(case)
+    assert target.starts == 1 + 1 + 3, "the case, the request alone, and that confirmed"
+
+
 def test_known_findings_are_left_out() -> None:
     target = MemoryTarget(same_each_time(answers_ping_twice))
     assert played(target, PING, known=frozenset({("RPC-7", "ping")})).findings == []
@@ -435,7 +457,7 @@ def test_fault_that_is_seen_again_is_counted_once() -> None:
 
 @pytest.mark.parametrize("start", range(12))
 def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
-    """Start 0 plays the case, 1 to 3 confirm it; the later ones make it small."""
+    """Start 0 plays the case, 1 the ping alone, 2 to 4 confirm that; later ones make it small."""
 
     def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
         if number == start and message.get("method") == "ping":
@@ -446,7 +468,7 @@ def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
     noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
     run = played(target, [PING[0], noise, noise, PING[1], noise, ("wait",)])
     assert target.open_sessions == set()
-    assert [each.fault.row for each in run.findings] == (["RPC-7"] if start > 2 else [])
+    assert [each.fault.row for each in run.findings] == (["RPC-7"] if start > 3 else [])
     for finding in run.findings:
         assert finding.is_solid
         assert finding.lines
