@@ -3,7 +3,8 @@
 1. Cases are drawn in batches in a worker thread, one batch ahead. What is avoided in a batch
    follows from the batches before, so that a seed gives the same cases on every machine.
 2. Cases share a process, because a start takes longer than a case. What they find is played again
-   on fresh processes: three times alone, and if that shows nothing, after the cases before it.
+   on fresh processes: the step that shows it, three times; or else the whole case, three times; and
+   if that shows nothing, after the cases before it.
 3. Cancel `run` at any time: `findings` has what was found and confirmed.
 """
 
