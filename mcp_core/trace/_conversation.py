@@ -30,6 +30,7 @@ from ._seen import (
     SeenRequest,
     SeenTask,
     Side,
+    holds_until,
     lookup,
     other_side,
 )
@@ -209,6 +210,7 @@ class ConversationState:
         self.tools: dict[str, Mapping[str, Any]] | None = None
         self.compiled: dict[int, tuple[Any, Any]] = {}
         self.annotations: dict[int, tuple[Any, Any]] = {}
+        self._discovered_until = self._tools_until = 0.0  # seconds
         self._listed_tools: dict[str, Mapping[str, Any]] = {}
         self._listed_bytes = 0
         self._kept_tools = 0
@@ -471,6 +473,10 @@ class ConversationState:
             self.first_method = self.first_method or message.method
         if message.letters == MODERN:
             self.is_modern = True
+            if message.time > self._discovered_until:
+                self.discovered = None
+            if message.time > self._tools_until:
+                self.tools = None
         elif message.method == "initialize" and sender == CLIENT:
             if self.initialize is None or not self.handshake_answered:
                 self.initialize = request
@@ -635,7 +641,7 @@ class ConversationState:
             case "initialize" if request.sender == CLIENT:
                 self._finish_handshake(message, request, result)
             case "server/discover":
-                self.discovered = result
+                self.discovered, self._discovered_until = result, holds_until(message)
                 self.probe_error = None
                 versions = result.get("supportedVersions")
                 for version in versions if isinstance(versions, list) else ():
@@ -743,6 +749,7 @@ class ConversationState:
                 self._listed_tools[name] = tool
         if following is None and (cursor is None or self._listed_tools):
             self.tools, self.tools_line = dict(self._listed_tools), message.line
+            self._tools_until = holds_until(message)
             self._kept_tools = self._listed_bytes
 
     def _add_task(self, message: SeenMessage, request: SeenRequest, task: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ._ids import id_key
@@ -32,6 +33,7 @@ __all__ = [
     "SeenRequest",
     "SeenTask",
     "Side",
+    "holds_until",
     "lookup",
     "other_side",
 ]
@@ -53,6 +55,7 @@ MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in f
 # Of larger params, what the rules for results need.
 _KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
 
+_HOLDS: Final = 60.0  # seconds for which what a server has declared is taken to be as it was
 _LONG_ID: Final = 200  # characters
 _MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
 _MAX_KEYS: Final = 10_000  # of the input requests of a task
@@ -572,6 +575,17 @@ class SeenTask:
         if request.method == "tasks/result" and message.result is not None:
             self.result_given = message.line
             self.is_error = message.result.get("isError") is True
+
+
+def holds_until(message: SeenMessage) -> float:
+    """Return the time until which a list or the result of `server/discover` is as it was.
+
+    Over HTTP without sessions, another instance of the server can handle a later request, such as
+    a newer one. So a result holds for its `ttlMs`, and for a minute at least.
+    """
+    if not message.exchange or message.letters != MODERN or message.result is None:
+        return math.inf
+    return message.time + max(_HOLDS, _seconds(message.result.get("ttlMs")) or 0.0)
 
 
 def _seconds(value: Any) -> float | None:

@@ -17,14 +17,17 @@ from tests.core.trace.conversations import (
     Said,
     Start,
     ask,
+    at,
     error,
     judge,
     notify,
     raw_client,
+    raw_server,
     result,
 )
+from tests.core.trace.rules import headers
 from tests.core.trace.rules.http import IN, MIRRORED, OPENED, SSE, START, event, got, sent
-from tests.core.trace.rules.messages import META_E, SERVED
+from tests.core.trace.rules.messages import META_E, SERVED, SERVER_META
 from tests.core.trace.rules.utilities import AS_TASK_E, TASK_D, TASK_E, TASK_ID, progress
 
 LARGE: Final = {"a": "x" * 5_000}
@@ -34,6 +37,48 @@ def certain(said: list[Said], letter: str = "D", start: Start | None = None) -> 
     """Return the rows of the certain findings."""
     found, _ = judge(start, said, letter)
     return [each.row for each in found if each.is_certain]
+
+
+# -- A server that is upgraded while its client goes on --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ttl", "rows"),
+    [(50, 0, ["HDR-10"]), (70, 0, []), (100, 120_000, ["HDR-10"]), (130, 120_000, [])],
+)
+def test_list_of_a_server_without_sessions_holds_for_some_time(
+    seconds: float, ttl: int, rows: list[str]
+) -> None:
+    """Another instance, which handles the call, can have another definition of the tool."""
+    asked, answer = headers.TOOLS
+    found = json.loads(answer.message.raw)
+    found["result"]["ttlMs"] = ttl
+    listed = [asked, got(1, 200, found)]
+    call = [at(seconds, headers.called(region="west")), at(seconds, headers.OK)]
+    assert [row for row in certain([*listed, *call], "E") if row == "HDR-10"] == rows
+
+
+@pytest.mark.parametrize(
+    ("seconds", "exchange", "rows"), [(50, 1, ["TOOL-1"]), (70, 1, []), (70, 0, ["TOOL-1"])]
+)
+def test_capabilities_of_a_server_without_sessions_hold_for_some_time(
+    seconds: float, exchange: int, rows: list[str]
+) -> None:
+    """A process, which has no number of an exchange, stays the same."""
+    members = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": SERVER_META}
+    discover = ask(8, "server/discover", _meta=META_E)
+    discovered = result(8, supportedVersions=["2026-07-28"], capabilities={}, **members)
+    call = ask(9, "tools/call", name="t", arguments={}, _meta=META_E)
+    called = result(9, content=[], **members)
+    said: list[Said] = []
+    for t, request, response in ((0.0, discover, discovered), (seconds, call, called)):
+        if exchange:
+            number = request["id"]
+            posted = {**MIRRORED, "mcp-method": request["method"]}
+            said += [at(t, sent(number, request, posted)), at(t, got(number, 200, response))]
+        else:
+            said += [at(t, raw_client(request)), at(t, raw_server(response))]
+    assert [row for row in certain(said, "E") if row == "TOOL-1"] == rows
 
 
 # -- What is too large to remember, or for the other side ------------------------------------------
