@@ -429,7 +429,7 @@ class Campaign:
             # It is about a request of an earlier case: without that no play would show it.
             case = _joined(before[-fault.cases_back :], case)
             before = before[: -fault.cases_back]
-        for few in self._few_steps(fault, case):
+        for few in self._few_steps(fault, case) if self._options.shrinks else ():
             hits, _ = await self._confirm(few, fault, plays=1)
             if hits:
                 hits, last = await self._confirm(few, fault)
