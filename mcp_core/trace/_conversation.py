@@ -404,7 +404,8 @@ class ConversationState:
         self.large[message.sender] += message.size > SMALL
         if message.sender == CLIENT and not self.has_client_message:
             self.has_client_message = True
-            self.opened_otherwise = not message.exchange and message.letters != MODERN
+            is_modern = message.letters == MODERN and message.is_well_formed
+            self.opened_otherwise = not message.exchange and not is_modern
         if message.kind == "request":
             self._receive_request(message)
         elif message.kind == "notification":
@@ -429,6 +430,8 @@ class ConversationState:
         self.unreadable[sender] += 1
         if sender == SERVER:
             self.given_states.is_complete = False
+        elif not self.has_client_message:
+            self.has_client_message, self.opened_otherwise = True, self.exchange is None
 
     def round_of(self, params: Mapping[str, Any]) -> SeenRequest | None:
         """Return the request whose `requestState` params repeat, or None if that is unknown."""

@@ -72,22 +72,30 @@ def test_client_that_rejects_an_invalid_request_for_roots_is_not_accused() -> No
         (notify("notifications/cancelled", requestId=9), False),
         (ask(9, "tools/list"), False),
         (ask(9, "initialize", protocolVersion="2025-11-25", capabilities={}), False),
+        (
+            b'{"jsonrpc":"2.0","id":9,"method":"server/discover","params":{"_meta":{"\xff":1}}}',
+            False,
+        ),
+        (b"junk", False),
+        ({**ask(9, "server/discover", _meta=META_E), "jsonrpc": "1.0"}, False),
         (ask(9, "server/discover", _meta=META_E), True),
     ],
 )
 def test_server_of_both_eras_can_choose_by_how_the_client_opens(
-    opening: dict[str, Any], is_accused: bool
+    opening: dict[str, Any] | bytes, is_accused: bool
 ) -> None:
     """The TypeScript SDK 2 serves all of a stdio process as its first message wants it."""
     judged = Judge(TraceHeader(format_version=1, transport="stdio", observer="client"))
     judged.add_server_version("2026-07-28")
     found: list[Finding] = []
-    for sender, message in [
-        ("client", opening),
-        ("client", ask(1, "tools/list", _meta=META_E)),
-        ("server", result(1, tools=[])),
-    ]:
-        line = TraceLine(t=0.0, sender=sender, raw=json.dumps(message))  # type: ignore[arg-type]
+    first = opening if isinstance(opening, bytes) else json.dumps(opening).encode()
+    for line in (
+        TraceLine(t=0.0, sender="client", data=first)
+        if b"\xff" in first
+        else TraceLine(t=0.0, sender="client", raw=first.decode()),
+        TraceLine(t=0.0, sender="client", raw=json.dumps(ask(1, "tools/list", _meta=META_E))),
+        TraceLine(t=0.0, sender="server", raw=json.dumps(result(1, tools=[]))),
+    ):
         found += judged.receive(line)
     accused = {each.row for each in found if each.side == "server" and each.is_certain}
     assert ("RPC-30" in accused) is is_accused
