@@ -21,11 +21,10 @@ from msgspec import Struct, field
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
-from ._case import Outcome, avoided_name
+from ._case import AFTER_CANCEL, Outcome, avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Player, play_case
 from ._session import UNANSWERED, is_modern
 from ._shrink import ShrinkBudget, shrink
-from ._steps import AFTER_CANCEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

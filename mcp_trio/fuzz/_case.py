@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ._session import TargetFault
 
 __all__ = [
+    "AFTER_CANCEL",
     "Case",
     "Outcome",
     "Step",
@@ -55,6 +56,9 @@ __all__ = [
 
 Step: TypeAlias = tuple[Any, ...]
 Case: TypeAlias = list[Step]
+
+# The response to it shows that the server has read a cancellation before it.
+AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 
 _SHOWN: Final = 60  # characters of a step in a report
 

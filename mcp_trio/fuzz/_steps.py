@@ -35,7 +35,7 @@ from mcp_trio.testing.strategies import (
 )
 from mcp_trio.testing.strategies._mutations import damage
 
-from ._case import avoided_name
+from ._case import AFTER_CANCEL, avoided_name
 from ._stress import draw_stress
 
 if TYPE_CHECKING:
@@ -481,8 +481,6 @@ def _one_call(
     return ("call", choices.names[place], arguments, extra)
 
 
-# The response to it shows that the server has read a cancellation before it.
-AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 _EXTRAS: Final = (
     (),
     (),

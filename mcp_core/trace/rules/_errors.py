@@ -205,11 +205,16 @@ def undeclared_roots_are_not_found(message: SeenMessage, state: ConversationStat
 # -- What is not found -----------------------------------------------------------------------------
 
 
-def _unknown(message: SeenMessage, what: str, codes: tuple[int, ...]) -> Outcome:
+def _unknown(
+    message: SeenMessage, state: ConversationState, what: str, codes: tuple[int, ...]
+) -> Outcome:
     """Judge the error for something that does not exist. The first of `codes` is the right one."""
     assert message.request is not None
     if not message.request.is_well_formed:
         return None  # the error can be about the message itself
+    has_revision = META + "protocolVersion" in message.request.meta
+    if not has_revision and not state.handshake_answered:
+        return None  # or about the handshake that is missing
     if message.code == codes[0]:
         return True
     return RuleFailure(
@@ -229,7 +234,7 @@ def unknown_cursor_is_invalid_params(message: SeenMessage, state: ConversationSt
         return None
     if request.method not in state.lists and request.method not in state.cursors:
         return None  # the list itself can be at fault
-    return _unknown(message, f"the unknown cursor {show(cursor)}", (_INVALID_PARAMS,))
+    return _unknown(message, state, f"the unknown cursor {show(cursor)}", (_INVALID_PARAMS,))
 
 
 @rule("PRM-4", on="error", sender=SERVER, methods=("prompts/get",), needs_history=True)
@@ -241,11 +246,13 @@ def unknown_prompt_is_invalid_params(message: SeenMessage, state: ConversationSt
     if not isinstance(name, str):
         return None
     if name not in known.names:
-        return _unknown(message, f"the unknown prompt {show(name)}", (_INVALID_PARAMS,))
+        return _unknown(message, state, f"the unknown prompt {show(name)}", (_INVALID_PARAMS,))
     missing = known.required.get(name, frozenset()) - set(given if isinstance(given, dict) else ())
     if not missing or not request.has_all_params:
         return None
-    return _unknown(message, f"the missing argument {show(min(missing))}", (_INVALID_PARAMS,))
+    return _unknown(
+        message, state, f"the missing argument {show(min(missing))}", (_INVALID_PARAMS,)
+    )
 
 
 @rule("COMP-4", on="error", sender=SERVER, methods=("completion/complete",), needs_history=True)
@@ -256,7 +263,7 @@ def unknown_reference_is_invalid_params(message: SeenMessage, state: Conversatio
         return None
     if message.code == _NOT_FOUND:
         return None  # the server completes nothing
-    return _unknown(message, f"the unknown prompt {show(name)}", (_INVALID_PARAMS,))
+    return _unknown(message, state, f"the unknown prompt {show(name)}", (_INVALID_PARAMS,))
 
 
 def _is_unknown_resource(request: SeenRequest | None, state: ConversationState) -> bool:
@@ -274,7 +281,7 @@ def unknown_resource_has_its_code(message: SeenMessage, state: ConversationState
         return True
     if not _is_unknown_resource(message.request, state):
         return None
-    return _unknown(message, "an unknown resource", (_REMOVED[0],))
+    return _unknown(message, state, "an unknown resource", (_REMOVED[0],))
 
 
 @rule("RES-9", on="response", sender=SERVER, methods=("resources/read",), needs_history=True)

@@ -81,6 +81,19 @@ def test_capabilities_of_a_server_without_sessions_hold_for_some_time(
     assert [row for row in certain(said, "E") if row == "TOOL-1"] == rows
 
 
+def test_server_that_rejects_a_request_before_its_handshake_is_not_accused() -> None:
+    """The client has listed prompts in 2026-07-28, and left `_meta` out of the next request."""
+    said = [
+        C(ask(1, "prompts/list")),
+        S(result(1, prompts=[])),
+        raw_client(ask(2, "prompts/get", name="x")),
+        raw_server(error(2, -32600)),
+    ]
+    assert certain(said, "E") == []
+    said[2] = C(ask(2, "prompts/get", name="x"))
+    assert certain(said, "E") == ["PRM-4"]
+
+
 # -- What is too large to remember, or for the other side ------------------------------------------
 
 
