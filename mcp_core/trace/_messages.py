@@ -146,16 +146,6 @@ def message_line(
     rest: bytes | None = None
     try:
         raw = data.decode()
-        if truncated is None and sse is None:  # fewer members are faster
-            return TraceLine(
-                t=t,
-                conversation=conversation,
-                exchange=exchange,
-                sender=sender,
-                raw=raw,
-                end=end,
-                http=http,
-            )
     except UnicodeDecodeError as exc:
         # The limit may have cut a character.
         if truncated is not None and exc.start > len(data) - 4:

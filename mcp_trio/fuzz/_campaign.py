@@ -484,7 +484,7 @@ class Campaign:
                 lambda case: self._shows(case, finding),
                 self._budget,
                 newest=self._newest(),
-                # Without it, the player would cancel the call later, and wait longer.
+                # Without its `cancel`, the player would cancel the call itself, later.
                 cuts=finding.case[2:] != _CANCEL_FIRST,
             )
             finding.shrink_plays += plays
