@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -199,10 +198,6 @@ EMPTY_WORDS: Final = frozenset(
 )
 # Handler: the function of a server that responds to a request, here and in the official SDK.
 EXCEPTED_NAMES: Final = frozenset({"HandlerCall"})
-FILE_SIZE: Final = 800  # lines
-# A state machine that would not be clearer in parts. The number only falls.
-LONG_FILES: Final = {"mcp_core/connection/_connection.py": 953}
-FOLDER_SIZE: Final = 15  # files
 # One in each driver, with the same meaning. Every other class name exists once.
 DRIVERS: Final = ("mcp_trio", "mcp_asyncio_shim")
 CLASS_NAMES: Final = frozenset({"AsgiApp", "Client", "Host", "Link", "_Call"})
@@ -487,25 +482,6 @@ def class_names_say_something(file: SourceFile) -> Complaints:
             yield from ((node.lineno, f"class {node.name}: {word} says nothing") for word in words)
 
 
-def files_are_short(file: SourceFile) -> Complaints:
-    """A long file has more than one subject. The types are a table, as long as the schema."""
-    lines = file.text.count("\n")
-    limit = LONG_FILES.get(file.path, FILE_SIZE)
-    if lines > limit and not file.is_one_of(NAMED_BY_THE_SPECIFICATION):
-        yield lines, f"has {lines} lines, more than {limit}"
-
-
-def folders_are_small(files: Sequence[SourceFile]) -> ProjectComplaints:
-    """A folder of our packages has few enough files to be read as one list."""
-    paths = defaultdict(list)
-    for file in files:
-        if file.package in PACKAGES:
-            paths[file.path.rpartition("/")[0]].append(file.path)
-    for folder, inside in paths.items():
-        if len(inside) > FOLDER_SIZE:
-            yield inside[-1], 1, f"{folder} has {len(inside)} files, more than {FOLDER_SIZE}"
-
-
 def class_names_are_unique(files: Sequence[SourceFile]) -> ProjectComplaints:
     """A class name has one meaning, private names too; only the listed pairs exist twice."""
     seen: dict[tuple[str, str], str] = {}
@@ -537,11 +513,9 @@ RULES: Final[tuple[Callable[[SourceFile], Complaints], ...]] = (
     msgspec_errors_are_caught_in_one_place,
     writers_are_few,
     class_names_say_something,
-    files_are_short,
 )
 
 PROJECT_RULES: Final[tuple[Callable[[Sequence[SourceFile]], ProjectComplaints], ...]] = (
-    folders_are_small,
     class_names_are_unique,
 )
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.layering.rules import (
-    FOLDER_SIZE,
     LAYER_OF,
     MAY_IMPORT,
     PACKAGES,
@@ -21,7 +20,6 @@ from tests.layering.rules import (
     SourceFile,
     class_names_are_unique,
     complaints,
-    folders_are_small,
     project_complaints,
 )
 
@@ -635,14 +633,6 @@ REFUSED = [
         "class StreamWrapper(Stream): ...",
         "Wrapper says nothing",
     ),
-    ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 801, "801 lines"),
-    (
-        "files_are_short",
-        "mcp_core/connection/_connection.py",
-        "x = 1\n" * 1000,
-        "has 1000 lines, more than",
-    ),
-    ("files_are_short", "mcp_trio/types/_x.py", "x = 1\n" * 801, "801 lines"),
 ]
 
 PASSED = [
@@ -858,8 +848,6 @@ PASSED = [
     ),
     ("class_names_say_something", "mcp_core/_x.py", "class HandlerCall: ..."),
     ("class_names_say_something", "mcp_core/types/_base.py", "class BaseMetadata: ..."),
-    ("files_are_short", "mcp_core/_x.py", "x = 1\n" * 800),
-    ("files_are_short", "mcp_core/types/_x.py", "x = 1\n" * 1500),
 ]
 
 BY_NAME = {rule.__name__: rule for rule in RULES}
@@ -884,27 +872,10 @@ def test_every_rule_is_shown_from_both_sides() -> None:
     assert {row[0] for row in REFUSED} == {row[0] for row in PASSED} == set(BY_NAME)
 
 
-def files_in(folder: str, count: int) -> list[SourceFile]:
-    return [SourceFile(f"{folder}/_{number}.py", "x = 1\n") for number in range(count)]
-
-
 def classes(*places: str) -> list[SourceFile]:
     """Return a file with one class for each of the places, which are `path:ClassName`."""
     rows = [place.split(":") for place in places]
     return [SourceFile(path, f"x = 1\n\n\nclass {name}: ...\n") for path, name in rows]
-
-
-def test_folder_above_its_size_is_refused() -> None:
-    files = files_in("mcp_core/http/wire", FOLDER_SIZE + 1)
-    [(path, _, text)] = folders_are_small(files)
-    assert path.startswith("mcp_core/http/wire/")
-    assert text == "mcp_core/http/wire has 16 files, more than 15"
-    assert project_complaints(files) == [f"{path}:1: {text}"]
-
-
-def test_folder_of_full_size_passes() -> None:
-    files = files_in("mcp_core/http", FOLDER_SIZE) + files_in("mcp_core/http/wire", FOLDER_SIZE)
-    assert list(folders_are_small([*files, *files_in("examples", 2 * FOLDER_SIZE)])) == []
 
 
 @pytest.mark.parametrize(
@@ -937,4 +908,4 @@ def test_class_name_of_one_class_passes() -> None:
 
 
 def test_every_project_rule_is_shown() -> None:
-    assert set(PROJECT_RULES) == {folders_are_small, class_names_are_unique}
+    assert set(PROJECT_RULES) == {class_names_are_unique}
