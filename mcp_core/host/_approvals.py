@@ -249,8 +249,8 @@ def decide_call(
     tool: str,
     pin: PinState,
     *,
+    is_server_approved: bool,
     digest: str | None = None,
-    is_server_approved: bool = True,
     is_trusted: bool = False,
     annotations: ToolAnnotations | None = None,
     rules: Iterable[ToolRule] = (),
@@ -264,8 +264,8 @@ def decide_call(
     Args:
         tool: the name of the tool at its server.
         pin: the state of its definition.
-        digest: the digest of its definition.
         is_server_approved: False for a server of a project's file before its approval.
+        digest: the digest of its definition.
         is_trusted: True for a server of the user's own file. The annotations of others mean
             nothing.
         annotations: the hints of the server.

@@ -287,6 +287,7 @@ class Consent:
         decision = decide_call(
             name,
             catalog.state("tool", name),
+            is_server_approved=True,  # else there would be no connection, and no catalog
             digest=digest,
             is_trusted=source.is_trusted,
             annotations=None if tool is None else tool.annotations,

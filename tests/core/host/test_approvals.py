@@ -37,8 +37,13 @@ DENY = ToolRule(tool="t", is_allowed=False)
 FILE = "/home/me/.mcp.json"
 
 
+def decide(pin: PinState = "pinned", **options: Any) -> CallDecision:
+    """Decide about a call at a server that is approved, unless the options say otherwise."""
+    return decide_call("t", pin, **{"is_server_approved": True, **options})
+
+
 def verdict(pin: PinState = "pinned", **options: Any) -> str:
-    found = decide_call("t", pin, **options)
+    found = decide(pin, **options)
     return f"{found.verdict} {found.about}"
 
 
@@ -91,17 +96,15 @@ def test_call_at_server_that_is_not_approved_is_denied() -> None:
 def test_denying_rule_precedes_all_others() -> None:
     options: dict[str, Any] = {"approve_all": True, "is_trusted": True, "annotations": READ_ONLY}
     for rules in ([ALLOW, DENY], [DENY, ALLOW]):
-        assert decide_call("t", "pinned", rules=rules, **options) == CallDecision(
-            "deny", "rule", rule=DENY
-        )
+        assert decide(rules=rules, **options) == CallDecision("deny", "rule", rule=DENY)
         assert verdict("new", rules=rules) == "deny call"
 
 
 def test_rule_that_lasts_longest_decides() -> None:
     once, session = (ToolRule(tool="t", lifetime=each) for each in ("call", "session"))
-    assert decide_call("t", "pinned", rules=[once, session]).rule == session
-    assert decide_call("t", "pinned", rules=[once, ALLOW, session]).rule == ALLOW
-    assert decide_call("t", "pinned", rules=[once]).rule == once
+    assert decide(rules=[once, session]).rule == session
+    assert decide(rules=[once, ALLOW, session]).rule == ALLOW
+    assert decide(rules=[once]).rule == once
 
 
 def test_rule_for_a_definition_ends_with_it() -> None:
