@@ -33,7 +33,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # A string, perhaps one without an end, and whether a colon follows; a bracket or comma; or another
 # value. Each alternative takes linear time.
 _TOKEN: Final = re.compile(
-    r'(?P<string>"[^"\\]*(?:\\.[^"\\]*)*+"?)(?P<colon>\s*:)?|(?P<mark>[{}\[\],])|[^\s"{}\[\],:]+',
+    r'(?P<string>"[^"\\]*(?:\\.[^"\\]*+)*+"?)(?P<colon>\s*:)?|(?P<mark>[{}\[\],])|[^\s"{}\[\],:]+',
     re.DOTALL,
 )
 # Names and indices of a path that are kept: a message of brackets only is an attack.

@@ -32,16 +32,20 @@ _LINE_END: Final = re.compile(r"\r\n?")
 _QUOTES: Final = "\"'`"
 # By its quote: the value up to the next quote that has no backslash before it.
 _UP_TO_QUOTE: Final = {
-    quote: re.compile(rf"(?P<value>(?:[^{quote}\\]|\\.)*+){quote}") for quote in _QUOTES
+    quote: re.compile(rf"(?P<value>[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+){quote}")
+    for quote in _QUOTES
 }
 _COMMENT_OR_NOTHING: Final = re.compile(r"\s*(?:#.*)?")
-# The text before a comment: `#` inside quotes does not begin one, and a quote without an end holds
-# the rest of the line.
-_BEFORE_COMMENT: Final = re.compile(
-    "(?:[^#{quotes}]|{quoted}|[{quotes}].*)*+".format(
-        quotes=_QUOTES,
-        quoted="|".join(rf"{quote}(?:[^{quote}\\]|\\.)*+{quote}" for quote in _QUOTES),
-    )
+# One piece of the text before a comment: `#` inside quotes does not begin a comment, and a quote
+# without an end holds the rest of the line.
+_PIECE: Final = re.compile(
+    "|".join(
+        [
+            f"[^#{_QUOTES}]+",
+            *(f"{quote}{pattern.pattern}" for quote, pattern in _UP_TO_QUOTE.items()),
+            f"[{_QUOTES}].*",
+        ]
+    ).replace("?P<value>", "?:")
 )
 
 
@@ -94,8 +98,7 @@ def parse_env_file(data: bytes, *, file: str) -> dict[str, str]:
 
 def _read_line(text: str) -> str | None:
     """Return the value of a line, or None if it begins with a quote that has no end here."""
-    before = _BEFORE_COMMENT.match(text)
-    value = (before[0] if before else "").strip()
+    value = _before_comment(text).strip()
     if not text or text[0] not in _QUOTES:
         return value
     quote = text[0]
@@ -106,6 +109,13 @@ def _read_line(text: str) -> str | None:
         # Such as "C:\directory\", where the last quote is escaped only by appearance.
         return _unescape(value[1:-1], quote)
     return value if match else None
+
+
+def _before_comment(text: str) -> str:
+    end = 0
+    while piece := _PIECE.match(text, end):
+        end = piece.end()
+    return text[:end]
 
 
 def _read_lines(first: str, lines: list[str], number: int, file: str, name: str) -> tuple[str, int]:

@@ -16,21 +16,24 @@ from typing import Final, NamedTuple
 
 __all__ = ["TomlStatement", "find_toml_places", "find_toml_statements"]
 
-_STRING: Final = (
-    r'"{3}[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"{3,5}'
-    r"|'{3}[^']*+(?:'(?!'')[^']*+)*+'{3,5}"
-    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
-    r"|'[^'\n]*+'"
-)
+# A string on one line. Those over several lines have no pattern of their own: Python before 3.11.5
+# matches possessive groups of alternatives wrongly (gh-106052), and others take memory by length.
+_STRING: Final = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"' + r"|'[^'\n]*+'"
+# The ends of strings over several lines, by their beginnings. An escape may hide a quote.
+_STRING_ENDS: Final = {
+    '"""': re.compile(r'\\.|"{3,5}', re.DOTALL),
+    "'''": re.compile("'{3,5}"),
+}
 _PART: Final = rf"(?:[\w-]++|{_STRING})"
 _STATEMENT: Final = re.compile(
-    rf"[ \t]*+(?P<start>\[?+\[?+)[ \t]*+(?P<key>{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+)",
+    rf"[ \t]*+(?P<start>\[?+\[?+)[ \t]*+(?P<key>{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*)",
     re.ASCII | re.DOTALL,
 )
 _PARTS: Final = re.compile(_PART, re.ASCII | re.DOTALL)
 # The rest of a statement: all up to the line feed that no bracket or string contains.
 _REST: Final = re.compile(
-    rf"(?P<skip>{_STRING}|\#[^\n]*+|[^\[\]{{}}\"'\#\n]++)|(?P<mark>[\[\]{{}}\n])|.", re.DOTALL
+    rf"(?P<string>\"{{3}}|'{{3}})|{_STRING}|\#[^\n]*+|[^\[\]{{}}\"'\#\n]++|(?P<mark>[\[\]{{}}\n])|.",
+    re.DOTALL,
 )
 
 
@@ -101,11 +104,22 @@ def _end_of_line(text: str, position: int) -> int:
 def _end_of_statement(text: str, position: int) -> int:
     """Return the start of the line after the value that begins at `position` or behind it."""
     depth = 0
-    for match in _REST.finditer(text, position):
+    while match := _REST.match(text, position):
+        position = match.end()
         mark = match["mark"]
-        if mark == "\n":
+        if match["string"] is not None:
+            position = _end_of_string(text, position, match["string"])
+        elif mark == "\n":
             if depth <= 0:
                 return match.end()
         elif mark is not None:
             depth += 1 if mark in "[{" else -1
+    return len(text)
+
+
+def _end_of_string(text: str, position: int, quotes: str) -> int:
+    """Return where a string over several lines ends whose text begins at `position`."""
+    for match in _STRING_ENDS[quotes].finditer(text, position):
+        if match[0].startswith(quotes):
+            return match.end()
     return len(text)

@@ -37,8 +37,8 @@ _CACHE_SIZE: Final = 256
 _MAX_LENGTH: Final = 253 + len(":65535")  # RFC 1035: 255 on the wire, 253 as text
 
 # A label by RFC 1123, and the underscore that containers and Windows put into names.
-_LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?+"
-_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+\.?")
+_LABEL: Final = r"(?!-)[a-z0-9_-]{1,63}+(?<!-)"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 # A last label like these makes browsers parse the whole as an IPv4 address (WHATWG URL, "ends in a
 # number").
 _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")

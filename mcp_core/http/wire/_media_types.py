@@ -43,14 +43,14 @@ _TYPE: Final = re.compile(rb"[ \t]*+(" + _TOKEN + rb"/" + _TOKEN + rb")")
 _PARAMETER: Final = re.compile(
     rb"[ \t]*+;[ \t]*+(?:("
     + _TOKEN
-    + rb')=(?:"((?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t -~\x80-\xff])*+)"|('
+    + rb')=(?:"((?:[^"\\\x00-\x08\x0a-\x1f\x7f]++|\\[\t -~\x80-\xff])*)"|('
     + _TOKEN
-    + rb")))?+"
+    + rb")))?"
 )
 _END: Final = re.compile(rb"[ \t]*+\Z")
-_LIST_ITEM: Final = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*+"?+)*+(?:,|\Z)', re.DOTALL)
-_ZERO_WEIGHT: Final = re.compile(rb"0(?:\.0{0,3})?+")
-_WEIGHT: Final = re.compile(rb"0(?:\.[0-9]{0,3})?+|1(?:\.0{0,3})?+")
+_LIST_ITEM: Final = re.compile(rb'(?:[^,"]++|"(?:[^"\\]++|\\.)*"?+)*(?:,|\Z)', re.DOTALL)
+_ZERO_WEIGHT: Final = re.compile(rb"0(?:\.0{0,3})?")
+_WEIGHT: Final = re.compile(rb"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 Parameters = tuple[tuple[bytes, bytes], ...]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,22 @@ def test_find_toml_places_distinguishes_statements_from_strings_and_arrays() -> 
         ("mcp_servers", "y z", "b"): 13,
         ("mcp_servers", "y z", "d"): 15,
     }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"""' + '"a' * 1_000_000 + '"""',
+        "'''" + "''a" * 700_000 + "'''",
+        '"' + "\\n" * 1_000_000 + '"',
+        "[" + '"a",' * 500_000 + "]",
+    ],
+    ids=["quotes", "single quotes", "escapes", "strings"],
+)
+def test_find_toml_places_long_value_takes_linear_time(value: str) -> None:
+    """A quadratic scan of 2 MB would take minutes."""
+    found = find_toml_places(f"a = {value}\nb = 1\n")
+    assert found == {("a",): 0, ("b",): len(f"a = {value}\n")}
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text()), unique_by=lambda pair: pair[0]))

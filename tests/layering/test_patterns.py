@@ -1,0 +1,95 @@
+"""Patterns that every supported Python matches alike.
+
+Python 3.11.2, as in Debian 12, matches possessive groups wrongly if something inside them can be
+tried in another way: alternatives, assertions, greedy quantifiers (gh-106052, mended in 3.11.5).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.layering.rules import PACKAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+PARSER: Final = importlib.import_module("re._parser")
+_ATOMS: Final = {"LITERAL", "NOT_LITERAL", "ANY", "IN", "CATEGORY", "AT"}
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Yield the compiled patterns of all modules, as `module.name` and pattern."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            if name.endswith("__main__"):
+                continue
+            for key, value in vars(importlib.import_module(name)).items():
+                found = value.values() if isinstance(value, dict) else [value]
+                yield from (
+                    (f"{name}.{key}", each) for each in found if isinstance(each, re.Pattern)
+                )
+
+
+def is_mistaken(pattern: str | bytes, flags: int = 0) -> bool:
+    """True if a possessive group has more inside than characters and their possessive repeats."""
+    parsed = PARSER.parse(pattern, flags)
+    return any(
+        not _is_plain(arguments[2])
+        for kind, arguments in _walk(parsed)
+        if kind == "POSSESSIVE_REPEAT"
+    )
+
+
+def _walk(parsed: Any) -> Iterator[tuple[str, Any]]:
+    for kind, arguments in parsed:
+        yield str(kind), arguments
+        for inner in _inner(arguments):
+            yield from _walk(inner)
+
+
+def _inner(arguments: Any) -> Iterator[Any]:
+    if isinstance(arguments, PARSER.SubPattern):
+        yield arguments
+    elif isinstance(arguments, list | tuple):
+        for each in arguments:
+            yield from _inner(each)
+
+
+def _is_plain(parsed: Any) -> bool:
+    return all(
+        str(kind) in _ATOMS
+        or (str(kind) == "POSSESSIVE_REPEAT" and _is_plain(arguments[2]))
+        or (str(kind) == "SUBPATTERN" and _is_plain(arguments[3]))
+        for kind, arguments in parsed
+    )
+
+
+def test_possessive_groups_match_alike_in_every_python() -> None:
+    found = dict(patterns())
+    assert len(found) > 100
+    assert [name for name, each in found.items() if is_mistaken(each.pattern, each.flags)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"a*+b++", False),
+        (r"(?:\\.[^\"]*+)*+", False),
+        (r"(?:a\n)++", False),
+        (rb"(?:a|bc)*+", True),
+        (r"(?:\"(?!a))*+", True),
+        (r"(?:a[b]*)*+", True),
+        (r"x(?P<y>(?:a?b)?+)", True),
+    ],
+)
+def test_possessive_group_that_can_match_in_two_ways_is_found(
+    pattern: str | bytes, expected: bool
+) -> None:
+    assert is_mistaken(pattern) is expected
