@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pytest
@@ -17,17 +17,18 @@ from mcp_core.client._options import ClientConfigOptions
 from mcp_core.host import CatalogLimits
 from mcp_core.http import HttpLimits
 from mcp_core.revisions._config import PROBE_TIMEOUT
+from mcp_core.runtime import Runtime
 from mcp_core.runtime.host import HostLimits, HostOptions
 from mcp_core.runtime.host._servers import HOST_TIMEOUT
 from mcp_core.tasks import TaskLimits
 from mcp_trio._connect import ClientOptions
 from mcp_trio.http_server._serve import serve_http
-from tests.examples.pages import read
+from tests.examples.pages import PAGES, read
 from tests.examples.reference import TABLES
 from tests.layering.rules import PUBLIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 OPTIONS = "docs/reference/options-and-limits.md"
 ERRORS = "docs/reference/errors.md"
@@ -152,6 +153,53 @@ def test_options_page_lists_limits_with_defaults(title: str, limits: type[msgspe
         assert expected["catalog"] == CatalogLimits()
         expected["catalog"] = "CatalogLimits()"
     assert {name: number(default) for name, default in shown.items()} == expected
+
+
+_AMOUNT: Final = re.compile(r"(\d[\d,.]*)(?: (KiB|MiB|s|min|bytes))?(?:, |$)")
+_AMOUNTS: Final = {"KiB": 1024, "MiB": 1024**2, "min": 60}
+
+
+def limits_in_tables(page: str) -> Iterator[tuple[type[msgspec.Struct], list[str], str]]:
+    """Yield the rows of the tables whose head names a class of limits: names, and what is shown."""
+    classes = {each.__name__: each for each in (Limits, HttpLimits, TaskLimits, HostLimits)}
+    limits = None
+    for line in read(page).splitlines():
+        if not line.startswith("|"):
+            limits = None
+            continue
+        first, shown = [cell.strip() for cell in line.split("|")[1:3]]
+        if first.strip("`") in classes:
+            limits = classes[first.strip("`")]
+        elif limits is not None and not first.startswith("-"):
+            yield limits, re.findall(r"`(\w+)`", first), shown
+
+
+def test_howto_tables_of_limits_show_the_defaults() -> None:
+    compared = 0
+    for page in PAGES:
+        for limits, names, shown in limits_in_tables(page):
+            defaults = [getattr(limits(), name) for name in names]
+            values: list[Any] = [
+                float(amount.replace(",", "")) * _AMOUNTS.get(unit, 1)
+                for amount, unit in _AMOUNT.findall(shown)
+            ]
+            if isinstance(defaults[0], Rate):
+                values = [number(shown)]
+            if shown == "10 times `message`":
+                values = [10 * Limits().message]
+            assert (values if len(values) > 1 else values * len(names)) == defaults, (page, names)
+            compared += len(names)
+    assert compared >= 25
+
+
+def test_embedding_page_names_methods_of_the_runtime() -> None:
+    page = read("docs/howto/embedding-the-core.md")
+    table = page.partition("| method of `Runtime` |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert "report" in named
+    assert [name for name in named if not hasattr(Runtime, name)] == []
+    assert set(re.findall(r"implement `(\w+)` and `(\w+)`", page)[0]) <= set(named)
 
 
 def test_options_page_lists_options_of_hosts() -> None:
