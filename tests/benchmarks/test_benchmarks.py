@@ -55,6 +55,16 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             },
         ),
         pytest.param(
+            "bench_versions.py",
+            [str(BENCHMARKS.parent), "--turns", "2", "--only", "import", "post"],
+            {
+                f"{kind}_{figure}"
+                for kind in ("import", "post")
+                for figure in ("old", "new", "ratio")
+            },
+            marks=pytest.mark.timeout(120),  # twelve processes
+        ),
+        pytest.param(
             "bench_startup.py",
             ["--rounds", "1"],
             {"ours_ms", "sdk_ms", "bare_python_ms", "ratio"},
