@@ -41,7 +41,8 @@ def kept_sources(
     """Return sources for the present servers that a file may still have, but cannot be read now.
 
     An editor may be in the middle of writing it, or its user in the middle of a change. The
-    administrator's file of now decides about them as about the others.
+    administrator's file of now decides about them as about the others. One whose entry has a
+    restriction that cannot be read does not stay: it would go on without it.
 
     Args:
         present: the sources of the host.
@@ -51,12 +52,14 @@ def kept_sources(
     if servers.is_exclusive:
         return []
     unreadable = {(each.place.file, each.server) for each in servers.problems}
+    restricted = {(each.place.file, each.server) for each in servers.problems if each.restricts}
     return [
         source.with_policy(servers.policy)
         for source in present
         if isinstance(source, ConfiguredServer)
         and source.name not in found
         and not {(source.file, None), (source.file, source.name)}.isdisjoint(unreadable)
+        and (source.file, source.name) not in restricted
         and source.is_allowed_by(servers.policy)
     ]
 
@@ -85,8 +88,8 @@ class ConfiguredServer(ServerSource):
         self.name = name
         self.file = scoped.server.place.file
         self.is_disabled = scoped.server.disabled
-        self.is_trusted = scoped.scope in _TRUSTED
-        self.needs_approval = not self.is_trusted
+        self.needs_approval = scoped.scope not in _TRUSTED
+        self.is_trusted = not self.needs_approval and not scoped.server.asks_always
         self.replaces = servers.replaced_files(name)
         self.connect_timeout = scoped.server.connect_timeout
         self.call_timeout = scoped.server.call_timeout
@@ -103,6 +106,9 @@ class ConfiguredServer(ServerSource):
 
     def _prepare(self, launch: ServerLaunch | None = None) -> PreparedLaunch:
         return prepare_launch(self._files, self._servers, self.name, launch=launch)
+
+    def find_tool_denial(self, tool: str) -> str | None:
+        return self._scoped.server.find_tool_denial(tool)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
         # Not those of other servers of the file: they may be secrets of one that is not approved.

@@ -155,7 +155,12 @@ class _Translation:
             self._note("the time that it may take to start is left out")
         if server.disabled:
             members["disabled"] = True
-        if server.extra:
+        if server.asks_always:
+            self._refuse(
+                "asks before each call, which this format cannot say: remove"
+                " default_tools_approval_mode and approval_mode, and deny tools in their place"
+            )
+        if server.extra:  # none of them restricts: `read_config` has refused those
             names = ", ".join(name_text(name) for name in server.extra)
             self._note(f"left out, as mcp-trio has no such setting: {names}")
         return ImportedServer(
@@ -191,6 +196,8 @@ class _Translation:
             env=env,
             forwarded=tuple(name for name in server.forwarded if name not in env),
             cwd=None if server.cwd is None else self._text(server.cwd, "cwd"),
+            allowed_tools=server.allowed_tools,
+            denied_tools=server.denied_tools,
         )
 
     def _remote_entry(self) -> ServerEntry:
@@ -206,7 +213,14 @@ class _Translation:
         headers |= {name: f"${{{each}}}" for name, each in server.header_variables.items()}
         if server.bearer_variable is not None:
             headers["Authorization"] = f"Bearer ${{{server.bearer_variable}}}"
-        return ServerEntry(name=server.name, transport=server.transport, url=url, headers=headers)
+        return ServerEntry(
+            name=server.name,
+            transport=server.transport,
+            url=url,
+            headers=headers,
+            allowed_tools=server.allowed_tools,
+            denied_tools=server.denied_tools,
+        )
 
     def _is_literal_secret(self, name: str, text: str) -> bool:
         if not text or _TARGET_VARIABLE.search(text):

@@ -55,11 +55,11 @@ class MemberReader:
         self.places: dict[tuple[str | int, ...], ConfigPlace] = {}
         self._check_repeated(())
 
-    def add(self, problem: str, *members: str | int) -> None:
+    def add(self, problem: str, *members: str | int, restricts: bool = False) -> None:
         """Add a problem of the object, or of the member at the path `members` in it."""
         self.wrong.update(members[:1])
         place = self._tree.place((*self._path, *members))
-        self._problems.append(ConfigProblem(place, problem, self._server))
+        self._problems.append(ConfigProblem(place, problem, self._server, restricts))
 
     def keep_place(self, *members: str | int) -> None:
         """Keep the place of the member at the path `members` in the object, in `places`."""
@@ -75,16 +75,23 @@ class MemberReader:
             return None
         return value if self._is_text(value, name) else None
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Read an array of texts."""
+    def texts(self, name: str, *, restricts: bool = False) -> tuple[str, ...]:
+        """Read an array of texts. `restricts` is as for a `ConfigProblem`."""
         values = self.rest.pop(name, None)
         if values is None:
             return ()
         if not isinstance(values, list):
-            self.add(f"must be an array of strings, not {_type_of(values)}", name)
+            problem = f"must be an array of strings, not {_type_of(values)}"
+            self.add(problem, name, restricts=restricts)
             return ()
         # All of them, so that each wrong one is reported.
-        return tuple([value for n, value in enumerate(values) if self._is_text(value, name, n)])
+        return tuple(
+            [
+                value
+                for n, value in enumerate(values)
+                if self._is_text(value, name, n, restricts=restricts)
+            ]
+        )
 
     def text_map(self, name: str) -> Mapping[str, str]:
         """Read an object whose members are texts."""
@@ -106,7 +113,7 @@ class MemberReader:
         value = self.rest.pop(name, None)
         if value is None or isinstance(value, bool):
             return value
-        self.add(f"must be true or false, not {_type_of(value)}", name)
+        self.add(f"must be true or false, not {_type_of(value)}", name, restricts=True)
         return None
 
     def positive(self, name: str) -> float | None:
@@ -130,11 +137,12 @@ class MemberReader:
                 self.add(f"is nested deeper than {_MAX_DEPTH} levels", name)
         return MappingProxyType(self.rest)
 
-    def _is_text(self, value: Any, *members: str | int) -> bool:
+    def _is_text(self, value: Any, *members: str | int, restricts: bool = False) -> bool:
         if not isinstance(value, str):
-            self.add(f"must be a string, not {_type_of(value)}", *members)
+            self.add(f"must be a string, not {_type_of(value)}", *members, restricts=restricts)
         elif _IMPOSSIBLE.search(value):
-            self.add("has a NUL character or half of a surrogate pair", *members)
+            problem = "has a NUL character or half of a surrogate pair"
+            self.add(problem, *members, restricts=restricts)
         else:
             if "$" in value:
                 self.keep_place(*members)

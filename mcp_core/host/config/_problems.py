@@ -69,11 +69,14 @@ class ConfigProblem:
         place: where it is.
         problem: the cause, and the cure where it is not obvious. It shows no values of the file.
         server: the name of the server that cannot be used because of it; None for the whole file.
+        restricts: whether it is about a member that turns the server off or restricts it. A server
+            that runs must not go on without that.
     """
 
     place: ConfigPlace
     problem: str
     server: str | None = None
+    restricts: bool = False
 
     def __str__(self) -> str:
         return f"{self.place}: {self.problem}"

@@ -22,6 +22,7 @@ from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
 from ._problems import ConfigProblem, name_text
+from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree
 
@@ -73,6 +74,12 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
 
 # The fields of `ServerConfig` that have other names in a file.
 _FIELDS: Final[Mapping[str | int, str]] = {
+    "allowedTools": "allowed_tools",
+    "deniedTools": "denied_tools",
+    "disabled_tools": "denied_tools",
+    "enabled_tools": "allowed_tools",
+    "excludeTools": "denied_tools",
+    "includeTools": "allowed_tools",
     "bearer_token_env_var": "bearer_variable",
     "env_http_headers": "header_variables",
     "envFile": "env_file",
@@ -88,6 +95,7 @@ _FORMAT_OF_FILE: Final = (
     (re.compile(r"(^|[/\\])settings\.json$"), "gemini"),
     (re.compile(r"(^|[/\\])\.mcp(\.local)?\.json$|(^|[/\\])\.claude\.json$"), "claude-code"),
 )
+_CLAUDE_FILE: Final = re.compile(r"(^|[/\\])\.claude\.json$")
 # For a file whose name says nothing: all that any of the programs reads.
 _ANY_SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
 
@@ -155,6 +163,7 @@ class _FileReader:
         self._problems: list[ConfigProblem] = []
 
     def read(self, file: str) -> ConfigFile:
+        self._file = file
         root = self._tree.value
         if root is not None and not isinstance(root, dict):
             self._add((), "the file must be an object")
@@ -173,6 +182,13 @@ class _FileReader:
             self._hint_at_other_format(root)
         inputs = self._read_inputs(root.get("inputs")) if self._client.name == "vscode" else {}
         servers, broken = self._read_servers(entries)
+        for name in self._find_misplaced(root):
+            for server in servers:
+                problem = "is for one server: move it into the server's entry"
+                place = self._tree.place((name,))
+                self._problems.append(ConfigProblem(place, problem, server, restricts=True))
+            broken |= dict.fromkeys(servers)
+            servers = {}
         for name in self._find_excluded(root, servers):
             servers[name] = replace(servers[name], disabled=True)
         self._problems.sort(key=lambda each: (each.place.line, each.place.column))
@@ -188,6 +204,16 @@ class _FileReader:
 
     def _add(self, path: MemberPath, problem: str, server: str | None = None) -> None:
         self._problems.append(ConfigProblem(self._tree.place(path), problem, server))
+
+    def _find_misplaced(self, root: dict[str, Any]) -> list[str]:
+        """Return the lists of tools that stand beside the servers.
+
+        Claude Code and Gemini CLI have other things of such names in their own files.
+        """
+        if self._client.name == "gemini" or _CLAUDE_FILE.search(self._file):
+            return []
+        lists = self._client.tool_lists or OWN_TOOL_LISTS
+        return [name for name in lists if root.get(name) is not None]
 
     def _hint_at_other_format(self, root: dict[str, Any]) -> None:
         for member in _SERVER_MEMBERS:
@@ -230,12 +256,14 @@ class _FileReader:
             member: url for member in dialect.urls if (url := reader.text(member)) is not None
         }
         transport = self._read_transport(reader, command, addresses)
-        codex = self._read_codex(reader) if self._client.name == "codex" else {}
+        is_codex = self._client.name == "codex"
+        codex = self._read_codex(reader) if is_codex else {}
         server_disabled = reader.flag("disabled")
-        server_enabled = reader.flag("enabled") if self._client.name == "codex" else None
+        server_enabled = reader.flag("enabled")
         call_timeout = _first_timeout(reader, dialect.call_timeouts)
         if call_timeout is not None and call_timeout < dialect.shortest_call:
             call_timeout = None
+        allowed, denied = tool_lists = self._client.tool_lists or OWN_TOOL_LISTS
         fields: dict[str, Any] = {
             "args": reader.texts("args"),
             "env": reader.text_map("env"),
@@ -245,6 +273,9 @@ class _FileReader:
             "connect_timeout": _first_timeout(reader, dialect.connect_timeouts),
             "call_timeout": call_timeout,
             "disabled": bool(server_disabled) or server_enabled is False,
+            "allowed_tools": read_tool_list(reader, allowed, name),
+            "denied_tools": read_tool_list(reader, denied, name) or (),
+            "asks_always": is_codex and asks_always(reader.rest),
             **codex,
             "extra": reader.others(),
             "places": MappingProxyType(
@@ -254,6 +285,7 @@ class _FileReader:
                 }
             ),
         }
+        check_restrictions(reader, tool_lists, asks=is_codex)
         if transport is None:
             return None
         return ServerConfig(
@@ -371,21 +403,32 @@ class _FileReader:
         return inputs
 
     def _find_excluded(self, root: dict[str, Any], servers: dict[str, ServerConfig]) -> list[str]:
-        """Return the servers that `mcp.allowed` and `mcp.excluded` of Gemini CLI turn off."""
-        lists = root.get("mcp") if self._client.name == "gemini" else None
-        if lists is None:
+        """Return the servers that Gemini CLI turns off by lists beside the servers."""
+        if self._client.name != "gemini":
             return []
         before = len(self._problems)
-        if not isinstance(lists, dict):
+        lists = root.get("mcp")
+        if lists is not None and not isinstance(lists, dict):
             self._add(("mcp",), "must be an object")
-            lists = {}
-        reader = MemberReader(self._tree, ("mcp",), lists, self._problems)
-        is_limited = lists.get("allowed") is not None
-        allowed, excluded = set(reader.texts("allowed")), set(reader.texts("excluded"))
+        excluded: set[str] = set()
+        allowed: set[str] | None = None
+        for path, members, (only, without) in (
+            (("mcp",), lists, ("allowed", "excluded")),
+            ((), root, ("allowMCPServers", "excludeMCPServers")),  # up to version 0.3
+        ):
+            if isinstance(members, dict):
+                given = {name: members[name] for name in (only, without) if name in members}
+                reader = MemberReader(self._tree, path, given, self._problems)
+                excluded.update(name.strip().lower() for name in reader.texts(without))
+                if given.get(only) is not None:
+                    names = set(reader.texts(only))
+                    allowed = names if allowed is None else allowed & names
         if len(self._problems) > before:
             return list(servers)  # a list that cannot be read must not turn a server on
         return [
-            name for name in servers if name in excluded or (is_limited and name not in allowed)
+            name
+            for name in servers
+            if name.strip().lower() in excluded or (allowed is not None and name not in allowed)
         ]
 
 

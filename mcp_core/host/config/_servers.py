@@ -56,6 +56,10 @@ class ServerConfig:
         connect_timeout: seconds that the server may take until it is connected; None if not set.
         call_timeout: seconds that a call may take; None if not set.
         disabled: whether the file says that the server is not to be used.
+        allowed_tools: the tools that may be used; None for all, and an empty list for none.
+        denied_tools: the tools that may not be used, allowed ones included.
+        asks_always: whether the file says that each call is asked about, even if the server says
+            about its tool.
         extra: the members that are not listed here, as they were read. Do not change them.
         places: where texts with `$`, and names of variables, stand in the file: by field, and by
             index or name in it.
@@ -78,6 +82,9 @@ class ServerConfig:
     connect_timeout: float | None = None
     call_timeout: float | None = None
     disabled: bool = False
+    allowed_tools: tuple[str, ...] | None = None
+    denied_tools: tuple[str, ...] = ()
+    asks_always: bool = False
     extra: Mapping[str, Any] = field(default_factory=no_members, repr=False)
     places: Mapping[tuple[str | int, ...], ConfigPlace] = field(
         default_factory=dict, repr=False, compare=False
@@ -90,6 +97,28 @@ class ServerConfig:
             path: the field, and the index or name in it.
         """
         return self.places.get(path, self.place)
+
+    @property
+    def restricts_tools(self) -> bool:
+        """True if the file says which tools may be used, or may not."""
+        return self.allowed_tools is not None or bool(self.denied_tools)
+
+    @property
+    def tool_lists_place(self) -> ConfigPlace:
+        """Where the file says so; the first one of two lists."""
+        return self.place_of("denied_tools" if self.allowed_tools is None else "allowed_tools")
+
+    def find_tool_denial(self, tool: str) -> str | None:
+        """Return why the file does not let a tool be used, as a phrase for people, or None.
+
+        Args:
+            tool: the name of the tool at the server.
+        """
+        if tool in self.denied_tools:
+            return f"its file denies it ({self.place_of('denied_tools')})"
+        if self.allowed_tools is not None and tool not in self.allowed_tools:
+            return f"its file allows other tools only ({self.place_of('allowed_tools')})"
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

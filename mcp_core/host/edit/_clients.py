@@ -55,6 +55,8 @@ class ServerEntry:
         url: the address of a remote server, else empty.
         headers: headers of each HTTP request. `${NAME}` in a value stands for a variable of the
             client's environment.
+        allowed_tools: the tools that may be used; None for all.
+        denied_tools: the tools that may not be used.
     """
 
     name: str
@@ -66,6 +68,8 @@ class ServerEntry:
     cwd: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allowed_tools: tuple[str, ...] | None = None
+    denied_tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,8 @@ class ClientFormat:
         remote: the members of an entry with an address, by transport. Others are not supported.
         headers: the member with the headers of requests.
         has_cwd: whether an entry can have a directory.
+        tool_lists: the members of an entry with the tools that may be used, and with those that may
+            not; None if the client has no such members.
         disabling: what turns a server off: a member `disabled` or `enabled` of its entry, or the
             list `mcp.excluded` of the file; None if it is not in the file.
         reference: a value that the client replaces by the variable `NAME`; None if it has none.
@@ -106,6 +112,7 @@ class ClientFormat:
     remote: Mapping[ServerTransport, _Remote] = field(default_factory=dict)
     headers: str = "headers"
     has_cwd: bool = True
+    tool_lists: tuple[str, str] | None = None
     disabling: Literal["disabled", "enabled", "mcp.excluded"] | None = None
     reference: str | None = None
     forwarded: str | None = None
@@ -141,7 +148,8 @@ def _add_to_vscode(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
 
 
 def _add_to_codex(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
-    if scope != "user" or server.forwarded:
+    is_restricted = server.allowed_tools is not None or server.denied_tools
+    if scope != "user" or server.forwarded or is_restricted:
         return None
     variables = [word for pair in server.env.items() for word in ("--env", "=".join(pair))]
     return ["mcp", "add", server.name, *variables, "--", server.command, *server.args]
@@ -149,6 +157,8 @@ def _add_to_codex(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
 
 def _add_to_gemini(server: ServerEntry, scope: ConfigScope) -> list[str] | None:
     env = {**server.env, **{name: f"${{{name}}}" for name in server.forwarded}}
+    if server.allowed_tools is not None or server.denied_tools:
+        return None
     if any("=" in value for value in env.values()):
         return None  # Gemini CLI 0.61 cuts a value at its first =
     variables = [word for pair in env.items() for word in ("-e", "=".join(pair))]
@@ -182,6 +192,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             project=(".mcp.json",),
             members={"type": "stdio"},
             remote={**_TYPED, "ws": ("url", {"type": "ws"})},
+            tool_lists=("allowedTools", "deniedTools"),  # of mcp-trio, which shares the format
             disabling="disabled",
             reference="${NAME}",
             replaces=_BRACED,
@@ -237,6 +248,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             members={},
             remote={"http": ("url", {})},
             headers="http_headers",
+            tool_lists=("enabled_tools", "disabled_tools"),
             disabling="enabled",
             forwarded="env_vars",
             program="codex",
@@ -252,6 +264,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             project=(".gemini", "settings.json"),
             members={},
             remote={"http": ("httpUrl", {}), "sse": ("url", {})},
+            tool_lists=("includeTools", "excludeTools"),
             disabling="mcp.excluded",
             reference="${NAME}",
             replaces=_BRACED_OR_PLAIN,
@@ -325,7 +338,7 @@ def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
         ValueError: the client cannot have such an entry.
     """
     if server.transport != "stdio":
-        return _remote_members(client, server)
+        return {**_remote_members(client, server), **_tool_members(client, server)}
     env = dict(server.env)
     members: dict[str, Any] = {
         **client.members,
@@ -340,7 +353,32 @@ def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
         members[client.forwarded] = list(server.forwarded)
     else:
         env |= {name: _reference(client, name) for name in server.forwarded}
-    return {**members, "env": env} if env else members
+    if env:
+        members["env"] = env
+    return {**members, **_tool_members(client, server)}
+
+
+def _tool_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
+    """Return the members that restrict the tools of a server.
+
+    Raises:
+        ValueError: the client has no such members: it would offer all tools.
+    """
+    restricted = server.allowed_tools is not None or bool(server.denied_tools)
+    if not restricted:
+        return {}
+    if client.tool_lists is None:
+        raise ValueError(
+            f"{client.title} cannot restrict the tools of a server in this file, and would offer"
+            " all of them"
+        )
+    allowed, denied = client.tool_lists
+    members: dict[str, Any] = {}
+    if server.allowed_tools is not None:
+        members[allowed] = list(server.allowed_tools)
+    if server.denied_tools:
+        members[denied] = list(server.denied_tools)
+    return members
 
 
 def _remote_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:

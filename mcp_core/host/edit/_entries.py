@@ -147,10 +147,9 @@ def plan_enabling(client: ClientFormat, name: str, text: str) -> list[MemberChan
         ConfigFileError: the text cannot be parsed, or the entry or list to change has another type.
     """
     entry = _read_entry(client, name, text)
-    members = ("disabled", "enabled") if client.disabling == "enabled" else ("disabled",)
     changes = [
         MemberChange(client, (client.servers, name, member), entry[member], None)
-        for member in members
+        for member in _ON
         if member in entry and entry[member] is not _ON[member]
     ]
     if client.disabling == "mcp.excluded":

@@ -58,7 +58,8 @@ class AbstractHost:
     - `UnknownName`: no server has it.
     - `NameCollision`: several servers have it.
     - `ServerUnavailable`: its server is not connected.
-    - `ApprovalRequired`, `CallDenied`: the user has not approved it, or has denied it.
+    - `ApprovalRequired`, `CallDenied`: the user has not approved it, or has denied it, or the
+      configuration of its server has.
     - `TooManyCalls`: the server has `HostLimits.calls` calls in flight.
 
     Args:
@@ -238,7 +239,8 @@ class AbstractHost:
     def client(self, server: str) -> AbstractClient:
         """Return the open client of `server`, for what the host itself has no method for.
 
-        What is called on it is neither approved nor recorded.
+        What is called on it is neither approved nor recorded, and tools that the configuration of
+        the server denies can be listed and called.
 
         Raises:
             UnknownName: there is no such server.
@@ -352,7 +354,7 @@ class AbstractHost:
             arguments: its arguments, by name.
             options: see `CallOptions`.
         """
-        found = self._servers.catalog.find_tool(name)
+        found = self._servers.catalog.find_tool(name) or self._servers.find_withheld(name)
         if found is None:
             raise self._servers.unknown("tool", name, (tool.name for tool in self.tools()))
         return await self.call_tool(found.server, found.name, arguments, **options)
@@ -423,6 +425,7 @@ class AbstractHost:
         request: Callable[[AbstractClient, dict[str, Any]], Awaitable[T]],
     ) -> T:
         """Check that a tool may be called, and make the request with the approved arguments."""
+        hosted.require_allowed(name)  # before its server is waited for
         await self._wait_usable(hosted, options)
         definition = hosted.catalog.definition("tool", name)
         record.definition = "" if definition is None else definition.digest

@@ -32,6 +32,7 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_core.client._windows_command import UnsafeArgument
 from mcp_core.host._approvals import ApprovalRequired
 from mcp_core.host._audit import redact_text
+from mcp_core.host._errors import CallDenied
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
 from mcp_core.host.catalog._server import CatalogList, ServerCatalog
 from mcp_core.runtime._client_callbacks import CallbackJob
@@ -169,6 +170,7 @@ class HostedServer:
         client: the open client, or None.
         calls: the number of calls in flight.
         error: why the last attempt to connect has failed or ended, or None.
+        withheld: the names of the tools that its configuration does not let be used.
     """
 
     def __init__(self, host: HostOfServers, source: ServerSource) -> None:
@@ -176,6 +178,7 @@ class HostedServer:
         self.client: AbstractClient | None = None
         self.calls = 0
         self.error: BaseException | None = None
+        self.withheld: tuple[str, ...] = ()
         self._host = host
         self._runtime = host.runtime
         self.catalog = ServerCatalog(
@@ -375,6 +378,16 @@ class HostedServer:
         await self._host.consent.approve_server(self.source, launch)
         self.apply(ServerEvent.APPROVED)
 
+    def require_allowed(self, tool: str) -> None:
+        """Check that the configuration of the server lets a tool be used.
+
+        Raises:
+            CallDenied: it does not.
+        """
+        denial = self.source.find_tool_denial(tool)
+        if denial is not None:
+            raise CallDenied(self.source.name, tool, denial)
+
     def require_approved(self, kind: DefinitionKind, name: str) -> None:
         """Check that a definition was approved as it is.
 
@@ -560,6 +573,10 @@ class HostedServer:
             else:
                 self.catalog.set_problem(name, str(exc))
         else:
+            if name == "tools":
+                denied = self.source.find_tool_denial
+                self.withheld = tuple(tool.name for tool in items if denied(tool.name) is not None)
+                items = [tool for tool in items if denied(tool.name) is None]
             self.catalog.set_list(name, items)
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:

@@ -12,7 +12,7 @@ from mcp_core._limits import CLIENT_LIMITS
 from mcp_core._text import escape_text, shorten_text
 from mcp_core.client._options import ClientConfigOptions
 from mcp_core.host._errors import UnknownName
-from mcp_core.host._names import merged_name
+from mcp_core.host._names import QualifiedName, fit_name, merged_name
 from mcp_core.host._supervision import ServerEvent
 from mcp_core.host.catalog._merged import HostCatalog
 from mcp_core.revisions._config import PROBE_TIMEOUT
@@ -69,7 +69,8 @@ class HostedServers:
         self.runtime = runtime
         self.consent = Consent(options, runtime.in_thread, runtime.wall_time, default_approvals)
         self.servers: dict[str, HostedServer] = {}
-        self.catalog = HostCatalog(options.get("names") or merged_name)
+        self._scheme = options.get("names") or merged_name
+        self.catalog = HostCatalog(self._scheme)
         self.changed = Signal(runtime.new_event)
         self._options = options
         self._listeners: list[HostChanges] = []
@@ -103,6 +104,18 @@ class HostedServers:
         if missing and kind != "server":
             return UnknownName(f"{text}; servers that are not ready: {name_some(missing)}")
         return UnknownName(text)
+
+    def find_withheld(self, merged: str) -> QualifiedName | None:
+        """Return the tool that would have a merged name, if its server's configuration allowed it.
+
+        A tool that may be used takes no name from another, so this is asked after the catalog.
+        """
+        scheme = self._scheme
+        for name, server in self.servers.items():
+            for tool in server.withheld:
+                if fit_name(scheme(name, tool)) == merged:
+                    return QualifiedName(name, tool)
+        return None
 
     def add(self, source: ServerSource) -> None:
         """Add a server, and begin to connect to it."""

@@ -30,7 +30,8 @@ class ServerSource(abc.ABC):
         is_disabled: True if its configuration says that it is not to be used.
         needs_approval: True if the user has to approve its launch: it is of a project's file.
         needs_pins: False if it runs in this process, as a part of the program.
-        is_trusted: True if its annotations count: it is of the program or of the user's own files.
+        is_trusted: True if its annotations count: it is of the program or of the user's own files,
+            and these do not say that each call is asked about.
         replaces: the files of lower scope whose server of the same name does not count.
         connect_timeout: the seconds of its configuration to connect in, or None.
         call_timeout: the seconds of its configuration for a call, or None.
@@ -62,6 +63,16 @@ class ServerSource(abc.ABC):
     def inputs(self) -> Mapping[str, ConfigInput]:
         """Return the inputs that `connect` needs, by id."""
         return {}
+
+    def find_tool_denial(self, tool: str) -> str | None:
+        """Return why its configuration does not let a tool be used, as a phrase, or None.
+
+        Such a tool is in no list of the host, is not approved, and cannot be called.
+
+        Args:
+            tool: the name of the tool at the server.
+        """
+        return None
 
     @abc.abstractmethod
     def connect(

@@ -17,13 +17,18 @@ _GEMINI: Final = "geminicli.com/docs/tools/mcp-server"
 
 
 class Example(NamedTuple):
-    """An example: `servers` has the expected fields of each server, by name."""
+    """An example.
+
+    `servers` has the expected fields of each server, by name, and `problems` the beginning of each
+    problem.
+    """
 
     source: str
     format: str
     file: str
     text: str
     servers: dict[str, dict[str, Any]]
+    problems: tuple[str, ...] = ()
 
 
 EXAMPLES: Final = (
@@ -327,21 +332,11 @@ EXAMPLES: Final = (
     }
 }
 """,
-        {
-            "myServer": {
-                "command": "npx",
-                "extra": {
-                    "sandboxEnabled": True,
-                    "sandbox": {
-                        "filesystem": {
-                            "allowWrite": ["${workspaceFolder}"],
-                            "denyRead": ["${userHome}/.ssh"],
-                        },
-                        "network": {"allowedDomains": ["api.example.com", "*.cdn.example.com"]},
-                    },
-                },
-            }
-        },
+        {},
+        problems=(
+            ".vscode/mcp.json:7:13: servers.myServer.sandboxEnabled: restricts the server",
+            ".vscode/mcp.json:8:13: servers.myServer.sandbox: restricts the server",
+        ),
     ),
     Example(
         "vscode-docs, agent-customization/mcp-servers.md",
@@ -428,9 +423,10 @@ approval_mode = "approve"
                 "connect_timeout": 20.0,
                 "call_timeout": 45.0,
                 "disabled": False,
+                "allowed_tools": ("open", "screenshot"),
+                "denied_tools": ("screenshot",),
+                "asks_always": True,
                 "extra": {
-                    "enabled_tools": ["open", "screenshot"],
-                    "disabled_tools": ["screenshot"],
                     "default_tools_approval_mode": "prompt",
                     "tools": {"open": {"approval_mode": "approve"}},
                 },
@@ -512,7 +508,7 @@ approval_mode = "approve"
 """,
         {
             "filteredServer": {
-                "extra": {"includeTools": ["safe_tool", "file_reader", "data_processor"]}
+                "allowed_tools": ("safe_tool", "file_reader", "data_processor"),
             },
             "discoveredServer": {"transport": "sse"},
         },

@@ -63,11 +63,9 @@ def test_import_of_codex_gives_references_for_variables() -> None:
         "env": {"MODE": "fast", "TOKEN": "${TOKEN}", "HOME": "${HOME}"},
         "timeout": 2500,
         "disabled": True,
+        "allowedTools": ["a"],
     }
-    assert local.notes == (
-        "the time that it may take to start is left out",
-        "left out, as mcp-trio has no such setting: enabled_tools",
-    )
+    assert local.notes == ("the time that it may take to start is left out",)
     assert remote.members == {
         "type": "http",
         "url": "https://h/mcp",
@@ -210,3 +208,25 @@ def test_imported_texts_mean_the_same(text: str, client: str) -> None:
         return
     again = read("claude-code", {"s": dict(imported.members)}).servers["s"]
     assert expand_server(again, variables).args == before.args
+
+
+@pytest.mark.parametrize(
+    ("client", "members"),
+    [
+        ("gemini", {"includeTools": ["read"], "excludeTools": ["write"]}),
+        ("cursor", {"allowedTools": ["read"], "deniedTools": ["write"]}),
+        ("claude-code", {"allowedTools": ["read"], "deniedTools": ["write"]}),
+    ],
+)
+def test_import_keeps_the_lists_of_tools(client: str, members: dict[str, Any]) -> None:
+    for place in ({"command": "x"}, {CLIENT_FORMATS[client].remote["http"][0]: "https://h/"}):
+        server = import_one(client, {**place, **members})
+        lists = {name: server.members[name] for name in ("allowedTools", "deniedTools")}
+        assert lists == {"allowedTools": ["read"], "deniedTools": ["write"]}
+        assert server.notes == ()
+
+
+def test_import_refuses_questions_that_the_format_cannot_say() -> None:
+    text = '[mcp_servers.x]\ncommand = "c"\ndefault_tools_approval_mode = "prompt"\n'
+    with pytest.raises(InvalidConfig, match="asks before each call, which this format cannot say"):
+        import_servers(read_config(text, file="config.toml"), ["x"])

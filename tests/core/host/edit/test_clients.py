@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -255,3 +256,36 @@ def test_find_replaced_names_what_the_client_would_change(name: str, found: list
         forwarded=("D",),
     )
     assert find_replaced(CLIENT_FORMATS[name], server) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("claude-code", {"allowedTools": ["read"], "deniedTools": ["write"]}),
+        ("codex", {"enabled_tools": ["read"], "disabled_tools": ["write"]}),
+        ("gemini", {"includeTools": ["read"], "excludeTools": ["write"]}),
+    ],
+)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_entry_with_lists_of_tools_has_the_members_of_its_client(
+    name: str, members: dict[str, Any], transport: ServerTransport
+) -> None:
+    client = CLIENT_FORMATS[name]
+    plain = ServerEntry(name="x", transport=transport, command="c", url="https://h/")
+    entry = replace(plain, allowed_tools=("read",), denied_tools=("write",))
+    assert entry_members(client, entry) == {**entry_members(client, plain), **members}
+    assert client.add_command is not None
+    assert (client.add_command(entry, "user") is None) is (name != "claude-code")
+    # An empty list lets no tool be used.
+    allowed, _ = members
+    assert entry_members(client, replace(plain, allowed_tools=()))[allowed] == []
+
+
+@pytest.mark.parametrize("name", ["claude-desktop", "cursor", "vscode"])
+@pytest.mark.parametrize("more", [{"allowed_tools": ("read",)}, {"denied_tools": ("write",)}])
+def test_entry_with_lists_of_tools_is_refused_by_clients_without_them(
+    name: str, more: dict[str, Any]
+) -> None:
+    entry = ServerEntry(name="x", command="c", **more)
+    with pytest.raises(ValueError, match="cannot restrict the tools of a server in this file"):
+        entry_members(CLIENT_FORMATS[name], entry)

@@ -159,6 +159,7 @@ def test_disabling_is_read_back_and_undone_by_enabling(form: Any, text: str, dis
     ("form", "text", "enabled"),
     [
         (CLAUDE, '{"mcpServers": {"a": {"disabled": 1}}}', '{"mcpServers": {"a": {}}}'),
+        (CLAUDE, '{"mcpServers": {"a": {"enabled": false}}}', '{"mcpServers": {"a": {}}}'),
         (
             CODEX,
             "[mcp_servers]\na = {disabled = true, enabled = false, x = 1}\n",
