@@ -25,6 +25,7 @@ from mcp_core.host import (
     ConfigProblem,
     InvalidConfig,
     expand_server,
+    find_denial,
     find_excess,
     find_variables,
     is_secret_name,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         ScopedServer,
         ServerConfig,
         ServerLaunch,
+        ServerPolicy,
         ServerScope,
         ServerTransport,
     )
@@ -118,8 +120,9 @@ class PreparedLaunch:
             InvalidConfig: a variable has no value, a text cannot be used with its values, the
                 policy denies the server with them, or the file with variables cannot be read.
         """
-        expanded = self._servers.expand(self.name, self._files.variables(inputs))
         launch = self.launch
+        env_file = _read_env_file(self.server, launch.env_file)
+        expanded = self._servers.expand(self.name, self._files.variables(inputs), env_file)
         if launch.transport != "stdio":
             return ExpandedLaunch(
                 transport=launch.transport,
@@ -127,7 +130,6 @@ class PreparedLaunch:
                 headers=expanded.headers,
                 secrets=expanded.secrets,
             )
-        env_file = _read_env_file(self.server, launch.env_file)
         return ExpandedLaunch(
             transport=launch.transport,
             argv=(launch.command, *expanded.args),
@@ -167,7 +169,7 @@ def prepare_launch(
     server = scoped.server
     if launch is None:
         if server.transport == "stdio":
-            launch = _StdioPreparation(files, scoped).run()
+            launch = _StdioPreparation(files, scoped, servers.policy).run()
         else:
             launch = make_launch(server, scoped.inputs)
     prepared = PreparedLaunch(
@@ -188,7 +190,10 @@ def prepare_launch(
 class _StdioPreparation:
     """The preparation of one stdio server."""
 
-    def __init__(self, files: ConfigFiles, scoped: ScopedServer) -> None:
+    def __init__(
+        self, files: ConfigFiles, scoped: ScopedServer, policy: ServerPolicy | None
+    ) -> None:
+        self._policy = policy
         self._server = scoped.server
         self._scoped = scoped
         self._environ = files.environ
@@ -206,7 +211,12 @@ class _StdioPreparation:
         env_file = ""
         if expanded.env_file is not None:
             env_file = str(self._absolute("env_file", expanded.env_file, self._base))
-        variables = {**_read_env_file(server, env_file), **expanded.env}
+        in_file = _read_env_file(server, env_file)
+        # What a user approves must not be denied afterwards.
+        denial = None if self._policy is None else find_denial(self._policy, server, in_file)
+        if denial is not None:
+            raise InvalidConfig([ConfigProblem(server.place, denial, server.name)])
+        variables = {**in_file, **expanded.env}
         program = self._find_program(expanded.command or "", directory, variables)
         for field_name, path in (
             ("command", program),

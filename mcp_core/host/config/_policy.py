@@ -6,7 +6,12 @@
 3. Entries are literal: a variable in them would have the value that the user gives it. Claude Code
    expands them.
 4. In doubt the stricter reading holds: without a port a denied address means all ports and an
-   allowed one the port of the scheme, and a path with `..` matches no allowed address.
+   allowed one the port of the scheme. An address is denied if any reading of it is, and allowed if
+   all readings are; a path with `..` matches no allowed address.
+5. An allowed command is that with nothing that makes the same words run other code: it is refused
+   with a directory of its own, and with variables such as `PATH` and `NODE_OPTIONS`. A denied one
+   is compared without its directory. But a program can be copied, and started by another one: a
+   list of denied commands stops mistakes, and no one who wants to run it.
 
 Source: code.claude.com/docs/en/managed-mcp, "How a server is evaluated".
 """
@@ -14,7 +19,7 @@ Source: code.claude.com/docs/en/managed-mcp, "How a server is evaluated".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -24,14 +29,22 @@ from mcp_core.host.edit._json_edit import JsonSyntax
 from mcp_core.urls import DEFAULT_PORTS, Url
 
 from ._members import MemberReader
-from ._problems import ConfigPlace, ConfigProblem, InvalidConfig
+from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, name_text
+from ._redirects import redirects_code
 from ._servers import ServerConfig
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, parse_tree
-from ._variables import ExpandedServer, find_variables
+from ._url_readings import plain_host, read_host, read_target
+from ._variables import ExpandedServer, has_variables
 
 __all__ = ["PolicyEntry", "ServerPolicy", "find_denial", "read_policy"]
 
 _SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
+_LISTS: Final = ("allowedMcpServers", "deniedMcpServers")
+# A member beside them that an administrator relies on, such as one with a letter missing.
+_RESTRICTING: Final = re.compile(
+    r"mcp_?-?servers?|allow|den(?:y|ied)|block|exclude|forbid|disallow|restrict|disable|policy",
+    re.IGNORECASE,
+)
 _KEYS: Final = ("serverName", "serverCommand", "serverUrl")
 _ALLOWED_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _URL_PATTERN: Final = re.compile(
@@ -40,6 +53,8 @@ _URL_PATTERN: Final = re.compile(
     re.IGNORECASE,
 )
 _WEBSOCKET: Final = re.compile(r"^ws(?=s?://)", re.IGNORECASE)
+_DIRECTORY: Final = re.compile(r".*[/\\](?=.)", re.DOTALL)
+_PROGRAM_SUFFIX: Final = re.compile(r"\.(?:exe|cmd|bat|com|ps1|sh)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +110,9 @@ def read_policy(data: bytes | str, *, file: str, max_size: int = MAX_CONFIG_SIZE
         max_size: the largest size, in bytes; 4 MiB by default.
 
     Raises:
-        InvalidConfig: the file cannot be read, or an entry is wrong. Without the entry the list
-            would allow or deny other servers than its author meant.
+        InvalidConfig: the file cannot be read, an entry is wrong, or a member beside the lists
+            seems to restrict servers. Without it the lists would allow or deny other servers than
+            their author meant.
     """
     tree = parse_tree(data, file=file, syntax=_SYNTAX, max_size=max_size)
     root = {} if tree.value is None else tree.value
@@ -105,8 +121,12 @@ def read_policy(data: bytes | str, *, file: str, max_size: int = MAX_CONFIG_SIZE
         problems.append(ConfigProblem(tree.place(), "the file must be an object"))
         raise InvalidConfig(problems)
     for name, place in tree.repeated(()):
-        if name in ("allowedMcpServers", "deniedMcpServers"):
+        if name in _LISTS:
             problems.append(ConfigProblem(place, "is there a second time"))
+    for name, value in root.items():
+        if name not in ("mcpServers", *_LISTS) and _RESTRICTING.search(name) and value:
+            problem = f"restricts servers, and is not understood: the lists are {', '.join(_LISTS)}"
+            problems.append(ConfigProblem(tree.place((name,)), problem))
     allowed = _read_list(tree, "allowedMcpServers", root, problems)
     denied = _read_list(tree, "deniedMcpServers", root, problems)
     if problems:
@@ -160,7 +180,11 @@ def _check_entry(entry: PolicyEntry, reader: MemberReader, *, is_allowed: bool) 
         reader.add("needs a program and its arguments")
 
 
-def find_denial(policy: ServerPolicy, server: ServerConfig | ExpandedServer) -> str | None:
+def find_denial(
+    policy: ServerPolicy,
+    server: ServerConfig | ExpandedServer,
+    file_variables: Iterable[str] | None = None,
+) -> str | None:
     """Return why a server must not be used, as a phrase for people, or None if it may be used.
 
     A `ServerConfig` with variables is denied only if their values do not matter. Ask again with the
@@ -169,25 +193,35 @@ def find_denial(policy: ServerPolicy, server: ServerConfig | ExpandedServer) -> 
     Args:
         policy: the lists.
         server: the server.
+        file_variables: the names of the variables in its `env_file`, None before that is read. An
+            `ExpandedServer` with such a file is not allowed by its command then.
     """
     expanded = server if isinstance(server, ExpandedServer) else None
     config = server.config if isinstance(server, ExpandedServer) else server
     source = expanded or config
     # The texts, or None while they have variables.
     address = command = None
-    if expanded is not None or not find_variables(config):
-        if config.transport == "stdio":
-            command = (source.command or "", *source.args)
+    texts = (source.command or "", *source.args) if _is_stdio(config) else (source.url or "",)
+    if expanded is not None or not any(has_variables(config, text) for text in texts):
+        if _is_stdio(config):
+            command = texts
         else:
-            address = _parse_address(source.url or "")
+            address = _parse_address(texts[0])
     for entry in policy.denied:
         if _matches(entry, config.name, command, address, denied=True):
             return f"denied by {entry.place}"
     if policy.allowed is None:
         return None
-    kind = "command" if config.transport == "stdio" else "url"
+    kind = "command" if _is_stdio(config) else "url"
     strict = [entry for entry in policy.allowed if getattr(entry, kind) is not None]
     entries = strict or [entry for entry in policy.allowed if entry.name is not None]
+    if strict and _is_stdio(config):
+        known = file_variables
+        if known is None and expanded is not None and config.env_file is not None:
+            return f"the variables of its file ({config.place_of('env_file')}) are not known yet"
+        redirection = _find_redirection(config, known or ())
+        if redirection is not None:
+            return redirection
     if strict and command is None and address is None:
         return None  # to be decided with the values of its variables
     if any(_matches(entry, config.name, command, address, denied=False) for entry in entries):
@@ -195,6 +229,35 @@ def find_denial(policy: ServerPolicy, server: ServerConfig | ExpandedServer) -> 
     if strict:
         return f"its {'command' if kind == 'command' else 'address'} is not in allowedMcpServers"
     return "it is not in allowedMcpServers"
+
+
+def _is_stdio(config: ServerConfig) -> bool:
+    return config.transport == "stdio"
+
+
+def _find_redirection(config: ServerConfig, file_variables: Iterable[str]) -> str | None:
+    """Return why the command of a server can run other code than its words say, or None.
+
+    The variables that the child gets from our environment without being named are those of the
+    user in any case.
+    """
+    found = [(name, config.place_of("env", name)) for name in config.env]
+    found += [(name, config.place_of("forwarded")) for name in config.forwarded]
+    found += [(name, config.place_of("env_file")) for name in file_variables]
+    for name, place in found:
+        if redirects_code(name):
+            return (
+                f"allowedMcpServers allows commands, and the variable {name_text(name)} ({place})"
+                " can make a command run other code: remove it, or start a script that sets it and"
+                " that the administrator allows"
+            )
+    if config.cwd is not None:
+        return (
+            f"allowedMcpServers allows commands, and a directory ({config.place_of('cwd')}) can"
+            " make a command run other code: remove it, or start a script that enters it and that"
+            " the administrator allows"
+        )
+    return None
 
 
 def _matches(
@@ -208,8 +271,19 @@ def _matches(
     if entry.name is not None:
         return entry.name == name
     if entry.command is not None:
-        return command is not None and entry.command == tuple(command)
+        if command is None:
+            return False
+        if denied:
+            return _plain_command(entry.command) == _plain_command(command)
+        return entry.command == tuple(command)
     return address is not None and _matches_url(entry.url or "", address, denied=denied)
+
+
+def _plain_command(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command with the name of its program alone: `/usr/bin/npx` and `NPX.CMD` are npx."""
+    program, *args = command
+    name = _DIRECTORY.sub("", program.strip()).rstrip("/\\. ").lower()
+    return (_PROGRAM_SUFFIX.sub("", name), *args)
 
 
 def _parse_address(text: str) -> _Address:
@@ -226,19 +300,8 @@ def _parse_pattern(pattern: str) -> _UrlPattern | None:
     if match is None:
         return None
     return _UrlPattern(
-        match["scheme"].lower(), _plain_host(match["host"]), match["port"], match["target"]
+        match["scheme"].lower(), plain_host(match["host"]), match["port"], match["target"]
     )
-
-
-def _plain_host(host: str) -> str:
-    """Return a host in lower case and in IDNA form, without brackets and a dot at its end."""
-    host = host.lower().strip("[]").removesuffix(".")
-    if host.isascii():
-        return host
-    try:
-        return host.encode("idna").decode()
-    except UnicodeError:
-        return host
 
 
 def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
@@ -254,7 +317,9 @@ def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
         return pattern == "*" or denied
     if not _matches_text(wanted.scheme, address.scheme):
         return False
-    if not _matches_text(wanted.host, url.host.removesuffix(".")):
+    # `read` is True if one reading matches a list that denies, or all match one that allows.
+    read = any if denied else all
+    if not read(_matches_text(wanted.host, host) for host in read_host(url.host)):
         return False
     if wanted.port is None:
         if not denied and url.port != DEFAULT_PORTS[url.scheme]:
@@ -263,14 +328,22 @@ def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
         return False
     if wanted.target is None:
         return True
-    target = url.target.decode()
-    path = unquote(target.partition("?")[0]).replace("\\", "/")
-    if any(part in (".", "..") for part in path.split("/")):
+    readings = read_target(url.target.decode())
+    if readings is None:
+        return denied
+    paths = {reading.partition("?")[0] for reading in readings}
+    if any(part in (".", "..") for path in paths for part in path.split("/")):
         return denied
     if "?" not in wanted.target:
-        target = target.partition("?")[0]
-    # A denied path stays denied if its letters are percent-encoded.
-    return _matches_text(wanted.target, target) or (denied and _matches_text(wanted.target, path))
+        readings = frozenset(paths)
+    # A denied path stays denied if its letters are encoded, or in other case.
+    patterns = {wanted.target, unquote(wanted.target)}
+    if denied:
+        patterns = {each.lower() for each in patterns}
+        readings = frozenset(each.lower() for each in readings)
+    return read(
+        any(_matches_text(pattern, reading) for pattern in patterns) for reading in readings
+    )
 
 
 def _matches_text(pattern: str, text: str) -> bool:

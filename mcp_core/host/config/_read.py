@@ -22,6 +22,7 @@ from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
 from ._problems import ConfigProblem, name_text
+from ._redirects import redirects_code
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree
@@ -81,6 +82,7 @@ _FIELDS: Final[Mapping[str | int, str]] = {
     "excludeTools": "denied_tools",
     "includeTools": "allowed_tools",
     "bearer_token_env_var": "bearer_variable",
+    "env_vars": "forwarded",
     "env_http_headers": "header_variables",
     "envFile": "env_file",
     "http_headers": "headers",
@@ -263,10 +265,16 @@ class _FileReader:
         call_timeout = _first_timeout(reader, dialect.call_timeouts)
         if call_timeout is not None and call_timeout < dialect.shortest_call:
             call_timeout = None
+        env = reader.text_map("env")
+        for variable in filter(redirects_code, env):
+            reader.keep_place("env", variable)  # a policy names it
+        for member in ("cwd", dialect.env_file or ""):
+            if member in reader.rest:
+                reader.keep_place(member)
         allowed, denied = tool_lists = self._client.tool_lists or OWN_TOOL_LISTS
         fields: dict[str, Any] = {
             "args": reader.texts("args"),
-            "env": reader.text_map("env"),
+            "env": env,
             "env_file": reader.text(dialect.env_file) if dialect.env_file else None,
             "cwd": reader.text("cwd"),
             "headers": self._read_headers(reader),
@@ -355,6 +363,7 @@ class _FileReader:
     def _read_forwarded(self, reader: MemberReader) -> tuple[str, ...]:
         """Read `env_vars`: names, or tables with a name and the source `local`."""
         values = reader.rest.get("env_vars")
+        reader.keep_place("env_vars")
         if not isinstance(values, list):
             return reader.texts("env_vars")
         del reader.rest["env_vars"]

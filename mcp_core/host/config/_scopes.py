@@ -73,12 +73,18 @@ class MergedServers:
     policy: ServerPolicy | None = None
     is_exclusive: bool = False
 
-    def expand(self, name: str, variables: ConfigVariables) -> ExpandedServer:
+    def expand(
+        self,
+        name: str,
+        variables: ConfigVariables,
+        file_variables: Iterable[str] | None = None,
+    ) -> ExpandedServer:
         """Return a server with its variables expanded, after the policy was asked about it.
 
         Args:
             name: the name of a server that counts.
             variables: the values.
+            file_variables: the names of the variables in its `env_file`, as for `find_denial`.
 
         Raises:
             InvalidConfig: a variable is not set, a text cannot be used, or the policy denies the
@@ -88,7 +94,7 @@ class MergedServers:
         scoped = self.servers[name]
         expanded = expand_server(scoped.server, variables, scoped.inputs)
         if self.policy is not None:
-            denial = find_denial(self.policy, expanded)
+            denial = find_denial(self.policy, expanded, file_variables)
             if denial is not None:
                 raise InvalidConfig([ConfigProblem(scoped.server.place, denial, name)])
         return expanded

@@ -21,6 +21,7 @@ from mcp_core.host import (
     read_policy,
 )
 from mcp_core.host.config._policy import _matches_text
+from mcp_core.host.config._url_readings import read_target
 
 
 def policy_of(allowed: list[Any] | None = None, denied: list[Any] | None = None) -> ServerPolicy:
@@ -76,6 +77,32 @@ URLS = [
 ]
 
 
+# Each is /admin/x to some server or proxy.
+SAME_PATHS = [
+    "/admin/x", "//admin/x", "/./admin/x", "/a/../admin/x", "/a/..;/admin/x", "/a/..;b=1/admin/x",
+    "/admin;a=1/x", "/admin/;/x", "/%61dmin/x", "/%2561dmin/x", "/%252561dmin/x", "/Admin/x",
+    "/a/%2e%2e/admin/x", "/a/%252e%252e/admin/x", "/%2fadmin/x", "/admin%2fx", "/admin%252fx",
+    "/a\\..\\admin\\x", "/admin%5cx", "/admin%09/x", "/%u0061dmin/x", "/admin%c0%afx",
+    "/a/%c0%ae%c0%ae/admin/x", "/ａdmin/x", "/a%2f..%2fadmin%2fx", "/a/b/../../admin/x",
+    "/admin/x%00.png", "/%" + "25" * 70 + "61dmin/x",
+]  # fmt: skip
+OTHER_PATHS = [
+    "/",
+    "/x/admin",
+    "/administrator/x",
+    "/adminx",
+    "/a/b;admin/x",
+    "/?/admin/x",
+    "/admi",
+]
+DENIED = "https://h/admin/*"
+LOOPBACK = [
+    "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.0.0.1", "127.0.0.1.",
+    "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "１２７.0.0.1", "127%2e0.0.1",
+]  # fmt: skip
+BOOKS = ["BÜCHER.example", "bu\u0308cher.example", "xn--bcher-kva.example", "ｂücher.example"]
+
+
 @pytest.mark.parametrize(("pattern", "url", "matches"), URLS)
 def test_allowed_url_matches_part_by_part(pattern: str, url: str, matches: bool) -> None:
     denial = find_denial(policy_of(allowed=[{"serverUrl": pattern}]), remote(url))
@@ -93,11 +120,115 @@ def test_allowed_url_matches_part_by_part(pattern: str, url: str, matches: bool)
         ("https://evil.org/admin/*", "https://evil.org/other", False),
         ("https://evil.org/*", "https://good.org/evil.org/", False),
         ("https://evil.org/*", "https://u:p@evil.org/", True),
+        *((DENIED, f"https://h{path}", True) for path in SAME_PATHS),
+        *((DENIED, f"https://h{path}", False) for path in OTHER_PATHS),
+        *(("http://127.0.0.1/*", f"http://{host}/x", True) for host in LOOPBACK),
+        *(
+            ("http://[::1]/*", f"http://{host}/x", True)
+            for host in ("[0:0:0:0:0:0:0:1]", "[::0001]")
+        ),
+        *(("https://bücher.example/*", f"https://{host}/x", True) for host in BOOKS),
+        ("https://0x7f.1/*", "https://127.0.0.1/", True),
+        ("https://evil.org/*", "https://evil.org\\.good.org/", True),
+        ("https://evil.org/*", "https://evil%2eorg/", True),
+        ("https://evil.org/*", "https://EVIL.org.:8443/", True),
+        ("https://h/a?key=*", "https://h/a?%6bey=1", True),
+        ("https://h/a?key=*", "https://h/%2561?key=1", True),
     ],
 )
 def test_denied_url_is_read_strictly(pattern: str, url: str, matches: bool) -> None:
     denial = find_denial(policy_of(denied=[{"serverUrl": pattern}]), remote(url))
     assert denial == ("denied by managed.json:1:23: deniedMcpServers[0]" if matches else None)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "allowed"),
+    [
+        ("https://h/api/*", "https://h/api/x", True),
+        ("https://h/api/*", "https://h/api/a%20b", True),
+        ("https://h/a%20b/*", "https://h/a%20b/x", True),
+        ("https://h/api/*", "https://h/api//x", True),  # below it in each reading
+        ("https://h/api/*", "https://h/api;v=1/x", False),
+        ("https://h/api/*", "https://h/%61pi/x", False),
+        ("https://h/api/*", "https://h//api/x", False),
+        ("https://h/api/*", "https://h/api/..;/admin", False),
+        ("https://h/api/*", "https://h/api/%2e%2e/admin", False),
+        ("https://h/api/*", "https://h/api/%252e%252e/admin", False),
+        ("https://h/api/*", "https://h/api/%252e%252e%252fadmin", False),
+        ("https://h/api/*", "https://h/api/..%5cadmin", False),
+        ("https://h/api/*", "https://h/api/%c0%ae%c0%ae/admin", False),
+        ("https://h/api/*", "https://h/api/%u002e%u002e/admin", False),
+        ("https://h/api/*", "https://h/api/．．/admin", False),
+        ("https://h/api/*", "https://h/api/%" + "25" * 70 + "61", False),  # too many readings
+        ("https://h/api/*", "https://h/api/" + "x" * 5_000, False),  # too long to be compared
+        ("https://*.good.org/*", "https://evil.org\\.good.org/", False),
+        ("https://*.good.org/*", "https://evil.org%2f.good.org/", False),
+        ("http://127.0.0.1/*", "http://127.0.0.1/x", True),
+        ("http://127.0.0.1/*", "http://0x7f.1/x", False),
+        ("http://[::1]/*", "http://[0:0:0:0:0:0:0:1]/x", True),
+        ("http://[::ffff:127.0.0.1]/*", "http://[::ffff:127.0.0.1]/x", False),
+    ],
+)
+def test_allowed_url_is_allowed_in_all_readings(pattern: str, url: str, allowed: bool) -> None:
+    denial = find_denial(policy_of([{"serverUrl": pattern}]), remote(url))
+    assert denial == (None if allowed else "its address is not in allowedMcpServers")
+
+
+PIECES = [
+    "/",
+    "//",
+    "a",
+    "b",
+    ".",
+    "..",
+    ";",
+    ";x",
+    "\\",
+    "%2f",
+    "%252f",
+    "%2e",
+    "%61",
+    "%25",
+    "%5c",
+    "A",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+def test_reading_of_an_address_decides_as_the_address(path: str) -> None:
+    """If a reading is denied, so is the address; if the address is allowed, so is each reading."""
+    denying, allowing = (
+        policy_of(denied=[{"serverUrl": "https://h/a/*"}]),
+        policy_of([{"serverUrl": "https://h/a/*"}]),
+    )
+    address = remote(f"https://h/{path}")
+    for reading in read_target(f"/{path}") or ():
+        if not reading.startswith("/") or any(each in reading for each in "\0#?\t\n"):
+            continue
+        read = remote(f"https://h{reading}")
+        if find_denial(denying, read) is not None:
+            assert find_denial(denying, address) is not None
+        if find_denial(allowing, address) is None:
+            assert find_denial(allowing, read) is None
+
+
+@given(st.text(max_size=40))
+def test_readings_of_any_path_are_few_and_readings_of_readings_are_no_others(path: str) -> None:
+    readings = read_target(path.partition("?")[0])
+    if readings is not None:
+        assert len(readings) <= 64
+        for each in readings:
+            if "?" not in each:
+                assert (read_target(each) or frozenset()) <= readings
+
+
+@pytest.mark.parametrize(
+    "path", ["%25" * 1300, "/" * 4000, ";" * 4000, "../" * 1300, "\\" * 4000, "a;/" * 1300]
+)
+def test_readings_of_a_long_path_take_little_time(path: str) -> None:
+    start = time.process_time()
+    read_target(f"/{path}")
+    assert time.process_time() - start < 2
 
 
 def test_websocket_url_has_its_own_scheme() -> None:
@@ -132,6 +263,117 @@ def test_allowed_name_counts_without_stricter_entries_of_the_kind(
     policy = policy_of(allowed)
     assert (find_denial(policy, NPX) is None) == stdio
     assert (find_denial(policy, remote("https://h/x")) is None) == http
+
+
+# -- Commands --------------------------------------------------------------------------------------
+
+REDIRECTING = """
+    PATH Path NODE_OPTIONS NODE_PATH npm_config_registry NPM_CONFIG_PREFIX npm-config-userconfig
+    npm_config_//registry.npmjs.org/:_authToken LD_PRELOAD LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES
+    PYTHONPATH PYTHONSTARTUP PYTHONHOME PIP_INDEX_URL UV_INDEX_URL UV_PYTHON UV_DEFAULT_INDEX
+    VIRTUAL_ENV BASH_ENV ENV IFS ZDOTDIR BASH_FUNC_npx%% PERL5OPT PERL5LIB RUBYOPT RUBYLIB GEM_HOME
+    JAVA_TOOL_OPTIONS _JAVA_OPTIONS CLASSPATH GIT_SSH_COMMAND GIT_CONFIG_GLOBAL DOCKER_HOST
+    HTTPS_PROXY https_proxy ALL_PROXY NO_PROXY SSL_CERT_FILE NODE_EXTRA_CA_CERTS HOME USERPROFILE
+    XDG_CONFIG_HOME APPDATA PATHEXT ComSpec DOTNET_STARTUP_HOOKS GOPROXY GOFLAGS RUSTC_WRAPPER
+    LUA_INIT DENO_DIR BUN_INSTALL YARN_RC_FILENAME COREPACK_HOME GCONV_PATH GLIBC_TUNABLES TMPDIR
+    ELECTRON_RUN_AS_NODE PUPPETEER_EXECUTABLE_PATH PHPRC CARGO_HOME SOME_PLUGIN_PATH MY_PRELOAD
+""".split()
+
+
+@pytest.mark.parametrize("name", REDIRECTING)
+def test_allowed_command_with_a_variable_that_redirects_code_is_refused(name: str) -> None:
+    policy = policy_of([COMMAND, NAME])
+    entry = {"command": "npx", "args": ["-y", "server"], "env": {"GOOD": "1", name: "/x"}}
+    denial = find_denial(policy, server(entry))
+    assert denial is not None
+    assert denial.startswith("allowedMcpServers allows commands, and the variable ")
+    assert (
+        f"(.mcp.json:1:{json.dumps({'mcpServers': {'x': entry}}).index(json.dumps(name)) + 1}:"
+        in (denial)
+    )
+    # The list of a file of variables, and that of variables to pass on.
+    with_file = server({"command": "npx", "args": ["-y", "server"]})
+    assert find_denial(policy, with_file, ["GOOD"]) is None
+    assert find_denial(policy, with_file, ["GOOD", name]) is not None
+    codex = "[mcp_servers.x]\ncommand = 'npx'\nargs = ['-y', 'server']\nenv_vars = "
+    forwarded = read_config(codex + json.dumps([name]), file="config.toml").servers["x"]
+    denial = find_denial(policy, forwarded)
+    assert denial is not None
+    assert "(config.toml:4:1: mcp_servers.x.env_vars)" in denial
+
+
+@pytest.mark.parametrize(
+    "name",
+    """
+    GITHUB_TOKEN API_KEY COMPANY_API_URL DATABASE_URL GITHUB_HOST GOOGLE_API_KEY LOG_LEVEL DEBUG
+    NODE_ENV PYTHONUNBUFFERED TZ LANG LC_ALL AWS_REGION ALLOWED_DIRS PORT MODE ROUTER
+    """.split(),
+)
+def test_allowed_command_keeps_variables_that_are_for_the_server(name: str) -> None:
+    entry = {"command": "npx", "args": ["-y", "server"], "env": {name: "${VALUE}"}}
+    assert find_denial(policy_of([COMMAND]), server(entry)) is None
+
+
+def test_variable_that_redirects_code_is_refused_before_values_are_known() -> None:
+    entry = {"command": "${NPX}", "args": ["-y", "server"], "env": {"NODE_OPTIONS": "${X}"}}
+    assert "NODE_OPTIONS" in (find_denial(policy_of([COMMAND]), server(entry)) or "")
+    # Without a list of commands no command is bound.
+    for policy in policy_of([NAME]), policy_of(denied=[COMMAND]), policy_of(None):
+        assert find_denial(policy, server(entry)) is None
+    assert find_denial(policy_of([URL, COMMAND]), remote("https://h/x")) is None
+
+
+def test_file_of_variables_is_refused_until_it_was_read() -> None:
+    entry = {"command": "npx", "args": ["-y", "server"], "envFile": "/e"}
+    text = json.dumps({"mcpServers": {"x": entry}})
+    config = read_config(text, file=".cursor/mcp.json").servers["x"]
+    policy = policy_of([COMMAND])
+    assert find_denial(policy, config) is None
+    expanded = expand_server(config, ConfigVariables())
+    assert "are not known yet" in (find_denial(policy, expanded) or "")
+    assert find_denial(policy, expanded, ["GOOD"]) is None
+    denial = find_denial(policy, expanded, ["GOOD", "LD_PRELOAD"]) or ""
+    assert "LD_PRELOAD (.cursor/mcp.json:1:" in denial
+    assert "mcpServers.x.envFile)" in denial
+
+
+def test_allowed_command_in_another_directory_is_refused() -> None:
+    policy = policy_of([{"serverCommand": ["node", "server.js"]}])
+    entry = {"command": "node", "args": ["server.js"]}
+    assert find_denial(policy, server(entry)) is None
+    denial = find_denial(policy, server({**entry, "cwd": "/tmp/other"}))
+    assert denial is not None
+    assert "a directory (.mcp.json:1:" in denial
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "/usr/bin/npx", "./npx", "~/bin/npx", "npx.cmd", "NPX.CMD", "npx.exe", "NPX", "npx.ps1",
+        "C:\\Program Files\\nodejs\\npx.cmd", "//server/share/npx.EXE", "npx.", "/a/../b/npx",
+        " npx",
+    ],
+)  # fmt: skip
+def test_denied_command_is_compared_without_its_directory(program: str) -> None:
+    denied = server({"command": program, "args": ["-y", "server"]})
+    for entry in COMMAND, {"serverCommand": ["/opt/bin/NPX.exe", "-y", "server"]}:
+        assert find_denial(policy_of(denied=[entry]), denied) is not None
+    assert find_denial(policy_of([COMMAND]), denied) is not None  # that one is compared exactly
+
+
+@pytest.mark.parametrize(
+    ("program", "args"),
+    [("npx", ["server"]), ("npxx", ["-y", "server"]), ("/npx/node", ["-y", "server"]),
+     ("npx", ["-y", "Server"]), ("np", ["x", "-y", "server"])],
+)  # fmt: skip
+def test_denied_command_is_that_with_its_arguments(program: str, args: list[str]) -> None:
+    policy = policy_of(denied=[COMMAND])
+    assert find_denial(policy, server({"command": program, "args": args})) is None
+
+
+def test_denied_command_is_found_while_other_texts_have_variables() -> None:
+    entry = {"command": "/bin/npx", "args": ["-y", "server"], "env": {"A": "${A}"}}
+    assert find_denial(policy_of(denied=[COMMAND]), server(entry)) is not None
 
 
 @pytest.mark.parametrize("entry", [NAME, COMMAND])
@@ -182,6 +424,11 @@ def test_server_with_variables_is_decided_with_their_values() -> None:
         ('{"deniedMcpServers": [{"serverCommand": "x"}]}', "1:24: deniedMcpServers[0].serverCo"),
         ('{"deniedMcpServers": [{"serverUrl": "h/*"}]}', "1:24: deniedMcpServers[0].serverUrl: "),
         ('{"deniedMcpServers": [{"serverUrl": "https://${H}"}]}', "1:23: deniedMcpServers[0]: has"),
+        ('{"deniedMcpServer": [{"serverName": "x"}]}', "1:2: deniedMcpServer: restricts servers, "),
+        ('{"deniedMCPServers": [{"serverName": "x"}]}', "1:2: deniedMCPServers: restricts serve"),
+        ('{"denied_mcp_servers": [{}]}', "1:2: denied_mcp_servers: restricts servers, and is not"),
+        ('{"blockedServers": ["x"]}', "1:2: blockedServers: restricts servers, and is not unde"),
+        ('{"allowManagedMcpServersOnly": true}', "1:2: allowManagedMcpServersOnly: restricts se"),
     ],
 )
 def test_read_policy_wrong_entry_is_refused(text: str, problem: str) -> None:
@@ -194,6 +441,10 @@ def test_read_policy_wrong_entry_is_refused(text: str, problem: str) -> None:
 def test_read_policy_empty_file_allows_all() -> None:
     assert read_policy(b"", file="f") == ServerPolicy(allowed=None, denied=())
     assert policy_of([]).allowed == ()
+    other = (
+        '{"mcpServers": {"deny": {}}, "$schema": "x", "blockedServers": [], "disableAll": false}'
+    )
+    assert read_policy(other, file="f") == ServerPolicy()
 
 
 @pytest.mark.parametrize(
