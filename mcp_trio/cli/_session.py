@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from mcp_core import Peer
     from mcp_core.adapters import Recording
     from mcp_core.runtime import CallOptions
-    from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities
+    from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities, Tool
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig
@@ -214,6 +214,23 @@ class Target:
         Call it while the session is connected.
         """
         return name if self.configured is None else self.configured.local_name(name)
+
+    async def list_tools(self, client: Client) -> list[Tool]:
+        """Return the tools that the server lists; of a configured one those that it may use.
+
+        What its entry denies is counted on stderr.
+        """
+        tools = await client.list_tools(timeout=self.timeout)
+        if self.configured is None:
+            return tools
+        allowed = self.configured.allowed_tools(tools)
+        if len(allowed) < len(tools):
+            place = self.configured.choice.servers[self.configured.server].server.tool_lists_place
+            self.stderr.write_line(
+                f"mcp-trio: left out {len(tools) - len(allowed)} of {len(tools)} tools, as the"
+                f" server's entry says: {place}"
+            )
+        return allowed
 
     async def require_approved(self, kind: Literal["tool", "prompt"], name: str) -> None:
         """Check that the user has approved a definition, if the server is a configured one.

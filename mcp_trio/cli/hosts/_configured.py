@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from mcp_core.host import Approvals, MergedServers, ScopedServer
     from mcp_core.runtime import CallOptions, ClientTask
     from mcp_core.runtime.host import ApprovalStore, ServerSource
-    from mcp_core.types import CallToolResult
+    from mcp_core.types import CallToolResult, Tool
     from mcp_trio._client import Client
     from mcp_trio.auth._authorization import LoginConfig
     from mcp_trio.cli._screen import Screen
@@ -387,6 +387,13 @@ class ConfiguredSession:
         known = self._merged_names(self._opened, self.server)
         return known.get(name, name.removeprefix(merged_prefix(self.server)))
 
+    def _denial_of(self, tool: str) -> str | None:
+        return self.choice.servers[self.server].server.find_tool_denial(tool)
+
+    def allowed_tools(self, tools: Sequence[Tool]) -> list[Tool]:
+        """Return the tools that the entry of the server lets be used."""
+        return [tool for tool in tools if self._denial_of(tool.name) is None]
+
     async def require_approved(self, kind: MergedKind, name: str) -> None:
         """Check that a definition was approved as it is, or ask the user about the difference.
 
@@ -395,9 +402,13 @@ class ConfiguredSession:
             name: its name at the server, which lists it.
 
         Raises:
-            CliError: it was not.
+            CliError: it was not, or the entry of the server denies the tool.
         """
         host, server = self._opened, self.server
+        denial = self._denial_of(name) if kind == "tool" else None
+        if denial is not None:
+            shown = f"the tool {shown_name(name)} of {shown_name(server)}"
+            raise CliError(f"{shown} cannot be called: {denial}", NO_CONNECTION)
         state = host.catalog(server).state(kind, name)
         if state in ("pinned", "absent"):
             return

@@ -115,7 +115,12 @@ def transport_of(target: Target) -> ServerTransport:
 
 
 def find_launch(
-    target: Target, command: str, transports: Collection[ServerTransport], *, logs_in: bool = False
+    target: Target,
+    command: str,
+    transports: Collection[ServerTransport],
+    *,
+    logs_in: bool = False,
+    passes_on: bool = False,
 ) -> ConfiguredLaunch:
     """Return the launch of the configured server of `target`, once it is approved.
 
@@ -124,9 +129,11 @@ def find_launch(
         command: the command, for errors.
         transports: what it speaks.
         logs_in: whether something else cares for the logins at a URL.
+        passes_on: whether it sends what others wrote, so that it calls no tools by itself.
 
     Raises:
-        CliError: it is not approved, is disabled, or the command cannot talk to it.
+        CliError: it is not approved, is disabled, has tools that must not be called, or the command
+            cannot talk to it.
         McpTrioError, OSError: it cannot be started as it is configured.
         SystemExit: a signal has ended the question about it.
     """
@@ -134,6 +141,13 @@ def find_launch(
     assert session is not None, "the server is a configured one"
     config = session.choice.first.server
     name = shown_name(session.server)
+    if passes_on and config.restricts_tools:
+        raise CliError(
+            f"the entry of the server {name} restricts its tools"
+            f" ({config.tool_lists_place}), and `mcp-trio {command}` passes on all"
+            " calls: remove the list, or give the server's URL or command itself",
+            NO_CONNECTION,
+        )
     if config.transport not in transports:
         raise CliError(
             f"the server {name} speaks {_TRANSPORTS.get(config.transport, config.transport)}, and"

@@ -22,7 +22,7 @@ import trio
 
 from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError
+from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError, one_line
 from mcp_trio.cli._options import (
     NO_WORDS,
     add_config,
@@ -108,6 +108,8 @@ class FuzzOptions:
     as_json: bool = False
     # Further arguments of the function that plays a case, for the tests that are written.
     test_arguments: Mapping[str, Any] = field(default_factory=dict)
+    # Why the entry of a configured server does not let a tool be used, or None.
+    find_denial: Callable[[str], str | None] = lambda _: None
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -338,7 +340,11 @@ def fuzz(target: Target, options: FuzzOptions) -> int:
 
         launch = find_launch(target, "fuzz", ("stdio", "http"))
         target = launch.applied_to(target)
-        options = replace(options, test_arguments=_configured_arguments(launch))
+        options = replace(
+            options,
+            test_arguments=_configured_arguments(launch),
+            find_denial=launch.config.find_tool_denial,
+        )
     return trio.run(_fuzz, target, options)
 
 
@@ -432,7 +438,7 @@ def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
     """Return the names of the tools that are called.
 
     Raises:
-        CliError: an option names a tool that the server does not have.
+        CliError: an option names a tool that the server does not have, or its entry denies.
     """
     from mcp_trio.fuzz._probe import may_call_by_hint
 
@@ -442,12 +448,17 @@ def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
             from mcp_trio.cli._errors import unknown_name
 
             raise unknown_name("tool", name, names)
+    for name in options.allowed:
+        denial = options.find_denial(name)
+        if denial is not None:
+            raise CliError(f"--allow-tool {one_line(name)}: {denial}", NO_CONNECTION)
     hinted = {str(each.get("name")) for each in offers.tools if may_call_by_hint(each)}
     return [
         name
         for name in names
         if (options.allow_all or name in hinted or name in options.allowed)
         and name not in options.denied
+        and options.find_denial(name) is None
     ]
 
 

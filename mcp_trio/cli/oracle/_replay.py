@@ -137,7 +137,8 @@ def _parse_configured(
 def _replay_configured(path: str, target: Target, found: argparse.Namespace) -> int:
     from mcp_trio.cli.hosts._launch import find_launch
 
-    target = find_launch(target, "replay", ("stdio", "http")).applied_to(target)
+    launch = find_launch(target, "replay", ("stdio", "http"), passes_on=True)
+    target = launch.applied_to(target)
     if isinstance(target.server, str):
         _require_consent(target.server, target.headers, found)
     return _replay_client(path, target, found)

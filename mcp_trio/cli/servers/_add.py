@@ -20,6 +20,7 @@ from mcp_core.host import (
     is_secret_name,
     merged_name,
     plan_entry,
+    read_config,
 )
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, one_line
 from mcp_trio.cli._screen import Screen
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from ._places import ConfigPath
 
-__all__ = ["NewServer", "add"]
+__all__ = ["NewServer", "add", "require_kept_lists", "warn_if_omitted"]
 
 
 class NewServer(NamedTuple):
@@ -49,6 +50,8 @@ class NewServer(NamedTuple):
         variables: names and values; None takes the value, or a reference.
         headers: names and values.
         cwd: the directory of the program, or None.
+        allowed_tools: the tools that may be used; empty for all.
+        denied_tools: the tools that may not be used.
     """
 
     url: str
@@ -58,6 +61,8 @@ class NewServer(NamedTuple):
     variables: Sequence[tuple[str, str | None]]
     headers: Sequence[tuple[str, str]]
     cwd: Path | None
+    allowed_tools: tuple[str, ...] = ()
+    denied_tools: tuple[str, ...] = ()
 
     def entry(self, name: str, *, shared: bool) -> ServerEntry:
         """Return the entry of the server.
@@ -72,7 +77,12 @@ class NewServer(NamedTuple):
                 scheme = "ws:// or wss://" if transport == "ws" else "http:// or https://"
                 raise CliError(f"--transport {transport} needs a URL that begins with {scheme}")
             return ServerEntry(
-                name=name, transport=transport, url=self.url, headers=dict(self.headers)
+                name=name,
+                transport=transport,
+                url=self.url,
+                headers=dict(self.headers),
+                allowed_tools=self.allowed_tools or None,
+                denied_tools=self.denied_tools,
             )
         command = self.command
         if self.file:
@@ -85,6 +95,8 @@ class NewServer(NamedTuple):
             env=env,
             forwarded=forwarded,
             cwd=None if self.cwd is None else str(self.cwd),
+            allowed_tools=self.allowed_tools or None,
+            denied_tools=self.denied_tools,
         )
 
 
@@ -118,7 +130,11 @@ def add(
 
     def plan(client: ClientFormat, text: str) -> list[MemberChange]:
         change = plan_entry(client, name, entry_members(client, entry), text)
+        if server.allowed_tools or server.denied_tools:
+            _check_lists(change, text, place)
         line = find_entry_line(client, name, text)
+        if replace:
+            require_kept_lists(change)
         if line is None or (replace and change.is_needed):
             return [change]
         if change.is_needed:
@@ -167,6 +183,35 @@ def _find_notes(place: ConfigPath, entry: ServerEntry) -> list[str]:
             if is_secret_name(variable) and "${" not in value
         ]
     return notes
+
+
+def _check_lists(change: MemberChange, text: str, place: ConfigPath) -> None:
+    """Check that the lists of a new entry can be read again.
+
+    Raises:
+        CliError: a name in them is none of a tool.
+    """
+    read = read_config(change.apply(text), file=str(place.path))
+    problems = [each for each in read.problems if each.server == change.path[-1]]
+    if problems:
+        raise CliError(f"{InvalidConfig(problems)}")
+
+
+def require_kept_lists(change: MemberChange) -> None:
+    """Check that a new entry of a server has lists of tools if the old one has.
+
+    Raises:
+        CliError: it has not, so that tools could be used that were denied.
+    """
+    old = change.old if isinstance(change.old, dict) else {}
+    lists = change.client.tool_lists or ()
+    lost = [name for name in lists if old.get(name) is not None and name not in change.new]
+    if lost:
+        raise CliError(
+            f"{shown_name(change.path[-1])} has {' and '.join(lost)} in its entry, which would be"
+            " lost: give them to the new entry too (--allow-tool, --deny-tool), or remove the old"
+            " one first: mcp-trio servers remove"
+        )
 
 
 def warn_if_omitted(name: str, place: ConfigPath, stderr: Screen) -> None:

@@ -102,6 +102,12 @@ def _place_json(place: ConfigPlace) -> dict[str, Any]:
 def _facts(server: ServerConfig) -> dict[str, Any]:
     """Return what the entry says, without secrets, by the names of the document."""
     facts: dict[str, Any] = {"transport": server.transport, "disabled": server.disabled}
+    if server.allowed_tools is not None:
+        facts["allowedTools"] = list(server.allowed_tools)
+    if server.denied_tools:
+        facts["deniedTools"] = list(server.denied_tools)
+    if server.asks_always:
+        facts["asksAlways"] = True
     if server.command is not None:
         facts |= {"command": server.command, "args": list(server.args)}
         facts["env"] = _hidden("env", server.env)
@@ -118,6 +124,10 @@ def _facts(server: ServerConfig) -> dict[str, Any]:
     if server.bearer_variable is not None:
         facts["headers"]["Authorization"] = f"Bearer ${{{server.bearer_variable}}}"
     return facts
+
+
+def _tool_names(names: Sequence[str]) -> str:
+    return ", ".join(map(shown_name, names))
 
 
 def _hidden(member: str, values: Mapping[str, str]) -> dict[str, str]:
@@ -162,6 +172,12 @@ def _lines(counting: ScopedServer) -> list[tuple[str, str]]:
     else:
         lines.append(("url", facts["url"]))
     lines += [(label, facts[label]) for label in ("cwd", "envFile") if label in facts]
+    if "allowedTools" in facts:
+        lines.append(("allowed", _tool_names(facts["allowedTools"]) or "no tool"))
+    if "deniedTools" in facts:
+        lines.append(("denied", _tool_names(facts["deniedTools"])))
+    if "asksAlways" in facts:
+        lines.append(("calls", "each one is asked about"))
     for label in "env", "headers":
         lines += [(label, f"{name}: {value}") for name, value in facts.get(label, {}).items()]
     lines += [("env", f"{name}: from the environment") for name in facts.get("forwarded", ())]

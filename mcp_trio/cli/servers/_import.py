@@ -30,7 +30,7 @@ from mcp_trio.cli._errors import (
 )
 from mcp_trio.cli._screen import Screen
 
-from ._add import warn_if_omitted
+from ._add import require_kept_lists, warn_if_omitted
 from ._places import ServersUpdate, path_of_scope, read_config_path, shown_name
 
 if TYPE_CHECKING:
@@ -144,6 +144,8 @@ class _Plan:
                 continue
             if line is not None and server.name not in self._replaced:
                 taken.append(f"{shown_name(server.name)} (line {line})")
+            else:
+                require_kept_lists(change)
             changes.append(change)
         if taken:
             raise CliError(

@@ -208,6 +208,15 @@ def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
         help="how to talk to URL: Streamable HTTP, HTTP+SSE or WebSocket (default: http, or ws for"
         " ws:// and wss://)",
     )
+    for word, what in ("allow", "let only this tool be used"), ("deny", "let no one use this tool"):
+        parser.add_argument(
+            f"--{word}-tool",
+            metavar="TOOL",
+            action="append",
+            default=[],
+            help=f"{what} (may be repeated); mcp-trio holds to it, and not each program that reads"
+            " the file",
+        )
     _add_replace(parser, "replace a server that has this name in the file")
     _add_confirmation(parser)
     cut = words.index("--") if "--" in words else len(words)
@@ -228,6 +237,8 @@ def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
         variables=found.env,
         headers=found.headers,
         cwd=found.cwd,
+        allowed_tools=tuple(found.allow_tool),
+        denied_tools=tuple(found.deny_tool),
     )
     return partial(
         add,

@@ -47,7 +47,7 @@ def inspect(target: Target, *, as_json: bool) -> int:
     """
 
     async def body(client: Client) -> int:
-        inventory = await _fetch_inventory(client, target.timeout)
+        inventory = await _fetch_inventory(client, target)
         screen = Screen(sys.stdout)
         if as_json:
             screen.write_json(_to_json(inventory))
@@ -58,11 +58,12 @@ def inspect(target: Target, *, as_json: bool) -> int:
     return run_session(target, body)
 
 
-async def _fetch_inventory(client: Client, timeout: float) -> _Inventory:
+async def _fetch_inventory(client: Client, target: Target) -> _Inventory:
     declared = server_capabilities(client)
+    timeout = target.timeout
     return _Inventory(
         client.peer,
-        await client.list_tools(timeout=timeout) if declared.tools is not None else [],
+        await target.list_tools(client) if declared.tools is not None else [],
         await client.list_resources(timeout=timeout) if declared.resources is not None else [],
         await _list_templates(client, timeout) if declared.resources is not None else [],
         await client.list_prompts(timeout=timeout) if declared.prompts is not None else [],

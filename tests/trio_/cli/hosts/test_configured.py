@@ -452,3 +452,32 @@ def test_approvals_that_others_may_write_are_not_used(servers: ConfiguredServers
     result = servers.run("inspect", "--server", "demo", status=3)
     assert "are not used: other users may write to" in result.stderr
     assert servers.starts() == 1
+
+
+# -- Tools that the entry denies -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"deniedTools": ["erase"]}, "its file denies it ({file}:1:"),
+        ({"allowedTools": ["greet"]}, "its file allows other tools only ({file}:1:"),
+    ],
+)
+def test_tool_that_the_entry_denies_is_neither_listed_nor_called(
+    servers: ConfiguredServers, members: dict[str, Any], place: str
+) -> None:
+    servers.add(user=True, **members)
+    servers.offer({**OFFER, "tools": [tool(), tool("erase", annotations=READ_ONLY)]})
+    result = servers.run("inspect", "--server", "demo", "--json")
+    assert [each["name"] for each in json.loads(result.stdout)["tools"]] == ["greet"]
+    assert "mcp-trio: left out 1 of 2 tools, as the server's entry says: " in result.stderr
+    place = place.format(file=servers.user_file)
+    for words in ["erase", "--server", "demo"], ["mcp__demo__erase"]:
+        result = servers.run("call", *words, "--yes", status=3)
+        assert "the tool erase of demo cannot be called: " in result.stderr
+        assert place in result.stderr
+        assert result.stdout == ""
+    servers.run("call", "greet", "--server", "demo", "--yes")
+    listed = servers.run("servers", "list", "--json")
+    assert "erase" not in listed.stdout

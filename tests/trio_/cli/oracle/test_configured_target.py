@@ -559,3 +559,19 @@ def test_question_that_is_interrupted_starts_nothing(spies: Spies) -> None:
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.rest()
     assert (terminal.status, spies.starts) == (130, [])
+
+
+# -- Tools that the entry denies -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["proxy", "replay"])
+@pytest.mark.parametrize("lists", [{"deniedTools": ["write"]}, {"allowedTools": []}])
+def test_command_that_passes_on_all_calls_refuses_a_restricted_server(
+    spies: Spies, command: str, lists: dict[str, Any]
+) -> None:
+    spies.servers.add_entry("spy", {**spies.entry, **lists})
+    result = spies.run(*spies.words(command), "--server", "spy", "--yes", status=3)
+    (member,) = lists
+    assert "the entry of the server spy restricts its tools (" in result.stderr
+    assert f"mcpServers.spy.{member}), and `mcp-trio {command}` passes on all" in result.stderr
+    assert spies.starts == []

@@ -309,3 +309,44 @@ def test_add_without_home_names_the_variable(
     monkeypatch.setattr(_places, "find_config_files", lambda directory: files)
     assert host.run_here("add", "us", "--yes", *COMMAND) == 2
     assert "set the environment variable HOME" in capsys.readouterr().err
+
+
+def test_add_writes_lists_of_tools_and_keeps_them(host: HostFiles) -> None:
+    lists = ("--allow-tool", "read", "--allow-tool", "write", "--deny-tool", "write")
+    host("add", "a", "--yes", *lists, *COMMAND)
+    members = {"allowedTools": ["read", "write"], "deniedTools": ["write"]}
+    assert host.read(host.user_file)["a"] == {**ENTRY, **members}
+    result = host("add", "a", "--yes", "--replace", *COMMAND, status=2)
+    assert "a has allowedTools and deniedTools in its entry, which would be lost" in result.stderr
+    result = host("add", "a", "--yes", "--replace", "--allow-tool", "read", *COMMAND, status=2)
+    assert "a has deniedTools in its entry, which would be lost" in result.stderr
+    assert host.read(host.user_file)["a"] == {**ENTRY, **members}
+    host("add", "a", "--yes", "--replace", "--allow-tool", "read", "--deny-tool", "x", *COMMAND)
+    assert host.read(host.user_file)["a"]["deniedTools"] == ["x"]
+    host("add", "b", "--yes", "--deny-tool", "write", URL)
+    assert host.read(host.user_file)["b"] == {"type": "http", "url": URL, "deniedTools": ["write"]}
+
+
+@pytest.mark.parametrize(
+    ("file", "status", "member"),
+    [
+        ("config.toml", 0, "disabled_tools"),
+        ("settings.json", 0, "excludeTools"),
+        (".vscode/mcp.json", 2, "cannot restrict the tools of a server in this file"),
+        (".cursor/mcp.json", 2, "cannot restrict the tools of a server in this file"),
+    ],
+)
+def test_add_writes_lists_of_tools_in_the_format_of_the_file(
+    host: HostFiles, file: str, status: int, member: str
+) -> None:
+    path = host.write(host.project / file, "" if file.endswith("toml") else "{}")
+    words = ("add", "a", "--yes", "--config", str(path), "--deny-tool", "write", *COMMAND)
+    result = host(*words, status=status)
+    assert member in (result.stderr if status else path.read_text())
+
+
+@pytest.mark.parametrize("name", ["write_*", "", "mcp__a__write", "write(x)"])
+def test_add_refuses_a_name_that_would_match_no_tool(host: HostFiles, name: str) -> None:
+    result = host("add", "a", "--yes", "--deny-tool", name, *COMMAND, status=2)
+    assert "mcpServers.a.deniedTools[0]: is " in result.stderr
+    assert host.written == []

@@ -148,3 +148,31 @@ def test_get_denied_server_shows_why(
     host.write(managed, "{")
     assert host.run_here("get", "a") == 1
     assert "no server can be used: " in capsys.readouterr().err
+
+
+def test_get_shows_which_tools_may_be_used(host: HostFiles) -> None:
+    lists = {"allowedTools": ["read", "write"], "deniedTools": ["write\u202e"]}
+    host.write(host.project_file, {"mcpServers": {"a": {**LOCAL, **lists}}})
+    lines = host("get", "a").stdout.splitlines()
+    assert "  allowed    read, write" in lines
+    assert "  denied     write\\u202e" in lines
+    document = json.loads(host("get", "a", "--json").stdout)
+    assert document["allowedTools"] == ["read", "write"]
+    assert document["deniedTools"] == ["write\u202e"]
+    host.write(host.project_file, {"mcpServers": {"a": {**LOCAL, "allowedTools": []}}})
+    assert "  allowed    no tool" in host("get", "a").stdout.splitlines()
+    path = host.write(
+        host.home / "config.toml",
+        '[mcp_servers.a]\ncommand = "c"\ndisabled_tools = ["w"]\n'
+        'default_tools_approval_mode = "prompt"\n',
+    )
+    lines = host("get", "a", "--config", str(path)).stdout.splitlines()
+    assert "  denied     w" in lines
+    assert "  calls      each one is asked about" in lines
+
+
+def test_get_shows_restriction_that_is_not_understood(host: HostFiles) -> None:
+    host.write(host.project_file, {"mcpServers": {"a": {"command": "c", "readOnly": True}}})
+    result = host("get", "a", status=1)
+    assert "a cannot be used" in result.stdout
+    assert "mcpServers.a.readOnly: restricts the server in a way that is not" in result.stdout

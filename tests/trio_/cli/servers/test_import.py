@@ -221,3 +221,45 @@ def test_import_broken_servers_are_named_when_others_are_copied(host: HostFiles)
     result = host("import", "--from", "cursor", "--yes")
     assert list(host.read(host.user_file)) == ["b"]
     assert "mcp-trio: left out: " in result.stderr
+
+
+def test_import_keeps_what_restricts_and_leaves_out_what_it_cannot_say(host: HostFiles) -> None:
+    text = """
+        [mcp_servers.a]
+        command = "a"
+        enabled_tools = ["read"]
+        disabled_tools = ["write"]
+
+        [mcp_servers.b]
+        command = "b"
+        default_tools_approval_mode = "prompt"
+
+        [mcp_servers.c]
+        command = "c"
+        sandbox_mode = "read-only"
+
+        [mcp_servers.d]
+        command = "d"
+        enabled = false
+    """
+    host.write(host.home / ".codex" / "config.toml", text)
+    result = host("import", "--from", "codex", "--yes")
+    found = host.read(host.user_file)
+    assert (found["a"]["allowedTools"], found["a"]["deniedTools"]) == (["read"], ["write"])
+    assert found["d"]["disabled"] is True
+    assert list(found) == ["a", "d"]
+    assert result.stderr.count("mcp-trio: left out: ") == 2
+    assert "asks before each call, which this format cannot say" in result.stderr
+    assert "sandbox_mode: restricts the server in a way that is not understood" in result.stderr
+    for name in "b", "c":
+        host("import", "--from", "codex", name, "--yes", "--scope", "local", status=1)
+    assert not host.local_file.exists()
+
+
+def test_import_replaces_no_entry_whose_lists_would_be_lost(host: HostFiles) -> None:
+    write_cursor(host, docs=DOCS)
+    old = {"mcpServers": {"docs": {**DOCS, "type": "http", "deniedTools": ["write"]}}}
+    host.write(host.user_file, old)
+    result = host("import", "--from", "cursor", "--yes", "--replace", status=2)
+    assert "docs has deniedTools in its entry, which would be lost" in result.stderr
+    assert host.read(host.user_file) == old["mcpServers"]
