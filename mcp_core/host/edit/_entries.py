@@ -153,14 +153,36 @@ def plan_enabling(client: ClientFormat, name: str, text: str) -> list[MemberChan
         if member in entry and entry[member] is not _ON[member]
     ]
     if client.disabling == "mcp.excluded":
+        _require_not_in_older_lists(client, name, text)
         excluded = _read_list(client, "excluded", text)
-        if excluded is not None and name in excluded:
-            others = [each for each in excluded if each != name]
+        plain = name.strip().lower()
+        others = [each for each in excluded or () if str(each).strip().lower() != plain]
+        if excluded is not None and others != excluded:
             changes.append(MemberChange(client, ("mcp", "excluded"), excluded, others))
         allowed = _read_list(client, "allowed", text)
         if allowed is not None and name not in allowed:
             changes.append(_change_list(client, "allowed", allowed, name))
     return changes
+
+
+def _require_not_in_older_lists(client: ClientFormat, name: str, text: str) -> None:
+    """Check that the lists of Gemini CLI up to version 0.3 do not turn a server off.
+
+    Raises:
+        ConfigFileError: they do.
+    """
+    assert client.syntax is not None
+    for member in "allowMCPServers", "excludeMCPServers":
+        found = find_member(text, (member,), client.syntax)
+        names = None if found is None else found[1].node.value
+        if found is None or names is None:
+            continue
+        listed = [str(each).strip().lower() for each in names] if isinstance(names, list) else []
+        is_listed = name.strip().lower() in listed
+        if is_listed != (member == "allowMCPServers") or not isinstance(names, list):
+            line = text.count("\n", 0, found[1].start) + 1
+            problem = f"{member} turns the server off too: change it by hand"
+            raise ConfigFileError(line, problem)
 
 
 def _read_entry(client: ClientFormat, name: str, text: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from mcp_trio.host._sources import SourceOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_core.host import ServerPolicy
+    from mcp_core.host import ServerPolicy, ServerScope
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'", reason="the programs are scripts")
 
@@ -152,3 +152,43 @@ async def test_question_says_which_server_of_the_user_is_replaced(tmp_path: Path
     assert [tuple(line) for line in question.lines()][1:] == [
         ("in place of", f"{user} (user)", "the server of the same name there is not used")
     ]
+
+
+@pytest.mark.parametrize(
+    ("scope", "mode", "is_trusted"),
+    [
+        ("user", "auto", True),
+        ("user", "prompt", False),
+        ("managed", "prompt", False),
+        ("project", "auto", False),
+        ("project", "prompt", False),
+    ],
+)
+def test_server_that_is_to_ask_before_each_call_has_no_trusted_annotations(
+    tmp_path: Path, scope: ServerScope, mode: str, is_trusted: bool
+) -> None:
+    file = tmp_path / "config.toml"
+    text = f'[mcp_servers.x]\nurl = "https://h/"\ndefault_tools_approval_mode = "{mode}"\n'
+    file.write_text(text)
+    files = ConfigFiles(files=(("user", file),), directory=tmp_path, environ={})
+    merged = files.read()
+    servers = {"x": replace(merged.servers["x"], scope=scope)}
+    merged = replace(merged, servers=servers)
+    source = ConfiguredServer(files, merged, "x", SourceOptions(None, "discard"))
+    assert source.is_trusted is is_trusted
+    assert source.needs_approval is (scope == "project")
+
+
+def test_source_differs_if_its_lists_of_tools_differ(tmp_path: Path) -> None:
+    def source(more: str, before: str = "") -> ConfiguredServer:
+        file = tmp_path / ".mcp.json"
+        file.write_text(f'{before}{{"mcpServers": {{"x": {{"url": "https://h/"{more}}}}}}}')
+        files = single_config_file(file)
+        return ConfiguredServer(files, files.read(), "x", SourceOptions(None, "discard"))
+
+    one = source(', "type": "http", "deniedTools": ["a"]')
+    assert one.same_as(source(', "type": "http", "deniedTools": ["a"]', "\n\n"))
+    assert not one.same_as(source(', "type": "http"'))
+    assert not one.same_as(source(', "type": "http", "deniedTools": ["a", "b"]'))
+    # The same is run, so no new approval is needed.
+    assert one.prepare() == source(', "type": "http"').prepare()

@@ -226,3 +226,29 @@ def test_plans_for_any_text_are_made_or_refused(text: str, name: str) -> None:
     with suppress(ConfigFileError):
         if find_entry_line(form, "a", text) is not None:
             apply(plan_enabling(form, "a", text), text)
+
+
+def test_enabling_of_gemini_removes_a_name_in_other_letters() -> None:
+    text = '{"mcpServers": {"a": {}}, "mcp": {"excluded": ["A ", "b"]}}'
+    enabled = apply(plan_enabling(GEMINI, "a", text), text)
+    assert enabled == '{"mcpServers": {"a": {}}, "mcp": {"excluded": ["b"]}}'
+
+
+@pytest.mark.parametrize(
+    ("lists", "is_off"),
+    [
+        ('"excludeMCPServers": ["A"]', True),
+        ('"excludeMCPServers": ["b"]', False),
+        ('"excludeMCPServers": "a"', True),
+        ('"allowMCPServers": ["b"]', True),
+        ('"allowMCPServers": ["a"]', False),
+        ('"allowMCPServers": null', False),
+    ],
+)
+def test_enabling_of_gemini_names_an_older_list_that_turns_it_off(lists: str, is_off: bool) -> None:
+    text = f'{{"mcpServers": {{"a": {{}}}},\n {lists}}}'
+    if is_off:
+        with pytest.raises(ConfigFileError, match=r"^line 2: .* turns the server off too"):
+            plan_enabling(GEMINI, "a", text)
+    else:
+        assert plan_enabling(GEMINI, "a", text) == []
