@@ -89,7 +89,7 @@ def run(
         print(f"no test is repeated: {reason}")
         return status
     for _ in range(REPEATS):
-        # Without the options of the first run: alone, and whatever its marks are.
+        # Without the options of the first run: alone, with any marks.
         repeated, _ = run_tests(["-m", "", *(each.id for each in failures)])
         if repeated:
             print("a failure was repeated, so it is no accident")
