@@ -6,22 +6,15 @@ Everything runs in one process, on the server's runtime: the client runs on eith
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import socket
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as t
 import pytest
-import trio
-import uvicorn
 from fastapi import FastAPI
-from hypercorn.config import Config
-from hypercorn.trio import serve
 from mcp import Client
 from mcp.client.sse import sse_client
 from starlette.applications import Starlette
@@ -30,18 +23,17 @@ from starlette.routing import Mount
 import mcp_asyncio_shim
 import mcp_trio
 from tests.asgi import Lived, Neutral
+from tests.asgi_servers import under_hypercorn, under_uvicorn
 from tests.core.http.router_harness import GET, POST, initialize, meta, request
 from tests.interop.official import D, E
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
 
     from mcp.client.session import ClientRequestContext
 
     from tests.asgi import App
-
-    Serving = Callable[[App], AbstractAsyncContextManager[str]]
+    from tests.asgi_servers import Serving
 
 pytestmark = [
     # The client warns of features that the last revision removed, even in an older one.
@@ -51,37 +43,6 @@ pytestmark = [
 ]
 
 ROOTS = t.ListRootsResult.model_validate({"roots": [{"uri": "file:///a"}]})
-
-
-@asynccontextmanager
-async def under_hypercorn(app: App) -> AsyncIterator[str]:
-    config = Config()
-    config.bind = ["127.0.0.1:0"]
-    config.graceful_timeout = 1
-    stop = trio.Event()
-    async with trio.open_nursery() as nursery:
-        [url] = await nursery.start(
-            partial(serve, app, config, shutdown_trigger=stop.wait, mode="asgi")
-        )
-        try:
-            yield url
-        finally:
-            stop.set()
-
-
-@asynccontextmanager
-async def under_uvicorn(app: App) -> AsyncIterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        app, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await serving
 
 
 RUNTIMES: dict[str, tuple[Serving, Callable[..., App], str]] = {

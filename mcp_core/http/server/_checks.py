@@ -19,6 +19,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core._errors import Fault
+from mcp_core.http.wire._fetch_metadata import (
+    SEC_FETCH_DEST,
+    SEC_FETCH_MODE,
+    SEC_FETCH_SITE,
+    is_foreign_fetch,
+    is_visit,
+)
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from mcp_core.http.wire._media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcp_core.http.wire._messages import ErrorResponse
@@ -91,6 +98,9 @@ _READ: Final = _SINGLE | {
     b"content-encoding",
     b"access-control-request-method",
     b"access-control-request-headers",
+    SEC_FETCH_SITE,
+    SEC_FETCH_MODE,
+    SEC_FETCH_DEST,
 }
 
 
@@ -137,13 +147,32 @@ def check_head(
 
 
 def check_host_and_origin(parsed: ParsedHead, options: HttpOptions) -> ErrorResponse | None:
-    """Run only the `Host` and `Origin` checks, before authorization."""
+    """Run only the checks of who has caused the request, before authorization."""
     return _host(parsed, options, None) or _origin(parsed, options, None)
 
 
-def check_plain_route(parsed: ParsedHead, options: HttpOptions) -> ErrorResponse | None:
-    """Run the checks of a request for a plain route, of any verb."""
-    return check_host_and_origin(parsed, options) or _doubled(parsed, options, None)
+def check_plain_route(
+    verb: bytes, parsed: ParsedHead, options: HttpOptions
+) -> ErrorResponse | None:
+    """Run the checks of a request for a plain route, of any verb.
+
+    Pages of other sites may lead the user here, but not load anything from here.
+    """
+    headers = parsed.headers
+    rejection = check_host_and_origin(parsed, options)
+    if rejection is _FOREIGN_FETCH and is_visit(
+        verb, headers.get(SEC_FETCH_MODE), headers.get(SEC_FETCH_DEST)
+    ):
+        rejection = None
+    return rejection or _doubled(parsed, options, None)
+
+
+# By `Sec-Fetch-Site`: an image, a script, a frame or a link of a page.
+_FOREIGN_FETCH: Final = ErrorResponse(
+    403,
+    "a web page of another site requests this without its Origin: use fetch() there, and list the"
+    " page in origins=",
+)
 
 
 def _host(parsed: ParsedHead, options: HttpOptions, config: Config | None) -> ErrorResponse | None:
@@ -157,8 +186,12 @@ def _host(parsed: ParsedHead, options: HttpOptions, config: Config | None) -> Er
 def _origin(
     parsed: ParsedHead, options: HttpOptions, config: Config | None
 ) -> ErrorResponse | None:
-    origin = parsed.headers.get(b"origin")
-    if origin is None or options.host_origin_policy.allows_origin(origin, parsed.headers[b"host"]):
+    headers = parsed.headers
+    origin = headers.get(b"origin")
+    if origin is None:
+        site = headers.get(SEC_FETCH_SITE)
+        return None if site is None or not is_foreign_fetch(site) else _FOREIGN_FETCH
+    if options.host_origin_policy.allows_origin(origin, headers[b"host"]):
         return None
     return ErrorResponse(403, "the Origin is not allowed: list it in origins=")
 

@@ -217,7 +217,7 @@ class Router:
         if route is None:
             return _NOT_FOUND
         parsed = parse_head(head.headers)
-        rejections = [check_plain_route(parsed, options) for options in self._options]
+        rejections = [check_plain_route(head.method, parsed, each) for each in self._options]
         first = rejections[0]
         if first is None or None in rejections:
             return route(head)

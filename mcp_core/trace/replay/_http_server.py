@@ -3,7 +3,8 @@
 1. A request is answered by an event stream if anything precedes its response, else by JSON.
 2. A session begins with the response to `initialize`, if the trace does not show a server without
    sessions. Requests without a session share one, in which `_meta` says all that is needed.
-3. `Host` and `Origin` are checked as by any server here: a web page must not read a trace.
+3. `Host`, `Origin` and `Sec-Fetch-Site` are checked as by any server here: a web page must not
+   read a trace.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from mcp_core.http.wire._fetch_metadata import sent_by_foreign_page
 from mcp_core.http.wire._mcp_headers import SESSION_ID
 from mcp_core.http.wire._messages import Action, Body, End, Head, RequestHead
 from mcp_core.http.wire._sse import encode_event
@@ -152,10 +154,12 @@ class ReplayHttpServer:
         self._ready[exchange] = None
         headers = dict(head.headers)
         host = headers.get(b"host")
-        if not self._policy.allows_host(host) or not self._policy.allows_origin(
-            headers.get(b"origin"), host or b""
+        if (
+            not self._policy.allows_host(host)
+            or not self._policy.allows_origin(headers.get(b"origin"), host or b"")
+            or sent_by_foreign_page(head.headers)
         ):
-            exchange.respond(403, b"this Host or Origin is not served\n")
+            exchange.respond(403, b"this Host or Origin, or another site's page, is not served\n")
             return exchange
         if head.target.partition(b"?")[0].rstrip(b"/") != self._path.rstrip(b"/"):
             exchange.respond(404)

@@ -103,6 +103,9 @@ def test_change_waits_for_the_stream_of_the_session() -> None:
         ("PUT", {}, 405),
         ("POST", {"mcp_session_id": "unknown"}, 404),
         ("POST", {"origin": "http://evil.example"}, 403),
+        ("GET", {"sec-fetch-site": "cross-site"}, 403),
+        ("GET", {"sec-fetch-site": "same-site"}, 403),
+        ("GET", {"sec-fetch-site": "none"}, 405),
     ],
 )
 def test_other_requests_get_a_status(method: str, headers: dict[str, str], status: int) -> None:
