@@ -31,13 +31,18 @@ __all__ = [
     "split_scope",
 ]
 
-# The path within an application for its mount point. No path of a request is equal to it.
+# Paths within an application that no request can have: they begin without a slash.
 MOUNT_POINT: Final = "(mount point)"
+_NOWHERE: Final = "(nowhere)"
 _CLOSE: Final = (b"connection", b"close")
 
 
 def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
-    """Return the head of a request, and the path within the application."""
+    """Return the head of a request, and the path within the application.
+
+    A path that begins without a slash leads nowhere, not even to the mount point: servers pass such
+    targets on, and what guards paths in front of the application does not recognize them.
+    """
     root: str = scope.get("root_path", "").rstrip("/")
     # Starlette sets this for what is mounted in it: the part of `root_path` from outside of it.
     outer: str | None = scope.get("app_root_path")
@@ -54,7 +59,9 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
                 path = path[len(mount) :]
                 prefix = outer.rstrip("/")
         target = quote(prefix).encode() + target
-    if path in ("", "/") and (root or outer is not None):
+    if not scope["path"].startswith("/"):
+        path = _NOWHERE
+    elif path in ("", "/") and (root or outer is not None):
         path = MOUNT_POINT
     query: bytes = scope.get("query_string", b"")
     if query:

@@ -40,6 +40,17 @@ SCOPES: list[tuple[str | None, str, bytes | None, bytes | None, bytes, bytes]] =
     ("/ü", "/ü/mcp", b"/%c3%bc/mcp", b"", b"/mcp", b"/%c3%bc/mcp"),
     ("", "/mcp", b"/m%63p", b"", b"/mcp", b"/m%63p"),
     ("", "/ü", None, b"", "/ü".encode(), b"/%C3%BC"),
+    # No path: servers pass such targets on. None of them is the mount point.
+    ("", "(mount point)", b"(mount%20point)", b"", b"(nowhere)", b"(mount%20point)"),
+    ("/tools", "(mount point)", b"(mount%20point)", b"", b"(nowhere)", b"/tools(mount%20point)"),
+    ("/tools", "/(mount point)", None, b"", b"/(mount point)", b"/tools/%28mount%20point%29"),
+    ("/tools", "/tools(mount point)", b"/x", b"", b"/tools(mount point)", b"/tools/x"),
+    ("", "(nowhere)", None, b"", b"(nowhere)", b"%28nowhere%29"),
+    ("", "mcp", b"mcp", b"", b"(nowhere)", b"mcp"),
+    ("", "", b"", b"a", b"(nowhere)", b"?a"),
+    ("/tools", "", b"", b"", b"(nowhere)", b"/tools"),
+    ("", "*", b"*", b"", b"(nowhere)", b"*"),
+    ("", "http://a/mcp", b"http://a/mcp", b"", b"(nowhere)", b"http://a/mcp"),
 ]
 
 
