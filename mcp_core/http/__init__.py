@@ -33,7 +33,7 @@ from mcp_core.http.server._exchange import Exchange
 from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
 from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
-from mcp_core.http.wire._forwarded import TrustedProxies, end_to_end
+from mcp_core.http.wire._forwarded import TrustedProxies, end_to_end, end_to_end_trailers
 from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
@@ -62,6 +62,12 @@ from mcp_core.http.wire._http2_headers import (
 )
 from mcp_core.http.wire._mcp_headers import message_headers
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
+from mcp_core.http.wire._proxy_policy import (
+    EndpointWatch,
+    PassedRequest,
+    ProxyPolicy,
+    ProxyRefusal,
+)
 from mcp_core.http.wire._recorder import ExchangeRecorderLike as ExchangeRecorderLike
 from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
 from mcp_core.http.wire._recorder import WebSocketRecorderLike as WebSocketRecorderLike
@@ -89,6 +95,7 @@ __all__ = [
     "End",
     "Endpoint",
     "EndpointAuth",
+    "EndpointWatch",
     "Exchange",
     "ExchangeRecorderLike",
     "FrameWatch",
@@ -106,11 +113,14 @@ __all__ = [
     "HttpRecorderLike",
     "NotProcessed",
     "ParamHeaders",
+    "PassedRequest",
     "Ping",
     "PlainResponse",
     "Pong",
     "Pool",
     "PoolDecision",
+    "ProxyPolicy",
+    "ProxyRefusal",
     "RequestHead",
     "ResourceServerLike",
     "Router",
@@ -131,6 +141,7 @@ __all__ = [
     "encode_request_head",
     "encode_response_head",
     "end_to_end",
+    "end_to_end_trailers",
     "find_cleartext_error",
     "find_head_error",
     "find_partial_head_error",

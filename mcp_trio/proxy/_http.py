@@ -1,9 +1,6 @@
 """A proxy of one HTTP server: listen, and pass each connection on to the server.
 
-1. The gate is here: a request with a foreign `Host` is refused, because the server's own check
-   sees the host that this proxy writes (DNS rebinding). `Origin` is passed on, and the server
-   judges it. Only that of the proxy itself becomes the server's, as `Host` does. If the proxy adds
-   headers, which may be credentials, it refuses foreign origins itself.
+1. Which requests pass is decided by `ProxyPolicy`, one for all connections.
 2. Nothing that a client or the server sends ends the proxy.
 """
 
@@ -15,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core.http import HostOriginPolicy
+from mcp_core.http import HostOriginPolicy, ProxyPolicy
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.http_client._connector import Connector
 from mcp_trio.http_server._serve import address_of, open_listeners, warn_of_missing_hosts
@@ -51,8 +48,10 @@ async def serve_http_proxy(
 ) -> None:
     """Pass the HTTP/1.1 requests that arrive at an address on to a server, until cancelled.
 
-    All paths of the server can be reached. `address = await nursery.start(serve_http_proxy, url)`
-    returns an `HttpAddress`, whose `url` has the path and query of `url`.
+    Without `headers`, all paths of the server can be reached. With them only `url` itself can, the
+    target of an open HTTP+SSE stream, and without the headers the metadata of the authorization.
+    `address = await nursery.start(serve_http_proxy, url)` returns an `HttpAddress`, whose `url` has
+    the path and query of `url`.
 
     Args:
         url: the server.
@@ -71,7 +70,8 @@ async def serve_http_proxy(
         ConnectFailed: the environment names a proxy that cannot be used.
     """
     upstream = Upstream(url, Connector(*url.origin), headers or {})
-    policy = HostOriginPolicy(host, scheme="http")
+    own = HostOriginPolicy(host, scheme="http")
+    policy = ProxyPolicy(own, url, adds_headers=upstream.adds_headers)
     listeners = await open_listeners(host, port)
     warn_of_missing_hosts(listeners, host)
     address = address_of(listeners[0], host, url.target.decode(), "http")

@@ -17,6 +17,7 @@ import trio
 from mcp_core import ConnectFailed, escape_text
 from mcp_core.http import (
     MAX_EMPTY_LINES,
+    ProxyRefusal,
     RequestHead,
     empty_lines,
     end_to_end,
@@ -45,19 +46,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcp_core.adapters import Recorder
-    from mcp_core.http import Headers, HostOriginPolicy, Url
+    from mcp_core.http import Headers, PassedRequest, ProxyPolicy, Url
     from mcp_trio.http_client._connector import Connector
     from mcp_trio.http_server._h11_heads import ReceivedHead
 
 __all__ = ["ProxyConnection", "Upstream"]
 
 _CONNECT_TIMEOUT: Final = 10.0  # seconds
-_FOREIGN_HOST: Final = (
-    "The name in Host is not that of this proxy: use the URL that it has printed."
-)
-# The server would see the credentials of the proxy, and take them for those of the page.
-_FOREIGN_ORIGIN: Final = "This proxy adds credentials, so it refuses requests of foreign pages."
-_WEBSOCKET: Final = "This proxy passes no WebSockets: connect to the server itself."
 
 _log = logging.getLogger("mcp_trio")
 
@@ -73,6 +68,7 @@ class Upstream:
         self._connector = connector
         self._headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
         self._own = {name.lower() for name, _ in self._headers}
+        self.header_names = frozenset(name.decode() for name in self._own)
 
     @property
     def adds_headers(self) -> bool:
@@ -94,24 +90,21 @@ class Upstream:
             504, f"{self.name} did not accept a connection within {_CONNECT_TIMEOUT:g} s"
         )
 
-    def rewrite(self, head: ReceivedHead, fields: Headers, *, from_own_page: bool) -> bytes:
+    def rewrite(self, head: ReceivedHead, fields: Headers, request: PassedRequest) -> bytes:
         """Return the head of a request as it is sent to the server.
 
         Args:
-            head: that of the client.
+            head: the client's.
             fields: its fields, with the names as the client has written them.
-            from_own_page: whether it comes from a page of this server, loaded through the proxy.
-                The server gets its own origin then. A foreign one is passed on.
+            request: what was decided about it. A page of the server gets the server's own origin.
         """
         own = {b"host": self.url.authority}
-        if from_own_page:
+        if request.is_of_own_page:
             own[b"origin"] = b"%b://%b" % (self.url.scheme.encode(), self.url.authority)
-        passed = [
-            (name, own.get(name.lower(), value))
-            for name, value in end_to_end(fields)
-            if name.lower() not in self._own
-        ]
-        passed += self._headers
+        passed = [(name, own.get(name.lower(), value)) for name, value in end_to_end(fields)]
+        if request.gets_headers:
+            passed = [field for field in passed if field[0].lower() not in self._own]
+            passed += self._headers
         if head.length == CHUNKED:
             passed.append((b"Transfer-Encoding", b"chunked"))
         sent = self._connector.absolute_head(
@@ -126,7 +119,7 @@ class ProxyConnection:
     Args:
         stream: the connection.
         upstream: the server.
-        policy: decides which hosts are those of the proxy.
+        policy: decides which requests pass.
         recorder: gets what crosses; None for no recording.
         on_exchange: called with an `AccessLogEntry` when an exchange has ended.
     """
@@ -135,7 +128,7 @@ class ProxyConnection:
         self,
         stream: trio.abc.HalfCloseableStream,
         upstream: Upstream,
-        policy: HostOriginPolicy,
+        policy: ProxyPolicy,
         recorder: Recorder | None = None,
         on_exchange: Callable[[AccessLogEntry], object] | None = None,
     ) -> None:
@@ -207,29 +200,27 @@ class ProxyConnection:
         """
         head = self._heads.read(block)
         request = head.request
-        host = _value(request.headers, b"host")
-        if host is None or not self._policy.allows_host(host):
-            self._note(f"a request with a foreign Host was refused: {_shown(host or b'')}")
-            raise BadRequest(421, _FOREIGN_HOST)
-        if b"websocket" in (_value(request.headers, b"upgrade") or b"").lower():
-            raise BadRequest(501, _WEBSOCKET)
-        origin = _value(request.headers, b"origin")
-        from_own_page = origin is not None and self._policy.allows_origin(origin, host)
-        if origin is not None and not from_own_page and self._upstream.adds_headers:
-            self._note(f"a request with a foreign Origin was refused: {_shown(origin)}")
-            raise BadRequest(403, _FOREIGN_ORIGIN)
+        decision = self._policy.check(request)
+        if isinstance(decision, ProxyRefusal):
+            if decision.note:
+                self._note(decision.note)
+            raise BadRequest(decision.status, decision.reason)
         record = None
         if self._recorder is not None:
             version = "1.1" if head.is_http_1_1 else "1.0"
             record = self._recorder.begin(request, None, version)
-        sent = self._upstream.rewrite(head, _fields(block), from_own_page=from_own_page)
-        body = PassedBody(block, head.length, self._incoming)
+        fields = self._policy.passed_headers(_fields(block))
+        sent = self._upstream.rewrite(head, fields, decision)
+        body = PassedBody(block, head.length, self._incoming, self._upstream.header_names)
         self._incoming = b""
-        exchange = ProxyExchange(self._client, head, sent, body, record)
+        watch = self._policy.watch(request)
+        exchange = ProxyExchange(self._client, head, sent, body, record, watch)
         started_at = trio.current_time()
         try:
             return await self._run_exchange(exchange)
         finally:
+            if watch is not None:
+                watch.close()
             if self._on_exchange is not None:
                 self._on_exchange(
                     AccessLogEntry(
@@ -311,10 +302,6 @@ def _fields(block: bytes) -> Headers:
         name, _, value = line.partition(b":")
         found.append((name, value.strip(b" \t")))
     return found
-
-
-def _value(headers: Headers, name: bytes) -> bytes | None:
-    return next((value for each, value in headers if each == name), None)
 
 
 def _shown(text: bytes) -> str:

@@ -2,7 +2,7 @@
 
 1. A body passes in the pieces in which it arrives, unchanged. Only its framing is written anew,
    which belongs to a connection (RFC 9112, 6 and 7). A head keeps its fields, their order and their
-   spelling, but for `Host` and the fields of one connection.
+   spelling, but for `Host` and the fields of one connection. Forbidden trailers are dropped.
 2. If one side disconnects, the other one sees it at once: servers cancel what the client no longer
    waits for.
 3. h11 reads chunks and responses. The bytes that leave are made of what it has accepted.
@@ -17,14 +17,23 @@ import h11
 import trio
 
 from mcp_core import ConnectionLost
-from mcp_core.http import MAX_RESPONSE_HEAD, Body, End, Head, end_to_end
+from mcp_core.http import (
+    MAX_RESPONSE_HEAD,
+    Body,
+    End,
+    Head,
+    end_to_end,
+    end_to_end_trailers,
+)
 from mcp_core.runtime import READ_SIZE
 from mcp_trio.http_client._h11_connection import require_http, without_quoted_bytes
 from mcp_trio.http_server._connection import WITHOUT_BODY
 from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
 
 if TYPE_CHECKING:
-    from mcp_core.http import Action, ExchangeRecorderLike, Headers
+    from collections.abc import Collection
+
+    from mcp_core.http import Action, EndpointWatch, ExchangeRecorderLike, Headers
     from mcp_trio.http_server._h11_heads import ReceivedHead
 
 __all__ = ["BROKEN", "NoResponse", "PassedBody", "ProxyExchange", "head_bytes"]
@@ -52,14 +61,18 @@ class PassedBody:
         block: the head.
         length: its length in bytes, or `CHUNKED`.
         incoming: what was received after the head.
+        replaced: names of headers that the proxy itself sends, in lower case.
 
     Attributes:
         is_complete: True once all of it was taken.
         unused: what was received after it.
     """
 
-    def __init__(self, block: bytes, length: int, incoming: bytes) -> None:
+    def __init__(
+        self, block: bytes, length: int, incoming: bytes, replaced: Collection[str] = ()
+    ) -> None:
         self.is_complete = False
+        self._replaced = replaced
         self.unused = b""
         self._left = length
         self._incoming = incoming
@@ -102,7 +115,8 @@ class PassedBody:
             if isinstance(event, h11.EndOfMessage):
                 self.is_complete = True
                 self.unused = chunks.trailing_data[0]
-                sent.append(head_bytes(b"0\r\n", event.headers.raw_items()))
+                trailers = end_to_end_trailers(event.headers.raw_items(), self._replaced)
+                sent.append(head_bytes(b"0\r\n", trailers))
             return b"".join(found), b"".join(sent)
 
 
@@ -115,6 +129,7 @@ class ProxyExchange:
         sent: the same as bytes for the server.
         body: the body of the request.
         record: gets what crosses.
+        watch: learns from the response where messages are posted.
 
     Attributes:
         status: that of the response; 0 before it.
@@ -131,6 +146,7 @@ class ProxyExchange:
         sent: bytes,
         body: PassedBody,
         record: ExchangeRecorderLike | None,
+        watch: EndpointWatch | None = None,
     ) -> None:
         self.status = 0
         self.size = 0
@@ -140,6 +156,7 @@ class ProxyExchange:
         self._unsent = sent
         self._body = body
         self._record = record
+        self._watch = watch
         self._http = h11.Connection(h11.CLIENT, MAX_RESPONSE_HEAD)
         # It has to know the method, on which the length of the response depends.
         self._http.send(h11.Request(method=head.request.method, target=b"/", headers=_ANY_HOST))
@@ -261,6 +278,8 @@ class ProxyExchange:
             parts, self._parts = self._parts, []
             if actions and self._record is not None:
                 self._record.response(actions)
+            if self._watch is not None:
+                _show(self._watch, actions)  # first: the client may post at once
             if parts:
                 await self._client.send_all(parts[0] if len(parts) == 1 else b"".join(parts))
             if actions and type(actions[-1]) is End:
@@ -306,7 +325,8 @@ class ProxyExchange:
                 elif isinstance(event, h11.EndOfMessage):
                     actions.append(End())
                     if self._is_chunked:
-                        parts.append(head_bytes(b"0\r\n", event.headers.raw_items()))
+                        trailers = end_to_end_trailers(event.headers.raw_items())
+                        parts.append(head_bytes(b"0\r\n", trailers))
                     return None
                 else:
                     return None
@@ -331,6 +351,16 @@ class ProxyExchange:
         if self._closes:
             fields.append((b"Connection", b"close"))
         return head_bytes(_status_line(response), fields)
+
+
+def _show(watch: EndpointWatch, actions: list[Action]) -> None:
+    for action in actions:
+        if isinstance(action, Head):
+            watch.receive_head(action)
+        elif isinstance(action, Body):
+            watch.receive_data(action.data)
+        else:
+            watch.close()
 
 
 def _status_line(response: h11.Response | h11.InformationalResponse) -> bytes:

@@ -7,6 +7,8 @@
 3. A field that `Connection` names is for one connection, too (RFC 9110, 7.6.1). But the fields that
    say where a message goes, who sends it and where it ends are passed on in any case: a server must
    not lose them because a client, or a proxy before this one, has named them there.
+4. A receiver may merge trailers into the head, which was checked without them. So those pass that
+   cannot change what a message is, where it goes and who sends it (RFC 9110, 6.5.1).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._messages import Headers
 
-__all__ = ["TrustedProxies", "client_network", "end_to_end"]
+__all__ = ["TrustedProxies", "client_network", "end_to_end", "end_to_end_trailers"]
 
 _Networks: TypeAlias = tuple[IPv4Network | IPv6Network, ...]
 
@@ -48,7 +50,9 @@ _HOP_BY_HOP: Final = frozenset(
     )
 )
 # Rule 3.
-_ALWAYS_PASSED: Final = frozenset((b"authorization", b"content-length", b"host", b"origin"))
+_ALWAYS_PASSED: Final = frozenset(
+    (b"authorization", b"content-length", b"host", b"origin", b"sec-fetch-site")
+)
 
 
 def end_to_end(headers: Headers) -> Headers:
@@ -63,6 +67,48 @@ def end_to_end(headers: Headers) -> Headers:
             named = {option.strip(b" \t").lower() for option in value.split(b",")}
             removed |= named - _ALWAYS_PASSED
     return [(name, value) for name, value in headers if name.lower() not in removed]
+
+
+# Rule 4: framing, routing, requests' controls and conditions, authentication, cookies, what decides
+# about the response and its content, and what browsers and proxies say about a request.
+_NOT_IN_TRAILERS: Final = _HOP_BY_HOP | frozenset(
+    b"""
+    content-length content-encoding content-type content-range content-location
+    content-disposition content-security-policy trailer host forwarded via x-real-ip
+    x-original-url x-rewrite-url x-http-method-override x-http-method x-method-override origin
+    referer cache-control expect max-forwards pragma range accept accept-encoding if-match
+    if-none-match if-modified-since if-unmodified-since if-range authorization
+    proxy-authenticate www-authenticate x-api-key dpop cookie set-cookie age expires date location
+    retry-after vary warning refresh clear-site-data strict-transport-security last-event-id
+    x-accel-redirect x-sendfile x-content-type-options x-frame-options status
+    """.split()
+)
+_NOT_IN_TRAILERS_PREFIXES: Final = (
+    b":",
+    b"access-control-",
+    b"mcp-",
+    b"proxy-",
+    b"sec-",
+    b"x-forwarded-",
+)
+
+
+def end_to_end_trailers(trailers: Headers, replaced: Iterable[str] = ()) -> Headers:
+    """Return the trailers of a message that a proxy passes on, in their order and spelling.
+
+    Args:
+        trailers: pairs of name and value. The names may have capital letters.
+        replaced: names, in lower case, of headers that the proxy itself sends: no trailer has them.
+    """
+    own = {name.encode() for name in replaced}
+    passed = []
+    for name, value in trailers:
+        lower = name.lower().replace(b"_", b"-")  # CGI and WSGI read both alike
+        if lower in _NOT_IN_TRAILERS or lower.startswith(_NOT_IN_TRAILERS_PREFIXES):
+            continue
+        if lower not in own and name.lower() not in own:
+            passed.append((name, value))
+    return passed
 
 
 class TrustedProxies:

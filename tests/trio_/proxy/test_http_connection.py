@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trio.testing import memory_stream_pair
 
 from mcp_core.adapters import Recording
-from mcp_core.http import HostOriginPolicy, Url
+from mcp_core.http import HostOriginPolicy, ProxyPolicy, Url
 from mcp_core.trace import DamagedLine, TraceLine, read_trace
 from mcp_trio.http_client._connector import Connector
 from mcp_trio.proxy import _http_connection
@@ -66,9 +66,8 @@ async def proxied(recorder: Any = None, host: str = "127.0.0.1") -> AsyncIterato
     client, theirs = memory_stream_pair()
     upstream = PlayedUpstream()
     wire = Wire(client, upstream)
-    connection = ProxyConnection(
-        theirs, upstream, HostOriginPolicy(host, scheme="http"), recorder, wire.log.append
-    )
+    policy = ProxyPolicy(HostOriginPolicy(host, scheme="http"), URL, adds_headers=False)
+    connection = ProxyConnection(theirs, upstream, policy, recorder, wire.log.append)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.run)
         yield wire
@@ -524,7 +523,9 @@ async def test_server_that_does_not_accept_gives_504(
     client, theirs = memory_stream_pair()
     upstream = Upstream(URL, Connector(*URL.origin, proxy=None))
     async with trio.open_nursery() as nursery:
-        connection = ProxyConnection(theirs, upstream, HostOriginPolicy("127.0.0.1"))
+        connection = ProxyConnection(
+            theirs, upstream, ProxyPolicy(HostOriginPolicy("127.0.0.1"), URL, adds_headers=False)
+        )
         nursery.start_soon(connection.run)
         await client.send_all(GET)
         response = (await read_rest(client)).decode()

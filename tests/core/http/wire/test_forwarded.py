@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core.http.wire._forwarded import TrustedProxies, client_network, end_to_end
+from mcp_core.http.wire._forwarded import (
+    TrustedProxies,
+    client_network,
+    end_to_end,
+    end_to_end_trailers,
+)
 
 # trusted proxies, peer of the connection, values of X-Forwarded-For; the client
 FORWARDED: list[tuple[list[str], str, list[bytes], str]] = [
@@ -101,7 +106,32 @@ def test_end_to_end_removes_fields_of_one_connection(removed: list[tuple[bytes, 
     assert end_to_end([*KEPT, *removed]) == KEPT
 
 
-@pytest.mark.parametrize("name", [b"host", b"Origin", b"content-length", b"Authorization"])
+@pytest.mark.parametrize(
+    "name", [b"host", b"Origin", b"content-length", b"Authorization", b"Sec-Fetch-Site"]
+)
 def test_end_to_end_keeps_what_a_server_decides_by(name: bytes) -> None:
     """Otherwise `Connection: origin` would hide the page from which a request comes."""
     assert end_to_end([(b"Connection", name), (name, b"1")]) == [(name, b"1")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(b"Authorization", b"COOKIE", b"set-cookie", b"Host", b"Content-Length", b"Connection"),
+        *(b"Transfer-Encoding", b"Content-Encoding", b"Content-Type", b"Trailer", b"TE", b"Origin"),
+        *(b"WWW-Authenticate", b"Proxy-Authenticate", b"Proxy-Anything", b"Mcp-Session-Id"),
+        *(b"MCP-Protocol-Version", b"Mcp-Param-A", b"Last-Event-ID", b"Sec-Fetch-Site", b":path"),
+        *(
+            b"X-Forwarded-Host",
+            b"X_Forwarded_Host",
+            b"Access-Control-Allow-Origin",
+            b"If-None-Match",
+        ),
+        *(b"x-tenant", b"X-TENANT", b"my_key", b"my-key"),
+    ],
+)
+def test_trailer_that_decides_something_is_dropped(name: bytes) -> None:
+    harmless = [(b"X-Sum", b"1"), (b"Server-Timing", b"a"), (b"x-sum", b"2"), (b"ETag", b"b")]
+    replaced = ["x-tenant", "my_key", "my-key"]
+    for trailers in ([(name, b"1"), *harmless], [*harmless, (name, b"1"), (name, b"2")]):
+        assert end_to_end_trailers(trailers, replaced) == harmless
