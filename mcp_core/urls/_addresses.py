@@ -73,6 +73,16 @@ _PRIVATE: Final = tuple(
     ip_network(net)
     for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 )
+# Services of clouds for their own machines, such as those that hand out credentials, beside the
+# link-local ones: Azure (in the public space), Alibaba, Oracle, Amazon, Google, Scaleway. Those with
+# private addresses do not belong to the private network in which a server was reached.
+_CLOUD_SERVICES: Final = tuple(
+    ip_network(net)
+    for net in (
+        "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", "fd00:ec2::/32",
+        "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128", "fd00:42::42/128",
+    )
+)  # fmt: skip
 # NAT64 (RFC 6052): the last 32 bits are an IPv4 address, which decides.
 _NAT64: Final = ip_network("64:ff9b::/96")
 # Last labels of names that only a private network resolves: RFC 6761, RFC 6762 (with appendix G),
@@ -228,7 +238,7 @@ def is_local_host(host: str) -> bool:
 def is_public_address(address: str) -> bool:
     """Return True if `address` is an IP address of the public internet; other texts are not.
 
-    Not public are: private, link-local (cloud metadata services), loopback, carrier-grade NAT,
+    Not public are: private, link-local, cloud metadata services, loopback, carrier-grade NAT,
     multicast, documentation, reserved, unique-local, 6to4, Teredo. An IPv4 address inside an IPv6
     one (mapped, NAT64) counts as itself.
     """
@@ -242,15 +252,15 @@ def is_public_address(address: str) -> bool:
 def is_private_address(address: str) -> bool:
     """Return True if `address` is one of a private network (RFC 1918, RFC 6598, RFC 4193).
 
-    Loopback and link-local are not private here: cloud metadata services are link-local. A text
-    that is no IP address is not either.
+    Loopback, link-local addresses and cloud metadata services are not private here, nor is a text
+    that isn't an IP address.
     """
     try:
         ip = ip_address(address)
     except ValueError:
         return False
     ip = (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
-    return any(ip in net for net in _PRIVATE)
+    return any(ip in net for net in _PRIVATE) and not _is_cloud_service(ip)
 
 
 def is_internal_name(host: str) -> bool:
@@ -313,9 +323,13 @@ def _is_ipv6(host: str) -> bool:
         return False
 
 
+def _is_cloud_service(ip: IPv4Address | IPv6Address) -> bool:
+    return any(ip in net for net in _CLOUD_SERVICES)
+
+
 def _is_public(ip: IPv4Address | IPv6Address) -> bool:
     if isinstance(ip, IPv4Address):
-        return not any(ip in net for net in _NOT_PUBLIC_4)
+        return not any(ip in net for net in _NOT_PUBLIC_4) and not _is_cloud_service(ip)
     if ip.ipv4_mapped is not None:
         return _is_public(ip.ipv4_mapped)
     if ip in _NAT64:

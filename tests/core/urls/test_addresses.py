@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from itertools import product
 
 import pytest
@@ -264,6 +265,53 @@ def test_private_address_may_be_fetched_by_private_server(address: str, private:
     assert may_fetch(address, allow_loopback=False, allow_private=True) is (
         private or address == "8.8.8.8"
     )
+
+
+# The services of clouds for their own machines, in each form in which IPv6 carries an IPv4 address.
+CLOUD_4 = "169.254.169.254 169.254.170.2 168.63.129.16 100.100.100.200 192.0.0.192".split()
+CLOUD_6 = """
+fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fd00:c1::a9fe:a9fe fd00:42::42 fe80::a9fe:a9fe
+""".split()
+
+
+def forms(address: str) -> list[str]:
+    """Return an IPv4 address, and IPv6 ones that contain it."""
+    ip = IPv4Address(address)
+    high, low = divmod(int(ip), 2**16)
+    inside = f"{high:x}:{low:x}"
+    return [
+        address,
+        f"::ffff:{address}",
+        f"::ffff:{inside}",
+        f"::{inside}",
+        f"64:ff9b::{inside}",
+        f"64:ff9b:1::{inside}",
+        f"2002:{inside}::1",
+        f"2001:0:{inside}::",
+        f"2001::{high ^ 0xFFFF:x}:{low ^ 0xFFFF:x}",
+    ]
+
+
+@pytest.mark.requirement("AU-1")
+@pytest.mark.parametrize("address", [*(f for ip in CLOUD_4 for f in forms(ip)), *CLOUD_6])
+def test_service_of_a_cloud_is_neither_public_nor_private(address: str) -> None:
+    assert not is_public_address(address)
+    assert not is_private_address(address)
+    assert not may_fetch(address, allow_loopback=True, allow_private=True)
+    for publisher in (["93.184.216.34"], ["10.1.2.3"], ["127.0.0.1"], [address], []):
+        assert not may_fetch_named(address, publisher)
+
+
+@pytest.mark.parametrize(
+    "address", ["168.63.129.15", "168.63.129.17", "::ffff:168.63.129.17", "64:ff9b::a83f:8111"]
+)
+def test_neighbour_of_a_service_of_a_cloud_is_public(address: str) -> None:
+    assert is_public_address(address)
+
+
+@pytest.mark.parametrize("address", ["100.100.100.201", "fd00:ec3::1", "fd20:ce::253"])
+def test_neighbour_of_a_service_of_a_cloud_is_private(address: str) -> None:
+    assert is_private_address(address)
 
 
 WORLD, HOME, HERE, LINK = "93.184.216.34", "10.1.2.3", "127.0.0.1", "169.254.169.254"
