@@ -74,8 +74,8 @@ _PRIVATE: Final = tuple(
     for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 )
 # Services of clouds for their own machines, such as those that hand out credentials, beside the
-# link-local ones: Azure (in the public space), Alibaba, Oracle, Amazon, Google, Scaleway. Those with
-# private addresses do not belong to the private network in which a server was reached.
+# link-local ones: Azure (in the public space), Alibaba, Oracle, Amazon, Google, Scaleway. A private
+# address among them does not belong to the private network in which a server was reached.
 _CLOUD_SERVICES: Final = tuple(
     ip_network(net)
     for net in (

@@ -1542,7 +1542,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHL-18",),
         "mcp_core/http/client/_requests.py",
-        "            headers.append((LAST_EVENT_ID, self.reconnection.last_id.encode()))",
+        "            headers.append((LAST_EVENT_ID, last_id))",
         "            headers.append((LAST_EVENT_ID, b'0'))",
     ),
     Mutation(

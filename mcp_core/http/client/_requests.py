@@ -21,6 +21,7 @@ from mcp_core.connection._negotiation import MODERN_ERRORS
 from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID
 from mcp_core.http.wire._messages import header
+from mcp_core.http.wire._sse import last_event_id
 from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
 from mcp_core.revisions._methods import Step
 
@@ -248,8 +249,9 @@ class EventStreamGet(HttpOperation):
             ACCEPT_EVENT_STREAM,
             *self.transport.headers(None if self.out is None else self.out.dialect),
         ]
-        if self.reconnection.last_id:
-            headers.append((LAST_EVENT_ID, self.reconnection.last_id.encode()))
+        last_id = last_event_id(self.reconnection.last_id)
+        if last_id:
+            headers.append((LAST_EVENT_ID, last_id))
         self.response = None
         self.client.make(self, b"GET", self.client.url.target, headers, long_lived=True)
 

@@ -21,7 +21,7 @@ from mcp_core.http.wire._mcp_headers import (
 )
 from mcp_core.http.wire._media_types import is_event_stream
 from mcp_core.http.wire._messages import Body, Head, RequestHead, header
-from mcp_core.http.wire._sse import EventTooLong, SseDecoder
+from mcp_core.http.wire._sse import EventTooLong, SseDecoder, last_event_id
 from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.schema._param_headers import param_headers
 from mcp_core.trace._ids import id_key
@@ -163,7 +163,7 @@ class ReplayHttpClient:
 
     def resume(self, last_id: str) -> ReplayRequest:
         """Return the request that resumes an event stream after the event `last_id`."""
-        return self._get(last_id.encode())
+        return self._get(last_event_id(last_id))
 
 
 class ReplayRequest:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_core.http.wire._sse import COMMENT, EventTooLong, SseDecoder, SseEvent, encode_event
+from mcp_core.http.wire._sse import (
+    COMMENT,
+    EventTooLong,
+    SseDecoder,
+    SseEvent,
+    encode_event,
+    last_event_id,
+)
 from tests.core.helpers import chunks
 
 MOST = 40
@@ -169,6 +176,17 @@ STREAMS: list[Any] = [
         None,
         id="an id with NUL is none",
     ),
+    *(
+        pytest.param(
+            b"id: 1\nid: 2%c3\ndata\n\n" % control,
+            [sse_event(b"", id="1")],
+            "1",
+            None,
+            id=f"an id with {control:#x} is none",
+        )
+        for control in (*range(1, 9), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)
+    ),
+    pytest.param(b"id: a\tb\n\n", [], "a\tb", None, id="a tab in an id"),
     pytest.param("id: é\n\n".encode(), [], "é", None, id="an id is UTF-8"),
     pytest.param(b"id:  1 \n\n", [], " 1 ", None, id="spaces in an id"),
     # Reconnection times
@@ -366,11 +384,13 @@ def test_encode_event_writes_fields(event: dict[str, Any], written: bytes) -> No
     assert encode_event(**event) == written
 
 
-@pytest.mark.parametrize("wrong", [b"1\n", b"1\rdata: x", b"a\0b", b"\r\n\r\ndata: x"])
-def test_encode_event_line_break_in_field_raises(wrong: bytes) -> None:
-    with pytest.raises(ValueError, match="the id of an event has no line break and no NUL"):
+@pytest.mark.parametrize(
+    "wrong", [b"1\n", b"1\rdata: x", b"a\0b", b"\r\n\r\ndata: x", b"\x1b[2J", b"\x7f", b"\x01"]
+)
+def test_encode_event_control_character_in_field_raises(wrong: bytes) -> None:
+    with pytest.raises(ValueError, match="the id of an event has no control characters"):
         encode_event(b"{}", id=wrong)
-    with pytest.raises(ValueError, match="the type of an event has no line break and no NUL"):
+    with pytest.raises(ValueError, match="the type of an event has no control characters"):
         encode_event(b"{}", event=wrong)
 
 
@@ -379,7 +399,15 @@ def test_encode_event_negative_retry_raises() -> None:
         encode_event(b"{}", retry=-1)
 
 
-_WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=8)
+_CONTROLS = "".join(map(chr, (*range(9), *range(10, 32), 127)))
+_WORDS = st.text(st.characters(exclude_characters=_CONTROLS, exclude_categories=["Cs"]), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("id", "value"), [("1", b"1"), (" a\tb \t", b"a\tb"), ("é", "é".encode()), (" ", b"")]
+)
+def test_last_event_id_is_a_header_value(id: str, value: bytes) -> None:
+    assert last_event_id(id) == value
 
 
 @given(
