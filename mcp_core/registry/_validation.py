@@ -35,7 +35,7 @@ MAX_SHOWN: Final = 128  # characters of an unknown name that an error message re
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 # RFC 3986, section 3: a scheme, a colon, and nothing that has to be percent-encoded.
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f\"<>\\^`{|}]*")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f-\x9f\"<>\\^`{|}]*")
 _META_KEY = re.compile(
     rf"(?:{META_LABEL}(?:\.{META_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
 )
@@ -67,7 +67,8 @@ def check_uri(uri: str, label: str) -> None:
     """Raise `DeclarationError` unless `uri` is an absolute URI (RFC 3986)."""
     if not _URI.fullmatch(uri):
         raise DeclarationError(
-            f"{label}: {uri!r} is no URI; it begins with a scheme, as in 'notes://today'"
+            f"{label}: {uri!r} is no URI; it begins with a scheme, as in 'notes://today', and white"
+            " space and control characters are percent-encoded"
         )
 
 

@@ -9,10 +9,10 @@ and `y-z`, or as `x-y` and `z`?
 2. **Matching takes linear time.** Parts only move forward, searches are for single characters, and
    no pattern is built from a peer's input, so nothing can backtrack.
 3. **One variable is one path segment, on any system.** Refused is a value that decodes to a text
-   with a separator (`/` or `\`), with a NUL, with a drive letter (`C:`) at its start, or to `..`.
-   Only `{+x}` and `{/x*}` match several segments, none of them such, and `{+x}` no separator at its
-   start. `{#x}` may be an absolute path. Values are checked after percent-decoding, which is done
-   once. Those of `unchecked` variables are not checked.
+   with a separator (`/` or `\`), with a control character, with a drive letter (`C:`) at its start,
+   or to `..`. Only `{+x}` and `{/x*}` match several segments, none of them such, and `{+x}` no
+   separator at its start. `{#x}` may be an absolute path. Values are checked after they are
+   percent-decoded, which is done once. Those of `unchecked` variables are not checked.
 
 A value does not tell what it leads to: a symbolic link, for example, is not visible in a URI.
 """
@@ -42,6 +42,9 @@ _MAX_MEMBERS = 256  # of a list: a member costs more than its characters
 _SEGMENT_END = "/?#"
 # Joined to a directory on Windows, such a segment is a path on another drive.
 _DRIVE = re.compile(r"[A-Za-z]:")
+# A NUL ends a path in C. A line break begins another header, or line of a log; others, up to C1,
+# steer a terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Values = dict[str, str | list[str]]
 
@@ -103,14 +106,14 @@ def _find_path_error(text: str) -> str | None:
 
 def _find_fragment_error(text: str) -> str | None:
     """Return what is wrong with a value that may be an absolute path, such as a JSON pointer."""
-    if "\0" in text:
-        return "holds a NUL"
+    if _CONTROL.search(text):
+        return "holds a control character"
     return "holds a `..`" if ".." in text.replace("\\", "/").split("/") else None
 
 
 def _find_part_error(segment: str) -> str | None:
-    if "\0" in segment:
-        return "holds a NUL"
+    if _CONTROL.search(segment):
+        return "holds a control character"
     # Windows ignores spaces at the end of a name.
     if segment[:2] == ".." and segment.rstrip(" ") == "..":
         return "holds a `..`"
@@ -234,8 +237,8 @@ class UriMatcher:
     """A compiled template that extracts the values of its variables from a URI.
 
     A variable is one path segment, on any system. A value is refused that decodes to a text with a
-    slash, a backslash or a NUL, with a drive letter (`C:`) at its start, or to `..`. Only `{+x}`,
-    `{#x}` and `{/x*}` match several segments.
+    slash, a backslash or a control character, with a drive letter (`C:`) at its start, or to `..`.
+    Only `{+x}`, `{#x}` and `{/x*}` match several segments.
 
     Args:
         template: the template to match.

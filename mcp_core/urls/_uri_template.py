@@ -35,7 +35,7 @@ _VARSPEC = re.compile(
 )
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_FORBIDDEN_LITERAL = re.compile(r"[\x00-\x20\x7f\"<>\\^`|]")  # `'` is allowed by erratum 6937
+_FORBIDDEN_LITERAL = re.compile(r"[\x00-\x20\x7f-\x9f\"<>\\^`|]")  # `'` is allowed by erratum 6937
 
 
 class InvalidUriTemplate(McpTrioError, ValueError):
@@ -153,7 +153,8 @@ def _parse_literal(literal: str, text: str) -> str:
         raise InvalidUriTemplate(f"URI template {text!r}: a '}}' without its '{{'")
     if _FORBIDDEN_LITERAL.search(literal) or BROKEN_TRIPLET.search(literal):
         raise InvalidUriTemplate(
-            f"URI template {text!r}: {literal!r} holds characters that no URI may hold"
+            f"URI template {text!r}: {literal!r} holds characters that no URI may hold: "
+            "percent-encode or remove them"
         )
     return _encode(literal, reserved=True)
 

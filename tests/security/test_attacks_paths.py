@@ -32,7 +32,12 @@ PATHS = {
     "c%3a%5cWindows": "holds a drive letter",
     "C:secret.txt": "holds a drive letter",
     "a/C:/Windows": "holds a drive letter",
-    "a%00.txt": "holds a NUL",
+    "a%00.txt": "holds a control character",
+    "a%0d%0aset-cookie:%20x": "holds a control character",
+    "a%0a2026-01-01%20INFO%20login": "holds a control character",
+    "%1b%5b2J": "holds a control character",
+    "a%7f": "holds a control character",
+    "a%c2%9b2J": "holds a control character",
 }
 
 

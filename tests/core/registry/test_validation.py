@@ -57,7 +57,20 @@ def test_check_uri_valid_uri_passes(uri: str) -> None:
 @pytest.mark.requirement("RES-11", "RES-12")
 @pytest.mark.parametrize(
     "uri",
-    ["", "notes", "/x", "1a:b", "a b:c", "x://a b", "x:\n", 'x:"', "x:{y}", "x:\x7f", "x:a\\b"],
+    [
+        "",
+        "notes",
+        "/x",
+        "1a:b",
+        "a b:c",
+        "x://a b",
+        "x:\n",
+        'x:"',
+        "x:{y}",
+        "x:\x7f",
+        "x:\x85",
+        "x:a\\b",
+    ],
 )
 def test_check_uri_invalid_uri_raises(uri: str) -> None:
     with pytest.raises(DeclarationError, match=r"f: .* is no URI"):

@@ -149,7 +149,7 @@ def test_resources_read_missing_resource_is_not_found(dialect: Dialect) -> None:
         ("files:////etc/passwd", "the value of `path` is an absolute path"),
         ("files:///C:/Windows", "the value of `path` holds a drive letter"),
         ("files:///%5C%5Cserver%5Cshare", "the value of `path` is an absolute path"),
-        ("files:///a%00", "the value of `path` holds a NUL"),
+        ("files:///a%00", "the value of `path` holds a control character"),
         ("tree://r/..", "the value of `parts` holds a `..`"),
         ("tree://r/a/C:", "the value of `parts` holds a drive letter"),
         ("notes://a%2Fb", "the value of `day` holds a separator"),
