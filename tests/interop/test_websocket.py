@@ -28,9 +28,9 @@ from mcp_trio import (
     connect_websocket,
     serve_http,
 )
+from tests.asgi_servers import under_hypercorn
 from tests.core.http.router_harness import D, E, initialize, request
 from tests.interop.official import everything, served
-from tests.interop.test_asgi import under_hypercorn
 from tests.interop.test_http_server_node import toured
 
 if TYPE_CHECKING:
