@@ -6,7 +6,9 @@
 2. A file that cannot be read is a problem of its own: the servers of other files count. Only a
    managed file that cannot be read, or that users could have written, stops everything: without it
    servers would count that it means to exclude.
-3. Reading blocks: call `read` in a worker thread. A program that does not replace its file at once
+3. A project's or local file that was found, not named, is read only if no other user could have
+   written it: in a shared directory anyone can leave one. Git treats repositories alike.
+4. Reading blocks: call `read` in a worker thread. A program that does not replace its file at once
    may be in the middle of writing it; then half a file is read, which is a problem too.
 """
 
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mcp_core import escape_text
 from mcp_core.host import (
     ConfigFile,
     ConfigPlace,
@@ -31,7 +34,7 @@ from mcp_core.host import (
 )
 from mcp_trio._files import home_directory, read_snapshot, user_directory
 
-from ._owners import find_unsafe_path
+from ._owners import find_unsafe_path, own_ids
 
 if TYPE_CHECKING:
     from mcp_core.host import MergedServers, ServerPolicy, ServerScope
@@ -45,7 +48,11 @@ _MANAGED_FILE: Final = Path(
     if os.name == "nt"
     else "/etc/mcp-trio/managed-mcp.json"
 )
-_ADMINISTRATORS: Final = frozenset({0})  # user ids
+_ROOT: Final = 0  # its user id
+_ADMINISTRATORS: Final = frozenset({_ROOT})
+_NAMED_CURE: Final = (
+    "or name the file (`--config FILE`, in a program `Host(FILE)`): then it is used all the same"
+)
 _LOCAL_NAME: Final = ".mcp.local.json"
 _PROJECT_NAME: Final = ".mcp.json"
 _USER_NAME: Final = "mcp.json"
@@ -63,12 +70,16 @@ class ConfigFiles:
             programs of project and local files.
         environ: the environment, for the values of variables.
         required: whether a file that is missing is a problem; those of managed scope never are.
+        only_safe: whether a project's or local file that other users could have written is a
+            problem, and not read. `find_config_files` wants that, because its files were not named.
+            Windows has no such check.
     """
 
     files: tuple[tuple[ServerScope, Path], ...]
     directory: Path
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     required: bool = False
+    only_safe: bool = False
 
     @property
     def home(self) -> Path | None:
@@ -92,7 +103,7 @@ class ConfigFiles:
         for scope, path in self.files:
             is_managed = scope == "managed"
             try:
-                data = self._read_file(path, is_managed=is_managed)
+                data = self._read_file(scope, path)
                 if data is None:
                     continue
                 if is_managed:
@@ -124,7 +135,39 @@ class ConfigFiles:
             path_separator=os.sep,
         )
 
-    def _read_file(self, path: Path, *, is_managed: bool) -> bytes | None:
+    def check_owners(
+        self, scope: ServerScope, path: Path, opened: os.stat_result | None = None
+    ) -> None:
+        """Check that no other user could have written a file, if its scope needs that.
+
+        Args:
+            scope: its scope.
+            path: the file, which need not exist.
+            opened: the state of the file that was read from there, or None.
+
+        Raises:
+            InvalidConfig: other users could have written it.
+            OSError: the path cannot be looked at.
+        """
+        if scope == "managed":
+            owners, is_checked = _ADMINISTRATORS, True
+        else:
+            owners = own_ids(self.environ) | {_ROOT}
+            is_checked = self.only_safe and scope in ("local", "project")
+        if not is_checked:
+            return
+        try:
+            unsafe = find_unsafe_path(path, owners=owners, opened=opened)
+        except FileNotFoundError:  # the directories above it are safe
+            return
+        if unsafe is None:
+            return
+        problem = f"the file is refused: {unsafe.cause}; {unsafe.cure}"
+        if scope != "managed":
+            problem += f", {_NAMED_CURE}"
+        raise _file_error(path, escape_text(problem))
+
+    def _read_file(self, scope: ServerScope, path: Path) -> bytes | None:
         """Return the content of a file, or None if the file does not exist.
 
         Raises:
@@ -132,20 +175,19 @@ class ConfigFiles:
         """
         data: bytes | None
         try:
-            data = read_snapshot(path).data
-            unsafe = None
-            if is_managed and data is not None:
-                unsafe = find_unsafe_path(path, owners=_ADMINISTRATORS)
+            snapshot = read_snapshot(path)
+            data = snapshot.data
+            if data is not None:
+                # After it was opened: a path that is safe now, and a file that was safe then, have
+                # not been exchanged by others in between.
+                self.check_owners(scope, path, snapshot.state)
         except NotADirectoryError:  # above it
-            data = unsafe = None
+            data = None
         except OSError as exc:
             raise _file_error(path, f"the file cannot be read ({exc.strerror or exc})") from exc
-        if unsafe is not None:
-            problem = f"the file is refused: {unsafe.cause}; {unsafe.cure}"
-            raise _file_error(path, problem)
-        if data is None and self.required and not is_managed:
+        if data is None and self.required and scope != "managed":
             raise _file_error(path, "there is no such file")
-        if is_managed and data is not None and not data.strip():
+        if scope == "managed" and data is not None and not data.strip():
             # It may be that an administrator is just writing it.
             raise _file_error(path, "the file is empty: write {} or remove it")
         return data
@@ -163,6 +205,7 @@ def find_config_files(
     These are /etc/mcp-trio/managed-mcp.json (on Windows below C:/Program Files), .mcp.local.json
     and .mcp.json of the project, and `mcp-trio/mcp.json` in the user's configuration directory
     (`XDG_CONFIG_HOME`, or `~/.config`). Without a home directory there is no file of the user.
+    A file of the project that other users could have written is a problem when it is read.
 
     Args:
         directory: the directory.
@@ -180,7 +223,7 @@ def find_config_files(
         pass
     else:
         files.append(("user", user / _USER_NAME))
-    return ConfigFiles(files=tuple(files), directory=project, environ=environ)
+    return ConfigFiles(files=tuple(files), directory=project, environ=environ, only_safe=True)
 
 
 def single_config_file(

@@ -5,8 +5,8 @@
    have to belong to a trusted user too.
 2. In a directory with the sticky bit, such as /tmp, others cannot rename what is not theirs. So it
    may be on the way; only the last directory must not be one.
-3. A group that has the user as its only member is no other user. Many systems give each user such
-   a group, and create directories that it may write to.
+3. A group that has a trusted user as its only member isn't another user. Many systems give each
+   user such a group, and create directories that it may write to.
 
 OpenSSH checks its files in this way (sshd_config, `StrictModes`). Windows has no such checks.
 """
@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-__all__ = ["HAS_OWNERS", "UnsafePath", "find_unsafe_path"]
+__all__ = ["HAS_OWNERS", "UnsafePath", "find_unsafe_path", "own_ids"]
 
+_ROOT: Final = 0  # its user id
+_MAX_ID: Final = 2**32 - 1  # of a user
 HAS_OWNERS: Final = hasattr(os, "geteuid")  # files have an owner and permission bits
 _MAX_LINKS: Final = 40  # as Linux
 
@@ -36,18 +38,42 @@ class UnsafePath(NamedTuple):
     cure: str
 
 
-def find_unsafe_path(path: Path, *, owners: Collection[int]) -> UnsafePath | None:
+def own_ids(environ: Mapping[str, str]) -> frozenset[int]:
+    """Return the ids of this user: the effective one, and for root the user who called sudo.
+
+    Git decides in the same way whose repositories are one's own (`safe.directory`). Only root
+    believes the variable `SUDO_UID`.
+    """
+    if not HAS_OWNERS:
+        return frozenset()
+    own = os.geteuid()
+    caller = environ.get("SUDO_UID", "")
+    is_id = caller.isascii() and caller.isdecimal() and len(caller) <= len(str(_MAX_ID))
+    if own == _ROOT and is_id and int(caller) <= _MAX_ID:
+        return frozenset({own, int(caller)})
+    return frozenset({own})
+
+
+def find_unsafe_path(
+    path: Path, *, owners: Collection[int], opened: os.stat_result | None = None
+) -> UnsafePath | None:
     """Return why other users could replace or write `path`, or None if they cannot.
 
     Args:
         path: the absolute path of a file or directory that exists.
-        owners: the ids of the trusted users. The group of this user counts only if the user does.
+        owners: the ids of the trusted users. Their private groups count only if this user is one.
+        opened: the state of the file that was read from there, which is checked too: what is at
+            the path now may be another one.
 
     Raises:
         OSError: the path cannot be looked at, or does not exist.
     """
     if not HAS_OWNERS:
         return None
+    if opened is not None:
+        unsafe = _check(path, opened, owners, is_last=True)
+        if unsafe is not None:
+            return unsafe
     entry = Path(path.anchor)
     parts = [*reversed(path.parts[1:])]
     unsafe = _check(entry, entry.lstat(), owners, is_last=not parts)
@@ -87,7 +113,7 @@ def _check(
         return None
     is_writable = bool(mode & stat.S_IWOTH)
     if mode & stat.S_IWGRP:
-        is_writable |= os.geteuid() not in owners or not _is_private_group(state.st_gid)
+        is_writable |= not _is_private_group(state.st_gid, owners)
     if not is_writable:
         return None
     return UnsafePath(
@@ -104,16 +130,28 @@ def _check_owner(entry: Path, state: os.stat_result, owners: Collection[int]) ->
     return UnsafePath(f"{entry} belongs to another user (its id is {state.st_uid})", cure)
 
 
-def _is_private_group(group_id: int) -> bool:
-    """Return True if a group has this user as its only member."""
+def _is_private_group(group_id: int, owners: Collection[int]) -> bool:
+    """Return True if a group has a trusted user as its only member."""
     import grp  # neither of the two is there on Windows
     import pwd
 
+    own = os.geteuid()
+    if own not in owners:
+        return False
+    # The group of root may be the first one of many users, as in some containers.
+    users = [each for each in owners if each != _ROOT or own == _ROOT]
     try:
-        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(group_id)
+        group = grp.getgrgid(group_id)
     except KeyError:
         return False
-    # Others may have it as their first group without being listed. The same name says that it was
-    # made for this user.
-    is_named_alike = (user.pw_gid, user.pw_name) == (group_id, group.gr_name)
-    return is_named_alike and set(group.gr_mem) <= {user.pw_name}
+    for each in users:
+        try:
+            user = pwd.getpwuid(each)
+        except KeyError:
+            continue
+        # Others may have it as their first group without being listed. The same name says that it
+        # was made for this user.
+        is_named_alike = (user.pw_gid, user.pw_name) == (group_id, group.gr_name)
+        if is_named_alike and set(group.gr_mem) <= {user.pw_name}:
+            return True
+    return False

@@ -45,7 +45,7 @@ from mcp_trio.host._sources import SourceOptions
 from ._consent import PausableTimeout, count_definitions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from mcp_core.adapters import Recording
     from mcp_core.host import Approvals, MergedServers, ScopedServer
@@ -129,7 +129,7 @@ def choose_servers(config: Path | None, server: str | None, merged: str = "") ->
     if merged:
         found = {name: each for name, each in known.items() if _may_have(name, merged)}
         if not found:
-            raise _no_server_of(merged, list(known))
+            raise _no_server_of(merged, configuration)
         return ServerChoice(files, configuration, config, found, merged)
     if len(known) == 1:
         return ServerChoice(files, configuration, config, known)
@@ -142,14 +142,17 @@ def _may_have(server: str, merged: str) -> bool:
     return merged.startswith(merged_prefix(server))
 
 
-def _no_server_of(merged: str, known: Sequence[str]) -> CliError:
+def _no_server_of(merged: str, configuration: MergedServers) -> CliError:
+    known = list(configuration.servers)
     has = f"the servers are {join_names(known)}" if known else "there are no servers"
     prefixes = [merged_prefix(name) for name in known]
-    return CliError(
+    text = (
         f"{shown_name(merged)} names no server of the configuration files; {has}."
         f"{suggestion(merged, prefixes)} For a tool with this name give its server too: a URL, a"
         " file, or after `--` a command"
     )
+    # A file that cannot be read may be the one that has it.
+    return CliError("\n".join([text, *(str(each) for each in configuration.problems)]))
 
 
 def approve_words(config: Path | None, server: str) -> str:

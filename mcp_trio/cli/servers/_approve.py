@@ -83,6 +83,8 @@ def approve(names: Sequence[str], *, every: bool, config: Path | None, timeout: 
     merged = read_files(files)
     if every:
         names = [name for name, each in merged.servers.items() if not each.server.disabled]
+        for problem in merged.problems:
+            stderr.write_line(("mcp-trio: left out: ", "yellow"), str(problem))
     for name in names:
         if name not in merged.servers:
             raise unusable_server(name, merged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -108,12 +109,29 @@ def path_of_scope(config: Path | None, scope: str) -> ConfigPath:
     """Return the file of a scope, or the one of `--config`.
 
     Raises:
-        CliError: it is not known where the file of the user is.
+        CliError: it is not known where the file of the user is, or others could write the file.
     """
-    for each, path in find_files(config).files:
+    files = find_files(config)
+    for each, path in files.files:
         if each != "managed" and (config is not None or each == scope):
+            problem = _find_problem(files, each, path)
+            if problem is not None:
+                raise CliError(f"{problem}. Nothing was changed", SERVER_ERROR)
             return ConfigPath(each, path, chosen=config is not None)
     raise CliError("there is no home directory: set the environment variable HOME")
+
+
+def _find_problem(files: ConfigFiles, scope: ServerScope, path: Path) -> InvalidConfig | None:
+    """Return why a file of users does not count, and is not to be changed either, or None."""
+    if scope == "managed":
+        return None
+    try:
+        files.check_owners(scope, path)
+    except InvalidConfig as exc:
+        return exc
+    except OSError:  # it is reported when the file is read
+        pass
+    return None
 
 
 def read_config_path(path: Path, text: str) -> ConfigFile:
@@ -139,9 +157,16 @@ def find_server(
     found: list[tuple[ConfigPath, ClientFormat, int]] = []
     known: list[str] = []
     searched: list[Path] = []
+    unsafe: list[str] = []
     managed = ""
-    for each, path in find_files(config).files:
+    files = find_files(config)
+    for each, path in files.files:
         if scope not in (None, each) and each != "managed":
+            continue
+        problem = _find_problem(files, each, path)
+        if problem is not None:
+            if os.path.lexists(path):
+                unsafe.append(str(problem))
             continue
         snapshot, text = read_config_file(path)
         if snapshot.data is None:
@@ -168,12 +193,14 @@ def find_server(
     if managed:
         raise CliError(f"{shown} is in {managed}, which only an administrator changes")
     if not searched:
-        raise CliError(f"there is no server {shown}, and no file that could have it")
-    has = f"servers are {join_names(known)}" if known else "there are no servers"
-    raise CliError(
-        f"there is no server {shown} in {' and '.join(map(str, searched))}; {has}."
-        f"{suggestion(name, known)}"
-    )
+        text = f"there is no server {shown}, and no file that could have it"
+    else:
+        has = f"servers are {join_names(known)}" if known else "there are no servers"
+        text = (
+            f"there is no server {shown} in {' and '.join(map(str, searched))}; {has}."
+            f"{suggestion(name, known)}"
+        )
+    raise CliError("\n".join([text, *unsafe]))
 
 
 def unknown_server(name: str, merged: MergedServers, problems: Sequence[ConfigProblem]) -> CliError:

@@ -373,7 +373,7 @@ def test_managed_file_that_users_may_write_is_refused(
     write_managed(managed, servers("m"))
     changed = managed if part == "file" else managed.parent
     changed.chmod(changed.stat().st_mode | bits)
-    monkeypatch.setattr("mcp_trio.host._owners._is_private_group", lambda group_id: False)
+    monkeypatch.setattr("mcp_trio.host._owners._is_private_group", lambda *_: False)
     with pytest.raises(InvalidConfig) as raised:
         find_config_files(root, environ).read()
     assert f"the file is refused: other users may write to {changed}; run `chmod go-w" in str(

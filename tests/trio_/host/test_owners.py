@@ -59,7 +59,7 @@ def test_directory_with_sticky_bit_is_safe_on_the_way_only(file: Path) -> None:
 def test_directory_of_a_group_is_safe_if_it_has_no_other_member(
     file: Path, monkeypatch: pytest.MonkeyPatch, is_private: bool
 ) -> None:
-    monkeypatch.setattr(_owners, "_is_private_group", lambda group_id: is_private)
+    monkeypatch.setattr(_owners, "_is_private_group", lambda *_: is_private)
     file.parent.chmod(0o770)
     assert (find(file) is None) is is_private
 
@@ -75,12 +75,83 @@ def test_group_with_members_is_no_private_one(monkeypatch: pytest.MonkeyPatch) -
     ):
         group = grp.struct_group((name, "x", me.pw_gid, members))
         monkeypatch.setattr(grp, "getgrgid", lambda group_id, group=group: group)
-        assert _owners._is_private_group(me.pw_gid) is is_private
-        assert not _owners._is_private_group(me.pw_gid + 1)
+        assert _owners._is_private_group(me.pw_gid, {me.pw_uid}) is is_private
+        assert not _owners._is_private_group(me.pw_gid + 1, {me.pw_uid})
+
+
+@pytest.mark.parametrize(
+    ("own", "owners", "is_private"),
+    [
+        (0, {0, 1000}, True),  # root, called through sudo
+        (1000, {0, 1000}, True),
+        (1001, {0, 1001}, False),
+        (1000, {0}, False),  # the file of an administrator
+    ],
+)
+def test_private_group_of_a_trusted_user_is_private(
+    monkeypatch: pytest.MonkeyPatch, own: int, owners: set[int], is_private: bool
+) -> None:
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+    users = {
+        0: pwd.struct_passwd(("root", "x", 0, 0, "", "/root", "")),
+        1000: pwd.struct_passwd(("ada", "x", 1000, 1000, "", "/home/ada", "")),
+        1001: pwd.struct_passwd(("eve", "x", 1001, 100, "", "/home/eve", "")),
+    }
+    monkeypatch.setattr(pwd, "getpwuid", users.__getitem__)
+    group = grp.struct_group(("ada", "x", 1000, []))
+    monkeypatch.setattr(grp, "getgrgid", lambda group_id: group)
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    assert _owners._is_private_group(1000, owners) is is_private
+
+
+def test_group_of_root_is_private_for_root_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In some containers each user has it as the first group, without being listed."""
+    grp, pwd = pytest.importorskip("grp"), pytest.importorskip("pwd")
+    root = pwd.struct_passwd(("root", "x", 0, 0, "", "/root", ""))
+    user = pwd.struct_passwd(("ada", "x", 1000, 0, "", "/home/ada", ""))
+    monkeypatch.setattr(pwd, "getpwuid", lambda id: user if id else root)
+    monkeypatch.setattr(grp, "getgrgid", lambda group_id: grp.struct_group(("root", "x", 0, [])))
+    for own, is_private in ((0, True), (1000, False)):
+        monkeypatch.setattr(os, "geteuid", lambda own=own: own)
+        assert _owners._is_private_group(0, {0, own}) is is_private
+
+
+@pytest.mark.parametrize(
+    ("own", "variable", "expected"),
+    [
+        (0, "1000", {0, 1000}),
+        (0, "0", {0}),
+        (0, None, {0}),
+        (0, "", {0}),
+        (0, "-1", {0}),
+        (0, "1000x", {0}),
+        (0, "\u0661", {0}),  # a digit that is not ASCII
+        (0, "4294967296", {0}),
+        (0, "9" * 5000, {0}),
+        (1000, "1001", {1000}),  # only root believes it
+    ],
+)
+def test_caller_of_sudo_is_oneself_for_root_only(
+    monkeypatch: pytest.MonkeyPatch, own: int, variable: str | None, expected: set[int]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    environ = {} if variable is None else {"SUDO_UID": variable}
+    assert _owners.own_ids(environ) == expected
+
+
+@pytest.mark.parametrize(("mode", "owner"), [(0o100666, 0), (0o100644, 1)])
+def test_file_that_was_read_is_checked_too(file: Path, mode: int, owner: int) -> None:
+    """The file at the path may have been put there since."""
+    state = list(file.stat())
+    state[0] = mode
+    state[4] += owner
+    own = {0, os.geteuid()}
+    assert find_unsafe_path(file, owners=own) is None
+    assert find_unsafe_path(file, owners=own, opened=os.stat_result(state)) is not None
 
 
 def test_group_without_a_name_is_no_private_one() -> None:
-    assert not _owners._is_private_group(2**31 - 5)
+    assert not _owners._is_private_group(2**31 - 5, {os.geteuid()})
 
 
 def test_path_of_another_user_is_unsafe() -> None:

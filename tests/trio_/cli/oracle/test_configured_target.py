@@ -289,7 +289,7 @@ def test_server_that_the_policy_denies_is_not_started(
     denied = {"deniedMcpServers": [{"serverName": "spy"}]}
     managed = spies.servers.write(spies.servers.home / "managed.json", denied)
     monkeypatch.setattr(_config_files, "_MANAGED_FILE", managed)
-    monkeypatch.setattr(_config_files, "find_unsafe_path", lambda path, owners: None)
+    monkeypatch.setattr(_config_files, "find_unsafe_path", lambda *_, **__: None)
     for name, value in spies.servers.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(spies.servers.project)

@@ -140,7 +140,7 @@ def test_get_denied_server_shows_why(
 ) -> None:
     managed = host.write(host.home / "managed.json", {"deniedMcpServers": [{"serverName": "a"}]})
     monkeypatch.setattr(_config_files, "_MANAGED_FILE", managed)
-    monkeypatch.setattr(_config_files, "find_unsafe_path", lambda path, owners: None)
+    monkeypatch.setattr(_config_files, "find_unsafe_path", lambda *_, **__: None)
     host.write(host.user_file, {"mcpServers": {"a": {"command": "x"}}})
     assert host.run_here("get", "a") == 1
     shown = capsys.readouterr().out
