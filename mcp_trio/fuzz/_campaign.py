@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
+from ._call_guard import CallGuard
 from ._case import AFTER_CANCEL, Outcome, avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Player, play_case
 from ._session import UNANSWERED, is_modern
@@ -188,6 +189,7 @@ class Campaign:
         self._options = options
         self._on_finding = on_finding
         self._allowed = set(choices.names)
+        self._guard = CallGuard(self._allowed, self._known_tools, getattr(choices, "uris", ()))
         self._echo = echo
         self._player = self._new_player(options.response_timeout)
         self._sessions: OrderedDict[tuple[str, str], TargetSession] = OrderedDict()
@@ -202,12 +204,7 @@ class Campaign:
         self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
     ) -> Any:
         """Return a player; see `Player`. The fuzzer of clients has another one."""
-        return Player(
-            timeout, echo=self._echo, may_call=self._may_call, probes=probes, wanted=wanted
-        )
-
-    def _may_call(self, name: str) -> bool:
-        return name in self._allowed or name not in self._known_tools()
+        return Player(timeout, echo=self._echo, guard=self._guard, probes=probes, wanted=wanted)
 
     def _known_tools(self) -> set[str]:
         return {str(each.get("name")) for each in self._choices.offers.tools}
@@ -217,7 +214,7 @@ class Campaign:
     async def run(self, stored: Iterable[Case] = ()) -> None:
         """Play `stored` cases, and then drawn ones until the limits are reached."""
         self._began = time.monotonic()
-        self.unplayed = [case for case in stored if self._is_spoken(case)]
+        self.unplayed = [self._allowed_part(case) for case in stored if self._is_spoken(case)]
         try:
             while self.unplayed:
                 self.repaired += not await self._play_one(self.unplayed[0])
@@ -233,6 +230,19 @@ class Campaign:
                 async with trio.open_nursery() as nursery:  # each can take seconds
                     while self._sessions:
                         nursery.start_soon(self._end_session, self._sessions.popitem()[1])
+
+    def _allowed_part(self, case: Case) -> Case:
+        """Return a stored case without steps that do more than a drawn case may.
+
+        They are not played, and so they must not be in the tests that are written.
+        """
+        found = [step for step in case if self._guard.allows_step(step)]
+        if len(found) < len(case):
+            self._add_note(
+                "steps of the last report are left out: they may call tools that are not"
+                " allowed, or read resources that are not listed"
+            )
+        return found
 
     async def _run_drawn(self, source: SourceLike) -> None:
         drawn: list[Case] = []

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mcp_core import escape_text
 from mcp_core.trace import ROWS, Redactor, TraceEncoder
+from mcp_trio._files import read_regular_file
 
 from ._case import Case, decode_case, encode_case, shown_case
 
@@ -43,6 +44,7 @@ __all__ = [
 REPORT: Final = "report.json"
 TESTS: Final = "test_findings.py"
 TRACE_LIMIT: Final = 16 * 1024 * 1024  # bytes
+_MAX_REPORT: Final = 64 * 1024 * 1024  # bytes; a finding has some KiB
 _NAME: Final = re.compile(r"[^A-Za-z0-9]+")
 _PREFIX: Final = "MCP_FUZZ_"  # of the variables that the tests read, if the user has named none
 
@@ -331,7 +333,8 @@ def read_cases(folder: Path) -> list[Case]:
     played come last.
     """
     try:
-        document = json.loads((folder / REPORT).read_text("utf-8"))
+        data, _ = read_regular_file(folder / REPORT, max_size=_MAX_REPORT)
+        document = json.loads(data)
         steps: Sequence[Any] = [each["steps"] for each in document["findings"]]
         return [decode_case(each) for each in (*steps, *document.get("unplayed", ()))]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

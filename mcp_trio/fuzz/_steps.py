@@ -35,6 +35,7 @@ from mcp_trio.testing.strategies import (
 )
 from mcp_trio.testing.strategies._mutations import damage
 
+from ._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, avoided_name
 from ._stress import draw_stress
 
@@ -72,7 +73,6 @@ _WITH_EFFECT: Final = frozenset(
     }
 )
 TASKS: Final = "io.modelcontextprotocol/tasks"
-_UNKNOWN_URI: Final = "mcp-trio-fuzz://none"
 _SEEDS: Final = st.integers(0, 2**64 - 1)
 
 T = TypeVar("T")
@@ -344,7 +344,7 @@ def _params_of(draw: Drawing, choices: CaseChoices, revision: str, row: Method) 
         is_listed = draw.below(4) > 0
         if choices.uris and is_listed:
             return {"uri": draw.pick(choices.uris)}
-        return {"uri": _UNKNOWN_URI}
+        return {"uri": UNKNOWN_URI}
     if name == "completion/complete" and choices.prompts:
         prompt = draw.pick(choices.prompts)
         return {
@@ -506,7 +506,7 @@ def _nearly_valid_call(draw: Drawing, choices: CaseChoices, revision: str) -> li
 
 
 def _unknown_tool(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    name = ("mcp-trio-fuzz-none", "", "a" * 300)[draw.below(3)]
+    name = UNKNOWN_TOOLS[draw.below(3)]
     steps: list[Step] = [("request", "tools/call", {"name": name, "arguments": {}}, "int")]
     return [("page", "tools/list", "all"), *steps] if draw.below(2) else steps
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcp_trio.fuzz._call_guard import CallGuard
 from mcp_trio.fuzz._play import Player
 
 from .memory_http import played_over_http, response_to
@@ -19,6 +20,6 @@ async def test_wrong_head_of_a_call_is_sent_only_if_the_tool_may_be_called(
     autojump_clock: Any, is_allowed: bool
 ) -> None:
     case = [("open", OLD, "whole", "all"), ("head", "accept", "tools/call", CALL)]
-    player = Player(may_call=lambda name: is_allowed)
+    player = Player(guard=CallGuard({"wipe"} if is_allowed else set(), lambda: {"wipe"}))
     _, received = await played_over_http(response_to, case, player)
     assert ("tools/call" in [each.get("method") for each in received]) == is_allowed

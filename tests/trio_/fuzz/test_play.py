@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from mcp_trio.fuzz._call_guard import CallGuard
 from mcp_trio.fuzz._play import Player
 from mcp_trio.fuzz._session import MESSAGE_LIMIT
 
@@ -46,7 +47,7 @@ CALL_TEXT = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "para
 async def test_tool_is_called_by_no_step_unless_it_may_be_called(
     autojump_clock: Any, step: tuple[Any, ...], is_allowed: bool
 ) -> None:
-    player = Player(may_call=lambda name: is_allowed)
+    player = Player(guard=CallGuard({"wipe"} if is_allowed else set(), lambda: {"wipe"}))
     _, received = await played_over_http(response_to, [OPEN, step], player)
     assert ("wipe" in json.dumps(received)) == is_allowed
 
