@@ -2,7 +2,9 @@
 
 1. The change is planned for the text of the file, and tried, before the user is asked. A file that
    cannot be changed is reported then, and nothing is written.
-2. If another program changes the file meanwhile, it is read and the change planned anew. The user
+2. The file of a project may be a symbolic link that came with it. It's followed within the project
+   only, and the path shown is always the one that is written.
+3. If another program changes the file meanwhile, it is read and the change planned anew. The user
    is asked again only if the change is another one.
 """
 
@@ -78,12 +80,23 @@ class ConfigUpdate(abc.ABC):
         path: the file, which need not exist.
         private: whether a file that is created is readable by its owner only.
         program: the program that the user may have to close if it changes the file all the time.
+        root: the directory out of which no symbolic link may lead, or None.
     """
 
-    def __init__(self, path: Path, *, private: bool, program: str) -> None:
+    def __init__(
+        self, path: Path, *, private: bool, program: str, root: Path | None = None
+    ) -> None:
         self.path = path
+        self._target = path  # which `path` leads to
+        self._root = root
         self._private = private
         self._program = program
+
+    @property
+    def shown_path(self) -> str:
+        """The file that is written, for people."""
+        through = f" (through the link {self.path})" if self._target != self.path else ""
+        return f"{self._target}{through}"
 
     @abc.abstractmethod
     def plan(self, text: str) -> Sequence[MemberChange]:
@@ -162,6 +175,8 @@ class ConfigUpdate(abc.ABC):
 
     def _plan(self) -> tuple[FileSnapshot, Sequence[MemberChange]]:
         snapshot, text = read_config_file(self.path)
+        self._target = snapshot.target
+        self._check_place(snapshot)
         try:
             changes = self.plan(text)
             if changes:
@@ -171,6 +186,18 @@ class ConfigUpdate(abc.ABC):
         except ImportError as exc:
             raise CliError(f"{exc}", SERVER_ERROR) from exc
         return snapshot, changes
+
+    def _check_place(self, snapshot: FileSnapshot) -> None:
+        """Raise `CliError` if links lead out of the project."""
+        if self._root is None:
+            return
+        root = Path(os.path.realpath(self._root))
+        if not snapshot.target.is_relative_to(root):
+            raise CliError(
+                f"{self.path} is a link that leads out of the project {root}, to {snapshot.target};"
+                " nothing was changed. Change that file itself, or put a file in the link's place",
+                SERVER_ERROR,
+            )
 
 
 def path_of_client(client: ClientFormat, scope: ConfigScope) -> Path:

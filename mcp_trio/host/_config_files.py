@@ -39,7 +39,7 @@ from ._owners import find_unsafe_path, own_ids
 if TYPE_CHECKING:
     from mcp_core.host import MergedServers, ServerPolicy, ServerScope
 
-__all__ = ["ConfigFiles", "find_config_files", "single_config_file"]
+__all__ = ["ConfigFiles", "find_config_files", "find_root", "single_config_file"]
 
 # Only administrators may write to these directories. On POSIX that is checked. A path of the
 # environment would be the user's choice.
@@ -256,9 +256,15 @@ def _real_path(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))  # unlike `Path.resolve`, no error for a loop of links
 
 
+def find_root(directory: Path) -> Path:
+    """Return the root of the repository that an absolute path is in, or else the path itself."""
+    above = [directory, *directory.parents]
+    return next((each for each in above if os.path.lexists(each / ".git")), directory)
+
+
 def _find_project(directory: Path) -> Path:
     """Return the directory with the project's file, or else the root of the repository."""
     above = [directory, *directory.parents]
-    root = next((each for each in above if os.path.lexists(each / ".git")), directory)
+    root = find_root(directory)
     inside = above[: above.index(root) + 1]
     return next((each for each in inside if os.path.lexists(each / _PROJECT_NAME)), root)

@@ -42,6 +42,7 @@ from mcp_trio.cli._options import add_variables
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
 from mcp_trio.cli.servers._entry_words import absolute_file, split_variables
+from mcp_trio.host._config_files import find_root
 
 if TYPE_CHECKING:
     import argparse
@@ -227,7 +228,12 @@ class _Installation(ConfigUpdate):
         *,
         may_run_command: bool,
     ) -> None:
-        super().__init__(path, private=scope == "user", program=client.title)
+        super().__init__(
+            path,
+            private=scope == "user",
+            program=client.title,
+            root=find_root(Path.cwd()) if scope == "project" else None,
+        )
         self._client = client
         self._scope = scope
         self._server = server
@@ -238,7 +244,7 @@ class _Installation(ConfigUpdate):
         name, title = self._server.name, self._client.title
         outcome = self.run(stderr, yes=yes)
         if outcome.kind == "unchanged":
-            stderr.write_line(f"mcp-trio: {name} is registered already, in ", str(self.path))
+            stderr.write_line(f"mcp-trio: {name} is registered already, in ", self.shown_path)
         elif outcome.kind == "declined":
             stderr.write_line("mcp-trio: nothing was changed")
             return NO_CONNECTION
@@ -281,7 +287,7 @@ class _Installation(ConfigUpdate):
     def show(self, changes: Sequence[MemberChange], screen: Screen) -> None:
         client, server = self._client, self._server
         title = f"{client.title}, for {_SCOPES[self._scope]}: "
-        screen.write_line((title, "bold"), str(self.path))
+        screen.write_line((title, "bold"), self.shown_path)
         if not changes:
             screen.write_line(f"{server.name} is registered already")
             return

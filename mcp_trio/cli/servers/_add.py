@@ -153,7 +153,7 @@ def add(
         stderr.write_line("mcp-trio: nothing was changed")
         return NO_CONNECTION
     already = " already" if outcome.kind == "unchanged" else ""
-    stderr.write_line(f"mcp-trio: {shown_name(name)} is{already} in ", str(place.path))
+    stderr.write_line(f"mcp-trio: {shown_name(name)} is{already} in ", update.shown_path)
     outcome.show_copy(stderr)
     warn_if_omitted(name, place, stderr)
     return 0

@@ -50,7 +50,7 @@ def remove(name: str, *, config: Path | None, scope: str | None, dry_run: bool, 
     if outcome.kind == "declined":
         stderr.write_line("mcp-trio: nothing was changed")
         return NO_CONNECTION
-    stderr.write_line(f"mcp-trio: {shown_name(name)} is no longer in ", str(place.path))
+    stderr.write_line(f"mcp-trio: {shown_name(name)} is no longer in ", update.shown_path)
     outcome.show_copy(stderr)
     return 0
 
@@ -77,9 +77,10 @@ def set_enabled(name: str, enabled: bool, *, config: Path | None, scope: str | N
         return (plan_enabling if enabled else plan_disabling)(client, name, text)
 
     # It is one member, and the opposite command undoes it: nothing is asked.
-    outcome = ServersUpdate(place, plan).run(stderr, yes=True)
+    update = ServersUpdate(place, plan)
+    outcome = update.run(stderr, yes=True)
     already = " already" if outcome.kind == "unchanged" else ""
-    stderr.write_line(f"mcp-trio: {shown_name(name)} is {word}{already} in ", str(place.path))
+    stderr.write_line(f"mcp-trio: {shown_name(name)} is {word}{already} in ", update.shown_path)
     if not enabled and client.name == "claude-code" and place.path.name in _FILES_OF_CLAUDE:
         stderr.write_line(
             "mcp-trio: Claude Code keeps that in its settings, and starts it all the same"

@@ -111,7 +111,7 @@ def import_from(
     already = " already" if outcome.kind == "unchanged" else ""
     shown = join_names([server.name for server in servers])
     verb = "is" if len(servers) == 1 else "are"
-    stderr.write_line(f"mcp-trio: {shown} {verb}{already} in ", str(place.path))
+    stderr.write_line(f"mcp-trio: {shown} {verb}{already} in ", update.shown_path)
     outcome.show_copy(stderr)
     _show_references(secrets, stderr)
     for server in servers:

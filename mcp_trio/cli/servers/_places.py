@@ -28,7 +28,7 @@ from mcp_trio.cli._errors import (
     one_line,
     suggestion,
 )
-from mcp_trio.host._config_files import find_config_files, single_config_file
+from mcp_trio.host._config_files import find_config_files, find_root, single_config_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -242,7 +242,12 @@ class ServersUpdate(ConfigUpdate):
         plan: Callable[[ClientFormat, str], Sequence[MemberChange]],
         notes: Sequence[str] = (),
     ) -> None:
-        super().__init__(place.path, private=not place.shared, program="the program that does it")
+        super().__init__(
+            place.path,
+            private=not place.shared,
+            program="the program that does it",
+            root=None if place.scope == "user" else find_root(place.path.parent),
+        )
         self._title = place.title
         self._plan_changes = plan
         self._notes = notes
@@ -255,7 +260,7 @@ class ServersUpdate(ConfigUpdate):
             raise CliError(f"{exc}") from exc
 
     def show(self, changes: Sequence[MemberChange], screen: Screen) -> None:
-        screen.write_line((self._title, "bold"), str(self.path))
+        screen.write_line((self._title, "bold"), self.shown_path)
         if not changes:
             screen.write_line("Nothing needs to be changed.")
             return
