@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -31,9 +32,11 @@ __all__ = [
     "read_snapshot",
     "removed_on_error",
     "replace_file",
+    "replace_output",
     "sync_directory",
     "user_directory",
     "write_beside",
+    "write_output",
 ]
 
 # Bytes. Claude Code keeps the history of its projects in such a file; after years it has a few MiB.
@@ -224,6 +227,45 @@ def write_beside(target: Path, data: bytes) -> Path:
         file.flush()
         os.fsync(descriptor)
     return temporary
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Write a file that the user has named, as a whole, and not through a link to a file.
+
+    A file that exists keeps its mode. A device or a pipe gets the bytes, also through a link, such
+    as /dev/stdout.
+
+    Raises:
+        OSError: it cannot be written, or is a link to a file.
+    """
+    state = None
+    with suppress(FileNotFoundError):
+        state = path.lstat()
+    if state is not None and stat.S_ISLNK(state.st_mode):
+        with suppress(OSError):
+            state = path.stat()
+        if stat.S_ISREG(state.st_mode) or stat.S_ISLNK(state.st_mode):
+            problem = "is a symbolic link: remove it, or name the file that it leads to"
+            raise OSError(errno.ELOOP, problem, str(path))
+    if state is not None and not stat.S_ISREG(state.st_mode):
+        path.write_bytes(data)  # a directory raises
+        return
+    replace_output(path, data, mode=0o666 & ~_umask() if state is None else state.st_mode)
+
+
+def replace_output(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write one of our files beside, and rename it: a link in its place goes, its target stays.
+
+    Raises:
+        OSError: it cannot be written. It names `path`.
+    """
+    try:
+        temporary = write_beside(path, data)
+        with removed_on_error(temporary):
+            temporary.chmod(stat.S_IMODE(mode))
+            temporary.replace(path)
+    except OSError as exc:  # not the name of the temporary file
+        raise OSError(exc.errno, exc.strerror or str(exc), str(path)) from exc
 
 
 def _give_to_owner(path: Path, state: os.stat_result) -> None:

@@ -639,7 +639,7 @@ def _utc_text(seconds: float) -> str:
 
 
 def _open(path: str | os.PathLike[str]) -> int:
-    """Open a file for writing that only its owner can read.
+    """Open a file for writing that only its owner can read, and not through a link to a file.
 
     Raises:
         CannotRecord: it cannot be opened.
@@ -649,7 +649,7 @@ def _open(path: str | os.PathLike[str]) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        fd = os.open(path, flags, 0o600)
+        fd = os.open(path, flags | _no_follow(path), 0o600)
     except OSError as exc:
         raise _cannot_record(path, exc) from exc
     try:
@@ -666,6 +666,15 @@ def _open(path: str | os.PathLike[str]) -> int:
         os.close(fd)
         raise _cannot_record(path, exc) from exc
     return fd
+
+
+def _no_follow(path: str | os.PathLike[str]) -> int:
+    """Return the flag that refuses a link, unless it leads to a device or a pipe: /dev/stderr."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116  the path may be of another type
+    except OSError:
+        mode = stat.S_IFREG
+    return getattr(os, "O_NOFOLLOW", 0) if stat.S_ISREG(mode) else 0
 
 
 def _lock(fd: int) -> None:
@@ -691,6 +700,8 @@ def _cannot_record(path: str | os.PathLike[str], exc: OSError) -> CannotRecord:
         reason = "another recorder writes it: give each recorder a file of its own"
     elif exc.errno == errno.ENXIO:
         reason = "it is a pipe that no program reads"
+    elif exc.errno == errno.ELOOP:
+        reason = "it is a symbolic link: remove it, or name the file that it leads to"
     else:
         reason = (exc.strerror or str(exc)).lower()
     return CannotRecord(exc.errno, f"cannot record in {os.fspath(path)}: {reason}")

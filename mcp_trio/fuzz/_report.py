@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import re
 import secrets
 import shlex
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mcp_core import escape_text
 from mcp_core.trace import ROWS, Redactor, TraceEncoder
-from mcp_trio._files import read_regular_file
+from mcp_trio._files import read_regular_file, replace_output
 
 from ._case import Case, decode_case, encode_case, shown_case
 
@@ -32,6 +32,7 @@ __all__ = [
     "REPORT",
     "TESTS",
     "FromEnvironment",
+    "check_folder",
     "hidden_header",
     "hidden_variable",
     "junit_report",
@@ -181,6 +182,8 @@ def write_findings(
 ) -> list[str]:
     """Write the files of a run into `folder`, and return their names. Only their owner reads them.
 
+    They are written beside and renamed: a link in the place of one is replaced, not followed.
+
     Args:
         folder: it is made if needed. Files of an earlier run are replaced.
         campaign: the run.
@@ -189,9 +192,11 @@ def write_findings(
             in a dictionary in them, is read when the tests run.
 
     Raises:
-        OSError: a file cannot be written.
+        OSError: a file cannot be written, or the folder is a symbolic link, which may come with a
+            checkout.
     """
     redactor = _redactor_for(campaign.target)
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*.mcp.jsonl"):
         if re.match(r"\d+-", path.name):
@@ -200,22 +205,27 @@ def write_findings(
     for number, finding in enumerate(campaign.findings, 1):
         if finding.header is not None:
             name = f"{number}-{finding.fault.row}.mcp.jsonl"
-            _write(folder / name, _trace(finding, _redactor_for(campaign.target)))
+            replace_output(folder / name, _trace(finding, _redactor_for(campaign.target)))
             names.append(name)
     tests = folder / TESTS
     if campaign.findings:
-        _write(tests, redactor.hide_known(_tests(campaign, options)).encode())
+        replace_output(tests, redactor.hide_known(_tests(campaign, options)).encode())
         names.append(TESTS)
-    elif tests.exists():
-        tests.unlink()
-    _write(folder / REPORT, json.dumps(document, indent=2).encode() + b"\n")
+    else:
+        tests.unlink(missing_ok=True)
+    replace_output(folder / REPORT, json.dumps(document, indent=2).encode() + b"\n")
     return [*names, REPORT]
 
 
-def _write(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
+def check_folder(folder: Path) -> None:
+    """Check that files may be written into a folder.
+
+    Raises:
+        OSError: it is a symbolic link, which may come with a checkout.
+    """
+    if folder.is_symlink():
+        problem = "is a symbolic link: remove it, or name the folder that it leads to"
+        raise OSError(errno.ELOOP, problem, str(folder))
 
 
 def _trace(finding: FuzzFinding, redactor: Redactor) -> bytes:

@@ -23,6 +23,7 @@ from mcp_core.trace import (
     Judge,
     TraceReader,
 )
+from mcp_trio._files import write_output
 from mcp_trio.cli._errors import MISUSE, CliError
 from mcp_trio.cli._screen import Screen
 
@@ -88,7 +89,7 @@ def check(
         report.show(Screen(sys.stdout), every_row=rows)
     if junit is not None:
         try:
-            Path(junit).write_text(report.junit(), "utf-8")
+            write_output(Path(junit), report.junit().encode())
         except OSError as exc:
             raise CliError(f"{junit}: {exc.strerror}", MISUSE) from exc
     return FOUND if report.failed else 0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import trio
 
 from mcp_core import ALL, ConnectFailed, escape_text
+from mcp_trio._files import write_output
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError, one_line
 from mcp_trio.cli._options import (
@@ -481,9 +482,17 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
 
 
 async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
-    """Run a campaign and show its progress. The findings in `folder` are played first."""
-    from mcp_trio.fuzz._report import read_cases
+    """Run a campaign and show its progress. The findings in `folder` are played first.
 
+    Raises:
+        CliError: nothing can be written to the folder.
+    """
+    from mcp_trio.fuzz._report import check_folder, read_cases
+
+    try:
+        check_folder(folder)
+    except OSError as exc:
+        raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(display.run, campaign)
         await campaign.run(read_cases(folder))
@@ -541,7 +550,7 @@ def write(
     try:
         names = write_findings(options.output, campaign, document, **arguments)
         if options.junit is not None:
-            options.junit.write_text(junit_report(campaign, strict=options.strict), "utf-8")
+            write_output(options.junit, junit_report(campaign, strict=options.strict).encode())
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
     if options.as_json:

@@ -4,7 +4,8 @@
    leaves the old one. Its mode stays; a symbolic link stays, too, and its target is replaced. A
    device or a FIFO is written to.
 2. Several contents get numbered names. A server never chooses a name: in a directory they begin
-   with a word of the command line, and end as the media type says.
+   with a word of the command line, and end as the media type says. A link with such a name is
+   replaced.
 3. `-` is stdout.
 """
 
@@ -100,7 +101,7 @@ def write_files(output: Path, contents: Sequence[FileContent], stem: str, stderr
             path = output / f"{_NOT_IN_NAMES.sub('_', stem)}{_suffix(content.mime_type or '')}"
         if len(contents) > 1:
             path = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        write_file(path, content.data)
+        write_file(path, content.data, follow_link=path == output)
         if path != output:
             stderr.write_line(f"mcp-trio: {path} has {len(content.data)} bytes")
 
@@ -111,25 +112,31 @@ def _suffix(mime_type: str) -> str:
     return guess(mime_type) or guess(mime_type.replace("/", "/x-", 1)) or ".bin"
 
 
-def write_file(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes, *, follow_link: bool = True) -> None:
     """Replace a file, or create it.
+
+    Args:
+        path: the file.
+        data: its new content.
+        follow_link: False for a name that the user did not choose: a link is replaced.
 
     Raises:
         CliError: it cannot be written.
     """
     try:
-        _replace(path, data)
+        _replace(path, data, follow_link=follow_link)
     except OSError as exc:
         raise CliError(
             f"{path} cannot be written: {exc.strerror}; give --output another file"
         ) from exc
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace(path: Path, data: bytes, *, follow_link: bool) -> None:
     mode = None
-    with suppress(FileNotFoundError):
-        mode = path.stat().st_mode
-        path = path.resolve()
+    if follow_link or not path.is_symlink():
+        with suppress(FileNotFoundError):
+            mode = path.stat().st_mode
+            path = path.resolve()
     if mode is not None and not stat.S_ISREG(mode):
         path.write_bytes(data)  # a device or a FIFO; a directory raises
         return
