@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from mcp_core._text import escape_text
 
 from ._canonical_json import digest_json, is_double
+from ._variables_of_code import can_redirect_code
 from .config._servers import ConfigInput, ServerConfig
 from .config._variables import find_variables, has_variables
 from .edit._clients import ServerTransport
@@ -48,16 +49,6 @@ _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 # ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:NAME} and $NAME. Defaults may hold references too,
 # so the end is not looked for.
 _REFERENCE: Final = re.compile(r"\$(?:\{\s*(?:env:)?((?:input:)?[A-Za-z_][\w.-]*)|([A-Za-z_]\w*))")
-# Variables that make a program run other code: those of loaders, shells and languages, and those
-# that say from where, or through what, packages are loaded.
-_MARKED: Final = re.compile(
-    r"""
-    PATH | (?:LD_|DYLD_|PYTHON).* | BASH_ENV | ENV | PERL5OPT | PERL5LIB | RUBYOPT | RUBYLIB
-    | NODE_OPTIONS | NODE_PATH | _?JAVA_(?:TOOL_)?OPTIONS | GIT_SSH | GIT_SSH_COMMAND
-    | NPM_CONFIG_.* | PIP_.* | UV_.*INDEX.* | (?:HTTPS?|ALL|FTP)_PROXY
-    """,
-    re.DOTALL | re.VERBOSE,
-)
 # Members that change neither what is run nor what is sent: descriptions, what clients do with the
 # tools, and timeouts of other programs. Everything else counts, also a member that is not known:
 # a later version may act on it. So `headersHelper` of Claude Code (a command that makes headers),
@@ -320,7 +311,7 @@ def _template(name: str, launch: ServerLaunch) -> Iterator[LaunchLine]:
 
 def _pairs(label: str, values: Mapping[str, str]) -> Iterator[LaunchLine]:
     for name, value in values.items():
-        is_marked = label == "variable" and _MARKED.fullmatch(name.upper())  # Windows ignores case
+        is_marked = label == "variable" and can_redirect_code(name)
         mark = "it can make the program run other code" if is_marked else ""
         yield LaunchLine(label, f"{escape_text(name)}={_quote(value)}", mark)
 
