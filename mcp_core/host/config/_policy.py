@@ -25,12 +25,12 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._json_edit import JsonSyntax
 from mcp_core.urls import DEFAULT_PORTS, Url
 
 from ._members import MemberReader
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, name_text
-from ._redirects import redirects_code
 from ._servers import ServerConfig
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, parse_tree
 from ._url_readings import plain_host, read_host, read_target

@@ -17,12 +17,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTransport
 from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
 from ._problems import ConfigProblem, name_text
-from ._redirects import redirects_code
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree

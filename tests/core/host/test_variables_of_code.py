@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mcp_core.host._variables_of_code import can_redirect_code
+from mcp_core.host._variables_of_code import can_redirect_code, redirects_code
 
 REDIRECTING = """
 PATH Path PATHEXT LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES GCONV_PATH LOCPATH
@@ -27,7 +29,7 @@ PLAYWRIGHT_DOWNLOAD_HOST PUPPETEER_DOWNLOAD_BASE_URL SASS_BINARY_HOST MY_REGISTR
 MY_PATH MY_ENV FOO FOO_OPTS FOO_COMMAND FOO_PRELOAD KEY=X
 """.split()
 HARMLESS = """
-LANG LANGUAGE LC_ALL LC_CTYPE TZ TERM NO_COLOR LOG_LEVEL DEBUG CI NODE_ENV PORT HOST no_proxy
+LANG LANGUAGE LC_ALL LC_CTYPE TZ TERM NO_COLOR LOG_LEVEL DEBUG CI NODE_ENV PORT HOST
 GITHUB_TOKEN GITHUB_PERSONAL_ACCESS_TOKEN OPENAI_API_KEY apiKey Github-Token my.secret TOKEN
 AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_REGION AWS_SESSION_TOKEN CLIENT_SECRET
 DB_PASSWORD PGUSER_NAME POSTGRES_HOST POSTGRES_PORT DATABASE_URL REDIS_URL OPENAI_BASE_URL
@@ -51,3 +53,20 @@ def test_name_of_data_cannot_redirect_code(name: str) -> None:
 def test_case_of_a_name_does_not_count(name: str) -> None:
     assert can_redirect_code(name.lower())
     assert can_redirect_code(name.upper())
+
+
+@given(
+    st.lists(
+        st.sampled_from([*REDIRECTING, *HARMLESS, "MY", "x", "npm-config", "TS_NODE", "\u017f"]),
+        min_size=1,
+        max_size=3,
+    ).map("_".join)
+)
+def test_name_that_redirects_code_is_marked(name: str) -> None:
+    """A question about a server has to show all that an administrator's list refuses."""
+    assert can_redirect_code(name) or not redirects_code(name)
+
+
+@pytest.mark.parametrize("name", [*HARMLESS, "FOO", "MY_ENV", "WORKSPACE", "PYTHONUNBUFFERED"])
+def test_name_of_unknown_purpose_redirects_nothing(name: str) -> None:
+    assert not redirects_code(name)
