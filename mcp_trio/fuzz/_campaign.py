@@ -348,6 +348,9 @@ class Campaign:
         is_refused = bool(session.revision) and (not case or case[0][2:3] == ("whole",))
         if not is_dead and not is_refused:
             return
+        self._add_failed_start()
+
+    def _add_failed_start(self) -> None:
         self._failed_starts += 1
         if self._failed_starts >= MAX_FAILED_STARTS:
             self.is_lost = True
@@ -468,7 +471,8 @@ class Campaign:
         """
         if fault.row.startswith(_CANCELLATION):
             # Without capabilities no call becomes a task, whose first response comes at once.
-            openings = dict.fromkeys([("open", self._newest(), "whole", "none"), case[0]])
+            newest = ("open", self._newest(), "whole", "none")
+            openings = [newest] if case[0] == newest else [newest, case[0]]
             requests = product(openings, _cancellable(case))
             return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
         if fault.kind != "row" or len(case) < _MANY_STEPS:
@@ -626,6 +630,24 @@ class Campaign:
     async def _play_fresh(self, case: Case, fault: TargetFault, timeout: float) -> Outcome:
         player = self._new_player(timeout, probes=fault.kind != "row", wanted=fault.cause)
         return await play_case(self.target, case, player)
+
+    @property
+    def unjudged(self) -> str:
+        """Why this run shows nothing of the target, empty if it shows something."""
+        if self.findings:
+            return ""
+        if not self.cases and not self.rows_seen():
+            return "no case was played; allow more time with --seconds, or give --cases"
+        if self.cases and not self.messages:
+            return f"the {self.side} has sent no message in any case"
+        return ""
+
+    @property
+    def incomplete(self) -> str:
+        """Why this run does not show what it was to show, empty if it does."""
+        if self.is_lost or self.is_away:
+            return self.notes[-1] if self.notes else f"the {self.side} does not answer any more"
+        return self.unjudged
 
     # -- For displays ------------------------------------------------------------------------------
 

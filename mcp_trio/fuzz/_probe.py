@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from mcp_core import ALL, ConnectFailed
 
 from ._play import Player
-from ._session import is_modern
+from ._session import META, is_modern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +124,8 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
         versions = result.get("supportedVersions") if result is not None else None
         if result is None or not isinstance(versions, list) or revision not in versions:
             return f"it does not speak {revision}{session.describe()}"
-        info = result.get("_meta", {}).get("io.modelcontextprotocol/serverInfo")
+        meta = result.get("_meta")
+        info = meta.get(META + "serverInfo") if isinstance(meta, dict) else None
     else:
         session.revision = revision
         result = await player.exchange("initialize", session.initialize_params(revision))
@@ -146,7 +147,7 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
         is_needed = not known or (name == "tools" and is_modern(revision))
         if capability in offers.capabilities[revision] and is_needed:
             found = await _list(player, method, member)
-            names = {each.get("name") for each in found}
+            names = [each.get("name") for each in found]  # of any type
             known[:] = [*found, *(each for each in known if each.get("name") not in names)]
     return ""
 

@@ -115,8 +115,8 @@ class CaseChoices:
     ) -> None:
         self.offers = offers
         self.revisions = tuple(offers.revisions) or (LATEST,)
-        allowed = set(tools)
-        self.tools = [each for each in offers.tools if each.get("name") in allowed]
+        # A list, because the name of a tool can be of any type.
+        self.tools = [each for each in offers.tools if each.get("name") in list(tools)]
         self.names = [str(each["name"]) for each in self.tools]
         self.arguments = [
             (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,37 @@ def test_fault_is_found_within_its_cases(name: str) -> None:
 def test_correct_client_is_not_accused(way: str, revision: str) -> None:
     campaign = trio.run(run, command("", way, revision), 2, 350)
     assert [(each.fault.row, each.fault.sentence, each.case) for each in campaign.findings] == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_cancellation_finding_of_a_client_is_confirmed(way: str) -> None:
+    """Its case begins with lists, which no set and no key of a dictionary can be."""
+    campaign = trio.run(run, command("cancels-unknown", way), 1, 3)
+    assert {each.fault.row for each in campaign.findings} <= {"CXL-2", "CXL-3"}
+    assert campaign.findings
+    assert all(each.is_solid for each in campaign.findings)
+
+
+def test_client_that_sends_nothing_any_more_ends_the_run(tmp_path: Path) -> None:
+    """It has a conversation while it is probed, and none in the cases."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    client = shlex.join(command("", "pipes"))
+    words = ["sh", "-c", f"test ! -e {shlex.quote(str(gate))} || exec {client}"]
+
+    async def play() -> ClientCampaign:
+        target = ClientTarget(words)
+        choices = ScriptChoices(await probe_client(target, timeout=1.0), http=False)
+        gate.unlink()
+        options = CampaignOptions(seconds=None, cases=50, response_timeout=1.0)
+        campaign = ClientCampaign(target, ScriptSource(choices, 1), choices, options)
+        await campaign.run()
+        return campaign
+
+    campaign = trio.run(play)
+    assert campaign.is_lost
+    assert campaign.cases == 5
+    assert campaign.messages == 0
 
 
 def test_command_writes_findings_and_a_test(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mcp_trio.fuzz._campaign import CampaignOptions, FuzzFinding
     from mcp_trio.fuzz._case import Case, Outcome
     from mcp_trio.fuzz._echo import Echo
+    from mcp_trio.fuzz._session import TargetFault
 
     from ._source import ScriptSource
 
@@ -65,11 +66,21 @@ class ClientCampaign(Campaign):
             on_note=self._add_note,
         )
 
+    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
+        return []  # its steps say what the server does, and no single one is a conversation
+
     def _newest(self) -> str:
         return ""
 
     def _with_waits(self, case: Case) -> Case:
         return case  # the client decides when it sends
+
+    def _watch_starts(self, session: Any, case: Case, outcome: Outcome) -> None:
+        # Nothing is sent before the first request of the client.
+        if session.server.requests:
+            self._failed_starts = 0
+        else:
+            self._add_failed_start()
 
     def _add_finding(
         self, finding: FuzzFinding, last: Outcome | None, known: FuzzFinding | None = None
