@@ -3,7 +3,8 @@
 1. stdout carries the result. stderr carries traces, logs, progress, questions and errors. With
    `--json`, stdout is one JSON document, or one a line for `listen`, which has no last one.
 2. An error is a sentence for the user: the cause, then the cure. A traceback is shown only for
-   the user's own file, or if the command itself has a fault.
+   the user's own file, or if the command itself has a fault. Then the exit status is 70, which no
+   finding has.
 3. Only this package configures logging, and only the logger `mcp_trio`.
 
 Subcommands, options and exit statuses are in `_parser.py`.
@@ -14,9 +15,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from mcp_core import McpTrioError, escape_text
+from mcp_core import McpTrioError, __version__, escape_text
 
-from ._errors import INTERRUPTED, NO_CONNECTION, SERVER_ERROR, CliError
+from ._errors import INTERNAL_ERROR, INTERRUPTED, NO_CONNECTION, SERVER_ERROR, CliError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,14 +44,27 @@ def main(argv: Sequence[str] | None = None) -> int:
             exc = CliError(str(exc))
         Screen(sys.stderr).write_message(f"mcp-trio: {exc}")
         return exc.status if isinstance(exc, CliError) else NO_CONNECTION
-    except Exception:  # noqa: BLE001 - an error of the user's file, or ours
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (Exception, BaseExceptionGroup) as exc:  # noqa: BLE001 - of the user's file, or ours
         from traceback import format_exc
 
         # A server's text may be in it.
         print(escape_text(format_exc(), "\n\t"), end="", file=sys.stderr)
-        return SERVER_ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        if _is_of_served_file(exc):
+            return SERVER_ERROR
+        print(
+            f"mcp-trio: this is an internal error of mcp-trio {__version__}, and says nothing about"
+            " a server or a client; please report it with the traceback and the command line",
+            file=sys.stderr,
+        )
+        return INTERNAL_ERROR
+
+
+def _is_of_served_file(error: BaseException) -> bool:
+    """Return True if code of the user's file has raised, which only `mcp-trio run` imports."""
+    module = sys.modules.get("mcp_trio.cli.serve._run")
+    return module is not None and bool(module.is_of_served_file(error))
 
 
 def _run_subcommand(arguments: list[str]) -> int:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "INTERNAL_ERROR",
     "INTERRUPTED",
     "MISUSE",
+    "NOTHING_JUDGED",
     "NO_CONNECTION",
     "SERVER_ERROR",
     "CliError",
@@ -36,6 +38,8 @@ __all__ = [
 SERVER_ERROR: Final = 1
 MISUSE: Final = 2  # the status that argparse uses
 NO_CONNECTION: Final = 3
+NOTHING_JUDGED: Final = 4  # a check that had nothing to look at: neither passed nor failed
+INTERNAL_ERROR: Final = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 
 _MAX_NAMES: Final = 30  # names in an error; a server may have thousands

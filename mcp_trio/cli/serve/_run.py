@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "access_log_printer",
     "explain_wait",
+    "is_of_served_file",
     "load",
     "run",
     "run_http",
@@ -57,6 +58,7 @@ __all__ = [
 # Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
 # file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
 _MODULE_NAME: Final = "__mcp_server__"
+_OURS: Final = ("mcp_core", "mcp_trio")  # packages that can be beside it, in a checkout
 _PATH: Final = "/mcp"
 _DEFAULT_NAMES: Final = ("server", "mcp", "app")
 _REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of a traceback
@@ -102,6 +104,25 @@ def load(target: str) -> Server:
     server = _find_server(_import_file(path), name, path)
     _configure_logging()
     return server
+
+
+def is_of_served_file(error: BaseException) -> bool:
+    """Return True if code of the file that `load` has imported, or of a module beside it, raised.
+
+    That of installed packages does not count.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_of_served_file, error.exceptions))
+    file = getattr(sys.modules.get(_MODULE_NAME), "__file__", None)
+    if file is None:
+        return False
+    folder = Path(file).parent
+    return any(
+        folder in Path(frame.f_code.co_filename).parents
+        and "site-packages" not in Path(frame.f_code.co_filename).parts
+        and str(frame.f_globals.get("__name__")).partition(".")[0] not in _OURS
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 def _import_file(path: Path) -> ModuleType:

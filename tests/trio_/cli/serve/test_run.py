@@ -143,3 +143,26 @@ def test_run_at_terminal_explains_wait_for_client(options: tuple[str, ...], name
     assert process.returncode == 130
     os.close(our_end)
     os.close(their_end)
+
+
+def test_run_error_of_the_file_is_status_1_and_no_internal_error(server: ServerFile) -> None:
+    *_, path = server("""
+        import contextlib
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            raise RuntimeError("the disk is full")
+            yield
+
+        app = mcp_trio.Server("fails", lifespan=lifespan)
+    """)
+    result = subprocess.run(
+        [*COMMAND, "run", path],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "RuntimeError: the disk is full" in result.stderr
+    assert "internal error" not in result.stderr
