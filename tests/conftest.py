@@ -51,6 +51,7 @@ STARTS_PROGRAMS = [
         test_conftest
         test_other_system
         testing/hostile/test_child_attacks
+        testing/test_find_faults
         testing/test_oracle_plugin
         testing/test_pytest_plugin
         tests

@@ -71,6 +71,8 @@ class Outcome(Struct, kw_only=True):
         slow: names of tools and the like that did not answer in time.
         notes: what is strange, and no fault.
         messages: that the server has sent.
+        answered, results: how many requests have a response, and how many of these a result.
+        is_owed: at least one request was sent that every server answers.
         is_blocked: the server answers nothing, and may be running a call that was cancelled.
         steps: how many steps of the case were played; None for all. A replay ends with the fault
             that it is for.
@@ -81,6 +83,9 @@ class Outcome(Struct, kw_only=True):
     slow: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     messages: int = 0
+    answered: int = 0
+    results: int = 0
+    is_owed: bool = False
     is_blocked: bool = False
     steps: int | None = None
     header: TraceHeader | None = None

@@ -21,7 +21,9 @@ from mcp_core.trace import Redactor
 from ._answers import altered_state, client_result, name_of, result_of_input
 from ._call_guard import calls_in, completes_call, folded_tail
 from ._case import Outcome
+from ._http_steps import HTTP_STEPS
 from ._session import (
+    LOST,
     UNANSWERED,
     SentRequest,
     TargetFault,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from ._echo import Echo
     from ._session import TargetSession
 
-__all__ = ["Player", "TargetLike", "play_case"]
+__all__ = ["STEP_NAMES", "Player", "TargetLike", "play_case"]
 
 PROBE_METHODS: Final = ("ping", "server/discover")  # requests that every server answers at once
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
@@ -140,6 +142,10 @@ class Player:
                 session.spent = True
                 with trio.CancelScope(shield=True):
                     await self.session.aclose()
+        answers = [each.answer for each in session.requests if each.answer is not None]
+        self._outcome.answered = sum(each is not LOST for each in answers)
+        self._outcome.results = sum("result" in each for each in answers)
+        self._outcome.is_owed = any(each.was_open for each in session.requests)
         self._outcome.notes += self.session.notes
         self._outcome.messages = self.session.take_messages()
         self._outcome.faults = self.session.take_faults()
@@ -767,6 +773,7 @@ _STEPS: Final[dict[str, Any]] = {
     "reconnect": Player._reconnect,
     **STRESS_STEPS,
 }
+STEP_NAMES: Final = frozenset((*_STEPS, *HTTP_STEPS))
 
 
 async def play_case(

@@ -7,10 +7,11 @@ import json
 import re
 import secrets
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from xml.sax.saxutils import quoteattr
 
 from msgspec.structs import replace
@@ -32,7 +33,9 @@ __all__ = [
     "REPORT",
     "TESTS",
     "FromEnvironment",
+    "RunDirectory",
     "check_folder",
+    "failed_junit_report",
     "hidden_header",
     "hidden_variable",
     "junit_report",
@@ -61,12 +64,64 @@ class FromEnvironment:
 
     variable: str
     prefix: str = ""
+    imported: ClassVar[str] = "import os"
 
     @property
     def source(self) -> str:
         """The Python expression of the value."""
         value = f"os.environ[{self.variable!r}]"
         return f"{self.prefix!r} + {value}" if self.prefix else value
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The directory in which the target is started, as the tests write it.
+
+    If it and the tests are in the directory of the run, the tests name it from their own place: so
+    they can be moved together, and checked out elsewhere. Otherwise they name it by its path.
+
+    Attributes:
+        path: the directory.
+        folder: that of the tests.
+        root: that of the run.
+    """
+
+    path: Path
+    folder: Path
+    root: Path
+
+    @property
+    def imported(self) -> str:
+        """The line of the import that `source` needs, or ""."""
+        return "from pathlib import Path" if self._is_portable else ""
+
+    @property
+    def source(self) -> str:
+        """The Python expression of the value."""
+        if not self._is_portable:
+            return repr(str(self.path.resolve()))
+        levels = len(self.folder.resolve().relative_to(self.root.resolve()).parts)
+        rest = self.path.resolve().relative_to(self.root.resolve()).as_posix()
+        found = f"Path(__file__).resolve().parents[{levels}]"
+        return found if rest == "." else f"{found} / {rest!r}"
+
+    @property
+    def _is_portable(self) -> bool:
+        root = self.root.resolve()
+        return all(each.resolve().is_relative_to(root) for each in (self.path, self.folder))
+
+
+@dataclass(frozen=True)
+class _ThisPython:
+    """The Python that runs the tests: it has this package, too."""
+
+    imported: ClassVar[str] = "import sys"
+    source: ClassVar[str] = "sys.executable"
+
+
+_Expression: TypeAlias = FromEnvironment | RunDirectory | _ThisPython
+# Begins the command that serves a Python file.
+_SERVES_FILE: Final = (sys.executable, "-P", "-m", "mcp_trio", "run")
 
 
 def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
@@ -189,7 +244,7 @@ def write_findings(
         campaign: the run.
         document: its report.
         options: further arguments of `find_faults` for the tests. A `FromEnvironment` in them, or
-            in a dictionary in them, is read when the tests run.
+            in a dictionary in them, is read when the tests run; a `RunDirectory` is found then.
 
     Raises:
         OSError: a file cannot be written, or the folder is a symbolic link, which may come with a
@@ -237,12 +292,14 @@ def _trace(finding: FuzzFinding, redactor: Redactor) -> bytes:
 
 
 def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
-    target = _hidden_target(campaign.target)
+    target = _portable(_hidden_target(campaign.target), options.get("cwd"))
     more = "".join(f", {key}={_source_of(value)}" for key, value in options.items() if value)
-    variables = sorted({*_variables_in(target), *_variables_in(options)})
+    expressions = [*_expressions_in(target), *_expressions_in(options)]
+    variables = sorted({each.variable for each in expressions if isinstance(each, FromEnvironment)})
     head = '"""What `mcp-trio fuzz` has found: each test fails until its fault is repaired."""\n\n'
-    if variables:
-        head += "import os\n\n"
+    imports = {each.imported for each in expressions if each.imported}
+    if imports:
+        head += "\n".join(sorted(imports, key=lambda line: line.split()[1])) + "\n\n"
     head += f"from mcp_trio.testing import {campaign.find_faults}\n\n"
     if variables:
         # A name is any text: `repr` keeps it in the comment.
@@ -268,7 +325,7 @@ def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
 
 def _source_of(value: Any) -> str:
     """Return the Python expression of a value."""
-    if isinstance(value, FromEnvironment):
+    if isinstance(value, _Expression):
         return value.source
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key!r}: {_source_of(each)}" for key, each in value.items()) + "}"
@@ -277,19 +334,36 @@ def _source_of(value: Any) -> str:
     return repr(value)
 
 
-def _variables_in(value: Any) -> Iterator[str]:
-    """Yield the names of the environment variables that a value is read from."""
-    if isinstance(value, FromEnvironment):
-        yield value.variable
+def _expressions_in(value: Any) -> Iterator[_Expression]:
+    """Yield the parts of a value that are computed when the tests run."""
+    if isinstance(value, _Expression):
+        yield value
     elif isinstance(value, Mapping | list):
         for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _variables_in(each)
+            yield from _expressions_in(each)
+
+
+def _portable(target: Any, directory: Any) -> Any:
+    """Return the command for a Python file as it can run elsewhere, and any other target as it is.
+
+    Args:
+        target: the URL or the words of the command.
+        directory: where it is started, a `RunDirectory`, if the user has not named one.
+    """
+    if not isinstance(target, list) or tuple(target[:-1]) != _SERVES_FILE:
+        return target
+    file = target[-1]
+    if isinstance(file, str) and isinstance(directory, RunDirectory):
+        place = directory.path.absolute()
+        file = str(Path(file).relative_to(place)) if Path(file).is_relative_to(place) else file
+    return [_ThisPython(), *target[1:-1], file]
 
 
 def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     """Return a report in the format of JUnit: a test case for each row that was judged.
 
-    Advice and flaky findings are tests that were skipped; with `strict` they fail, too.
+    Advice and flaky findings are tests that were skipped; with `strict` they fail, too. A run that
+    has played nothing, or has lost its target, has a test with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []
@@ -306,12 +380,29 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
             for each in found.get(row, ())
         )
         cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
-    name = _attribute(f"mcp-trio fuzz {_shown_target(campaign.target)}")
     failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
+    return _junit_suite(campaign.target, cases, failed, campaign.incomplete)
+
+
+def failed_junit_report(target: Any, error: str) -> str:
+    """Return a report in the format of JUnit for a run that could not begin because of `error`."""
+    return _junit_suite(target, [], 0, error)
+
+
+def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
+    total = len(cases) + bool(error)
+    if error:
+        hidden = _redactor_for(target).hide_known(error)
+        case = f"<error message={_attribute(hidden)}/>"
+        cases = [
+            *cases,
+            f'<testcase classname="mcp" name="the run is complete">{case}</testcase>\n',
+        ]
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
-        f"<testsuites><testsuite name={name} "
-        f'tests="{len(cases)}" failures="{failed}">\n{"".join(cases)}</testsuite></testsuites>\n'
+        f"<testsuites><testsuite name={_attribute(f'mcp-trio fuzz {_shown_target(target)}')} "
+        f'tests="{total}" failures="{failed}" errors="{int(bool(error))}">\n'
+        f"{''.join(cases)}</testsuite></testsuites>\n"
     )
 
 
@@ -327,6 +418,8 @@ def read_known(text: str) -> frozenset[tuple[str, str]]:
     """
     try:
         document = json.loads(text)
+        if "trace" in document or not isinstance(document["findings"], list):
+            raise ValueError("it is a report of another command")
         return frozenset(
             (str(each["row"]), str(method))
             for each in document["findings"]

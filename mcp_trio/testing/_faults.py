@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from mcp_core import ConnectFailed
+from mcp_core import ConnectFailed, escape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+    from mcp_trio.fuzz._case import Outcome
     from mcp_trio.fuzz._session import TargetSession
 
 __all__ = ["find_client_faults", "find_faults"]
 
-_PLAYS = 3
+_PLAYS: Final = 3
+_ENDING: Final = ("disconnect", "reconnect", "delete")  # steps that end the conversation in order
+_SHOWN: Final = 200  # characters of an error of the server
 
 
 def find_faults(
@@ -31,8 +35,10 @@ def find_faults(
 ) -> dict[str, str]:
     """Play a case of `mcp-trio fuzz` against a server, and return what the server does wrong.
 
-    The case is played on a fresh process, up to three times until a fault is found. Do not call it
-    inside `trio.run`: it has its own.
+    The case is played on a fresh process, up to three times until a fault is found. A play that
+    cannot show anything is an error: one in which the server sends no response, or refuses the
+    conversation. So a test that calls this does not pass because its server is missing. Do not call
+    it inside `trio.run`: it has its own.
 
     Args:
         target: the words of the command that starts the server, or its URL.
@@ -43,12 +49,32 @@ def find_faults(
 
     Returns:
         a sentence for each fault, by the id of the requirement, such as `RPC-7`. The end of the
-        process is `crash`. Empty if there is no fault.
+        process after its first response is `crash`. Empty if there is no fault.
 
     Raises:
-        ConnectFailed: the server does not start, cannot be reached, or sends nothing at all.
+        ConnectFailed: the server does not start, cannot be reached, refuses the conversation, or
+            ends or stays silent before its first response.
+        ValueError: a step has a name that this version does not know.
     """
-    return trio.run(_find, target, list(steps), env, inherit_env, cwd, headers, response_timeout)
+    from mcp_trio.fuzz._play import STEP_NAMES
+
+    played = list(steps)
+    _check_names(played, STEP_NAMES)
+    return trio.run(_find, target, played, env, inherit_env, cwd, headers, response_timeout)
+
+
+def _check_names(steps: Sequence[tuple[Any, ...]], known: Collection[str]) -> None:
+    """Check that no step would be left out: what is left of a case can show nothing.
+
+    Raises:
+        ValueError: a name is not known.
+    """
+    for step in steps:
+        if not step or step[0] not in known:
+            raise ValueError(
+                f"there is no step {step!r}: play the case with the version of mcp-trio that wrote"
+                f" it; this one has {', '.join(sorted(known))}"
+            )
 
 
 async def _find(
@@ -69,8 +95,6 @@ async def _find(
 
     echo = Echo()
     await echo.begin()
-    found: dict[str, str] = {}
-    reason = ""
     async with open_quiet_nursery() as nursery:
         played: Any
         if isinstance(target, str):
@@ -84,30 +108,71 @@ async def _find(
             played = CommandTarget(
                 target, nursery, env=env, inherit_env=inherit_env, cwd=cwd, ahead=0
             )
-        for _ in range(_PLAYS):
+
+        async def play(case: list[tuple[Any, ...]]) -> tuple[Outcome, TargetSession]:
             session = await played.open()
             try:
-                outcome = await Player(response_timeout, echo=echo).play(steps, session)
+                outcome = await Player(response_timeout, echo=echo).play(case, session)
             finally:
                 with trio.CancelScope(shield=True):
                     await session.aclose()
+            return outcome, session
+
+        for _ in range(_PLAYS):
+            outcome, session = await play(steps)
+            if not outcome.results:
+                reason = await _reason_for_silence(outcome, session, steps, play)
+                if reason:
+                    cure = _cure(target, cwd)
+                    raise ConnectFailed(f"no conversation with the server: {reason}. {cure}")
             found = {each.row: each.sentence for each in outcome.faults}
             if found:
                 return found
-            reason = "" if outcome.messages else _reason_for_silence(steps, session)
-    if reason:
-        raise ConnectFailed(f"no conversation with the server: {reason}")
-    return found
+    return {}
 
 
-def _reason_for_silence(steps: list[tuple[Any, ...]], session: TargetSession) -> str:
-    """Return why a server has sent nothing in a play; empty if a correct one need not."""
-    if any(step[0] in ("disconnect", "reconnect") for step in steps):
-        return ""
-    is_requested = bool(session.revision) and steps[0][2:3] != ("none",)
-    if not session.ended and not is_requested:
-        return ""
+async def _reason_for_silence(
+    outcome: Outcome,
+    session: TargetSession,
+    steps: list[tuple[Any, ...]],
+    play: Callable[[list[tuple[Any, ...]]], Awaitable[tuple[Outcome, TargetSession]]],
+) -> str:
+    """Return why a play without a result shows nothing; empty if the target is a server.
+
+    A case can ask for nothing, or for errors only. Then a plain conversation decides.
+    """
+    from mcp_core import ALL
+    from mcp_trio.fuzz._session import is_modern
+
+    ends = any(step[0] in _ENDING for step in steps)
+    if not outcome.answered and (outcome.is_owed or (session.ended and not ends)):
+        return _describe_silence(session)
+    spoken = [each[1] for each in steps if each[0] == "open" and each[1:2] and each[1] in ALL]
+    legacy = next(each for each in ALL if not is_modern(each))
+    for revision in spoken[:1] or (legacy, ALL[0]):
+        control, session = await play([("open", revision, "whole", "all")])
+        if control.results:
+            return ""
+    return _describe_silence(session)
+
+
+def _describe_silence(session: TargetSession) -> str:
+    for request in session.requests:
+        error = request.answer.get("error") if request.answer is not None else None
+        if isinstance(error, dict):
+            text = escape_text(str(error.get("message", ""))[:_SHOWN])
+            return f"it answers {request.method} with the error {error.get('code')!r}: {text}"
     return f"{session.ended or 'it did not respond'}{session.describe()}"
+
+
+def _cure(target: str | Sequence[str], cwd: str | os.PathLike[str] | None) -> str:
+    if isinstance(target, str):
+        return "Start the server, or correct its URL"
+    place = escape_text(str(Path(cwd or ".").absolute()))
+    return (
+        f"Its command was started in {place}: correct TARGET, `cwd` or the environment variables"
+        " so that it starts there"
+    )
 
 
 def find_client_faults(
@@ -121,8 +186,9 @@ def find_client_faults(
 ) -> dict[str, str]:
     """Play a case of `mcp-trio fuzz --client`, and return what the client does wrong.
 
-    The client is started up to three times, until a fault is found. Do not call it inside
-    `trio.run`: it has its own.
+    The client is started up to three times, until a fault is found. A play in which it sends no
+    request is an error, because it cannot show anything. Do not call it inside `trio.run`: it has
+    its own.
 
     Args:
         command: the words of the command that starts the client, with `{server}` or `{url}`.
@@ -136,9 +202,12 @@ def find_client_faults(
         fault.
 
     Raises:
-        ConnectFailed: the client does not start, or fails before it sends anything.
+        ConnectFailed: the client does not start, or sends no request.
+        ValueError: a step has a name that this version does not know.
     """
-    return trio.run(_find_client, command, list(steps), env, inherit_env, cwd, response_timeout)
+    played = list(steps)
+    _check_names(played, ("serve", "answer", "push", "http"))
+    return trio.run(_find_client, command, played, env, inherit_env, cwd, response_timeout)
 
 
 async def _find_client(
@@ -158,16 +227,14 @@ async def _find_client(
     target = ClientTarget(
         command, env=env, inherit_env=inherit_env, cwd=None if cwd is None else os.fspath(cwd)
     )
-    found: dict[str, str] = {}
-    reason = ""
     for _ in range(_PLAYS):
         session = await target.open()
         outcome = await ClientPlayer(response_timeout, echo=echo).play(steps, session)
+        if not session.server.requests:
+            reason = f"it has sent no request{session.describe()}"
+            cure = _cure(command, cwd)
+            raise ConnectFailed(f"no conversation with the client: {reason}. {cure}")
         found = {each.row: each.sentence for each in outcome.faults}
         if found:
             return found
-        is_silent = not outcome.messages and bool(session.exit_status)
-        reason = f"it has sent no message{session.describe()}" if is_silent else ""
-    if reason:
-        raise ConnectFailed(f"no conversation with the client: {reason}")
-    return found
+    return {}

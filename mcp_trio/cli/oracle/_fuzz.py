@@ -23,7 +23,14 @@ import trio
 from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio._files import write_output
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio.cli._errors import INTERRUPTED, MISUSE, NO_CONNECTION, CliError, one_line
+from mcp_trio.cli._errors import (
+    INTERRUPTED,
+    MISUSE,
+    NO_CONNECTION,
+    NOTHING_JUDGED,
+    CliError,
+    one_line,
+)
 from mcp_trio.cli._options import (
     NO_WORDS,
     add_config,
@@ -81,6 +88,7 @@ exit status:
   1    the server breaks at least one rule, crashes or hangs
   2    the command line is wrong
   3    no conversation: the server did not start or answer, or does not any more
+  4    nothing was judged: no case was played
   130  Ctrl+C; what was found is written
 """
 
@@ -375,7 +383,7 @@ async def _fuzz(target: Target, options: FuzzOptions) -> int:
                 try:
                     offers = await probe(fuzzed, options.revisions, target.timeout)
                 except ConnectFailed as exc:
-                    raise CliError(str(exc), NO_CONNECTION) from exc
+                    raise no_conversation(fuzzed, exc, options) from exc
                 tools = _choose_tools(offers, options)
                 _show_target(stderr, offers, tools, options)
                 echo = Echo()
@@ -481,6 +489,22 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
     )
 
 
+def no_conversation(target: Any, error: ConnectFailed, options: FuzzOptions) -> CliError:
+    """Return the error of a run that cannot begin. A report of an earlier run must not stay."""
+    from mcp_trio.fuzz._report import failed_junit_report
+
+    if options.junit is not None:
+        _write_junit(options.junit, failed_junit_report(target, str(error)))
+    return CliError(str(error), NO_CONNECTION)
+
+
+def _write_junit(path: Path, text: str) -> None:
+    try:
+        write_output(path, text.encode())
+    except OSError as exc:
+        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
+
+
 async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     """Run a campaign and show its progress. The findings in `folder` are played first.
 
@@ -518,9 +542,12 @@ def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
 
 def status_of(campaign: Campaign, options: FuzzOptions) -> int:
     """Return the exit status of a run."""
-    if campaign.is_lost:
+    is_found = any(options.strict or each.is_failure for each in campaign.findings)
+    if campaign.is_lost or (campaign.is_away and not is_found):
         return LOST
-    return FOUND if any(options.strict or each.is_failure for each in campaign.findings) else 0
+    if is_found:
+        return FOUND
+    return NOTHING_JUDGED if campaign.unjudged else 0
 
 
 def write(
@@ -541,18 +568,22 @@ def write(
     Raises:
         CliError: a file cannot be written.
     """
-    from mcp_trio.fuzz._report import junit_report, report_document, write_findings
+    from mcp_trio.fuzz._report import RunDirectory, junit_report, report_document, write_findings
 
     arguments = {**options.test_arguments}
+    if campaign.target.kind != "http":
+        root = Path.cwd()  # that of the run, not of the tests
+        path = root / arguments.get("cwd", "")
+        arguments["cwd"] = RunDirectory(path, options.output, root)
     if options.response_timeout != DEFAULT_RESPONSE_TIMEOUT:
         arguments["response_timeout"] = options.response_timeout
     document = report_document(campaign, offers, options.seed)
     try:
         names = write_findings(options.output, campaign, document, **arguments)
-        if options.junit is not None:
-            write_output(options.junit, junit_report(campaign, strict=options.strict).encode())
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
+    if options.junit is not None:
+        _write_junit(options.junit, junit_report(campaign, strict=options.strict))
     if options.as_json:
         stdout.write_json(document)
     else:
@@ -658,3 +689,5 @@ def _show_summary(
     )
     if count:
         stdout.write_line(f"in {options.output}: {', '.join(names)}")
+    if campaign.unjudged:
+        stderr.write_message(f"mcp-trio: nothing was judged: {campaign.unjudged}")

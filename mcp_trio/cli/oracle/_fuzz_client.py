@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_trio.cli._errors import INTERRUPTED, NO_CONNECTION, CliError
+from mcp_trio.cli._errors import INTERRUPTED, CliError
 from mcp_trio.cli._recording import read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import read_environment
@@ -46,6 +46,7 @@ exit status:
   1    the client breaks at least one rule, crashes or hangs
   2    the command line is wrong
   3    no conversation: the client did not start or send anything, or does not any more
+  4    nothing was judged: no case was played
   130  Ctrl+C; what was found is written
 """
 
@@ -105,7 +106,7 @@ async def _run(
                 try:
                     offers = await probe_client(target, options.revisions, options.response_timeout)
                 except ConnectFailed as exc:
-                    raise CliError(str(exc), NO_CONNECTION) from exc
+                    raise servers.no_conversation(target, exc, options) from exc
                 stderr.write_line(
                     f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
                     f" {offers.requests + 1} requests; seed {options.seed}"

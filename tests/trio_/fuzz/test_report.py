@@ -155,6 +155,7 @@ def test_baseline_is_a_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "[", "[]", "1", "null", "{}", '{"findings": 1}', '{"findings": [{}]}',
+             '{"findings": {}}', '{"findings": [], "trace": "a"}',
              '{"findings": [1]}', '{"findings": [{"row": "a", "also": 1}]}', "[" * 100_000],
 )  # fmt: skip
 def test_baseline_of_another_kind_is_an_error(text: str) -> None:

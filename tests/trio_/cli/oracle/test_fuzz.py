@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -28,7 +29,6 @@ from tests.trio_.fuzz.memory_target import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     Answers = Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]]
 
@@ -255,7 +255,7 @@ def test_written_test_has_the_response_timeout_and_the_environment(fuzz: Fuzz) -
     fuzz.target = MemoryTarget(TWICE)
     text = fuzz.folder / "found" / "test_findings.py"
     assert fuzz().status == 1
-    assert "find_faults(TARGET, steps)" in text.read_text()
+    assert f"find_faults(TARGET, steps, cwd={str(Path.cwd())!r})" in text.read_text()
     assert fuzz("--response-timeout", "9", "--env", "A=b", "--cwd", str(fuzz.folder)).status == 1
     found = text.read_text()
     assert "response_timeout=9.0" in found
@@ -453,7 +453,7 @@ def test_tests_of_a_file_have_the_variables_of_the_command_line_only(
     fuzz.target = MemoryTarget(TWICE)
     (fuzz.folder / "server.py").touch()
     fuzz("--env", "API_KEY", server=(str(fuzz.folder / "server.py"),))
-    assert "env={'API_KEY': os.environ['API_KEY']})" in fuzz.tests
+    assert "env={'API_KEY': os.environ['API_KEY']}, cwd=" in fuzz.tests
 
 
 def test_tests_of_a_url_send_its_headers(fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,3 +470,68 @@ def test_tests_of_a_url_send_its_headers(fuzz: Fuzz, monkeypatch: pytest.MonkeyP
     ) in fuzz.tests
     assert "the-secret" not in fuzz.tests
     assert "hunter2" not in fuzz.tests
+
+
+# -- Nothing was judged ----------------------------------------------------------------------------
+
+
+def junit_errors(path: Path) -> list[str]:
+    return [str(each.get("message")) for each in ET.parse(path).iter("error")]
+
+
+def test_fuzz_that_plays_no_case_ends_with_status_4(fuzz: Fuzz) -> None:
+    fuzz.store()
+    junit = fuzz.folder / "junit.xml"
+    run = fuzz("--seconds", "0.000000001", "--junit", str(junit))
+    assert run.status == 4
+    assert "mcp-trio: nothing was judged: no case was played; allow more time" in run.err
+    assert fuzz.report["cases"] == 0
+    assert len(junit_errors(junit)) == 1
+
+
+def test_fuzz_of_server_that_falls_silent_is_not_clean(fuzz: Fuzz) -> None:
+    """It answers while it is probed, and says nothing in any case."""
+
+    def silent(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if start < PROBES:
+            yield from answers(message)
+
+    fuzz.target = MemoryTarget(silent)
+    fuzz.store([["open", OLD, "none", "all"]])
+    run = fuzz("--seconds", "0.000000001")
+    assert run.status == 4
+    assert "the server has sent no message in any case" in run.err
+
+
+def test_fuzz_of_server_that_is_gone_leaves_no_clean_report(fuzz: Fuzz) -> None:
+    """Neither the report of an earlier run, nor rows that passed before the end."""
+    junit = fuzz.folder / "junit.xml"
+    junit.write_text("<testsuites/>")
+
+    class Gone(MemoryTarget):
+        async def open(self, *, keep: bool = False) -> Any:
+            if self.starts >= self.last:
+                raise ConnectFailed("the disk is full")
+            return await super().open(keep=keep)
+
+        last = 0
+
+    fuzz.target = Gone(CORRECT)
+    assert fuzz("--junit", str(junit)).status == 3
+    assert ["the disk is full" in each for each in junit_errors(junit)] == [True]
+    junit.unlink()
+    fuzz.target.last = PROBES + 1
+    fuzz.store([*PING, ["disconnect"]], PING)
+    assert fuzz("--junit", str(junit)).status == 3
+    assert ["the disk is full" in each for each in junit_errors(junit)] == [True]
+
+
+@pytest.mark.parametrize(("server", "status"), [(TWICE, 1), (CORRECT, 3)])
+def test_fuzz_of_url_that_does_not_answer_any_more_is_not_clean(
+    tmp_path: Path, server: Any, status: int
+) -> None:
+    options = _fuzz.FuzzOptions(output=tmp_path, seconds=None, cases=1, seed=1, era="both")
+    campaign = played(MemoryTarget(server), [tuple(step) for step in PING], shrinks=False)
+    campaign.is_away = True
+    assert _fuzz.status_of(campaign, options) == status
+    assert campaign.incomplete
