@@ -19,8 +19,9 @@ tasks wait, and the clock would jump to their deadlines before it could respond.
 time.
 
 *Judged conversations.* `connect_judged(target)` is `mcp_trio.connect` for a server that is yours or
-of others; the test fails if a message breaks a rule of the specification. `judge_trace` does that
-with a recorded conversation. `mcp_trio.testing.oracle` is a pytest plugin with fixtures for both.
+of others; the test fails if a message breaks a rule of the specification, or if there is no message
+to judge. `judge_trace` does that with a recorded conversation. `mcp_trio.testing.oracle` is a
+pytest plugin with fixtures for both.
 
 *Leaks.* `mcp_trio.testing.pytest_plugin` has the fixture `no_leaks`, which fails a test that leaves
 tasks, descriptors, processes, threads or connections behind. Only the two plugins need pytest.
@@ -31,12 +32,13 @@ from __future__ import annotations
 from mcp_trio.streams._memory import memory_pair
 
 from ._faults import find_client_faults, find_faults
-from ._judging import FoundFaults, connect_judged, judge_trace
+from ._judging import FoundFaults, NothingJudged, connect_judged, judge_trace
 from ._peer import ScriptedPeer
 from ._play import play_client, play_server
 
 __all__ = [
     "FoundFaults",
+    "NothingJudged",
     "ScriptedPeer",
     "connect_judged",
     "find_client_faults",

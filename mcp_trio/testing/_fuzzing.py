@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mcp_core import ConnectFailed, escape_text
 from mcp_trio._nursery import open_quiet_nursery
 
+from ._judging import NothingJudged
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -73,6 +75,7 @@ async def fuzz_server(
     Raises:
         ConnectFailed: there is no conversation with the server.
         FuzzFindings: the server breaks rules.
+        NothingJudged: no case was played, such as for too small `seconds`.
         TypeError: `target` is a `Server`.
         ValueError: the server has no tool of a name in `allow`, or is on another machine.
     """
@@ -102,6 +105,8 @@ async def fuzz_server(
         raise FuzzFindings(failures, directory)
     if campaign.is_lost or campaign.is_away:
         raise ConnectFailed(f"the conversation with the server ended: {'; '.join(campaign.notes)}")
+    if campaign.unjudged:
+        raise NothingJudged(f"nothing was judged: {campaign.unjudged}")
 
 
 def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp_core.trace import Finding, TraceLine
     from mcp_trio._client import Client
 
-__all__ = ["FindingsLevel", "FoundFaults", "connect_judged", "judge_trace"]
+__all__ = ["FindingsLevel", "FoundFaults", "NothingJudged", "connect_judged", "judge_trace"]
 
 FindingsLevel: TypeAlias = Literal["must", "should", "all"]
 _SHOWN_FINDINGS: Final = 20  # in the text of a failure
@@ -47,6 +47,10 @@ class FoundFaults(AssertionError):
         self.trace = trace
 
 
+class NothingJudged(AssertionError):
+    """The failure of a test that had nothing to judge, and would have passed without a server."""
+
+
 @asynccontextmanager
 async def connect_judged(
     target: str | Server | Sequence[str | os.PathLike[str]],
@@ -70,6 +74,7 @@ async def connect_judged(
     Raises:
         FoundFaults: a message of either side certainly breaks a rule. What the messages cannot show
             is no fault.
+        NothingJudged: the block has sent and received no message.
     """
     with tempfile.TemporaryDirectory(prefix="mcp-trio-") as place:
         record = options.pop("record", None)
@@ -91,6 +96,7 @@ def judge_trace(path: str | os.PathLike[str], *, level: FindingsLevel = "should"
     Raises:
         FoundFaults: a message certainly breaks a rule.
         InvalidTrace: the file is not a trace.
+        NothingJudged: there is no message in it that can be judged.
         OSError: it cannot be read.
     """
     findings = list(_findings(Path(path), level))
@@ -100,12 +106,27 @@ def judge_trace(path: str | os.PathLike[str], *, level: FindingsLevel = "should"
 
 
 def _findings(path: Path, level: FindingsLevel) -> Iterable[Finding]:
+    """Yield the findings of a level.
+
+    Raises:
+        NothingJudged: there were none of any level, and no message.
+    """
+    damage = ""
+    is_found = False
     with path.open("rb") as file:
         header, lines = read_trace(iter(lambda: file.read(_CHUNK), b""))
         judge = Judge(header, from_start=True)
         for number, line in lines:
-            yield from _selected(judge.receive(line, number), level)
+            if isinstance(line, DamagedLine):
+                damage = damage or f": line {number} cannot be read: {line.reason}"
+            found = judge.receive(line, number)
+            is_found = is_found or bool(found)
+            yield from _selected(found, level)
         yield from _selected(judge.close(), level)
+    if not judge.messages and not is_found:
+        raise NothingJudged(
+            f"nothing was judged: no message is in {path}{damage}; let the client send a request"
+        )
 
 
 def _selected(findings: Iterable[Finding], level: FindingsLevel) -> Iterable[Finding]:

@@ -25,6 +25,8 @@ The fixtures:
 - `mcp_record`: a function that gives a `Recording` for the option `record=` of `mcp_trio.connect`
   and `serve_*`.
 
+A test that requests `mcp_judged` or `mcp_fuzz` and does not use it fails: nothing was judged.
+
 The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
 and named in its report. Those of other tests are deleted. `mcp_fuzz`, `mcp_judged` and `mcp_wire`
 need a run of trio, as pytest-trio gives it to a test that is an `async def`.
@@ -69,6 +71,7 @@ _MAX_NAME = 100  # characters of the name of a trace file, without its number an
 
 _traces = pytest.StashKey[list[Path]]()
 _failed = pytest.StashKey[bool]()
+_passed = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,6 +94,8 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if report.when == "call":
+        item.stash[_passed] = report.passed
     if report.failed:
         item.stash[_failed] = True
         kept = [str(path) for path in item.stash.get(_traces, []) if path.exists()]
@@ -147,30 +152,58 @@ def _place_of_traces(request: pytest.FixtureRequest) -> tuple[Path, str]:
 @pytest.fixture
 def mcp_fuzz(
     request: pytest.FixtureRequest, mcp_target: McpTarget
-) -> Callable[..., Awaitable[None]]:
+) -> Iterator[Callable[..., Awaitable[None]]]:
     """Return an asynchronous function that fuzzes the server under test.
 
     Its options are those of `fuzz_server`, all by keyword. What it finds is kept in a directory of
-    the test, in that of the traces.
+    the test, in that of the traces. A test that does not await it fails.
     """
     directory, name = _place_of_traces(request)
-    return partial(fuzz_server, mcp_target, directory / f"{name}-fuzz")
+    is_used = False
+
+    async def fuzz(**options: Any) -> None:
+        nonlocal is_used
+        is_used = True
+        await fuzz_server(mcp_target, directory / f"{name}-fuzz", **options)
+
+    yield fuzz
+    if not is_used:
+        _fail_unused(request, "mcp_fuzz", "await mcp_fuzz()")
 
 
 @pytest.fixture
 def mcp_judged(
-    mcp_target: McpTarget, mcp_record: Callable[..., Recording]
-) -> Callable[..., AbstractAsyncContextManager[Client]]:
+    request: pytest.FixtureRequest,
+    mcp_target: McpTarget,
+    mcp_record: Callable[..., Recording],
+) -> Iterator[Callable[..., AbstractAsyncContextManager[Client]]]:
     """Return a function that connects to the server under test and judges the conversation.
 
-    Its options are those of `connect_judged`, all by keyword.
+    Its options are those of `connect_judged`, all by keyword. A test that does not connect fails.
     """
+    is_used = False
 
-    def judged(**options: Any) -> AbstractAsyncContextManager[Client]:
+    @asynccontextmanager
+    async def judged(**options: Any) -> AsyncIterator[Client]:
+        nonlocal is_used
+        is_used = True
         options.setdefault("record", mcp_record())
-        return connect_judged(mcp_target, **options)
+        async with connect_judged(mcp_target, **options) as client:
+            yield client
 
-    return judged
+    yield judged
+    if not is_used:
+        _fail_unused(request, "mcp_judged", "async with mcp_judged() as client: ...")
+
+
+def _fail_unused(request: pytest.FixtureRequest, fixture: str, use: str) -> None:
+    """Fail a test that has passed without the check that it asks for."""
+    if request.node.stash.get(_passed, False):
+        pytest.fail(
+            f"nothing was judged: the test requests {fixture}, and does not use it; write `{use}`,"
+            " or leave the fixture out",
+            pytrace=False,
+        )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 import mcp_trio
 from mcp_core.trace import InvalidTrace
-from mcp_trio.testing import FoundFaults, connect_judged, judge_trace
+from mcp_trio.testing import FoundFaults, NothingJudged, connect_judged, judge_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,3 +133,28 @@ def test_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
     path.write_text("{}\n")
     with pytest.raises(InvalidTrace):
         judge_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("", "no message is in"),
+        ('{"kind":"spawn","t":0}\n', "no message is in"),
+        ('{"from":"client","raw":"{}"}\n', "line 2 cannot be read"),
+        ('{"t":0,"from":"client","raw":""}\n', "no message is in"),
+    ],
+    ids=["header alone", "event", "without t", "empty message"],
+)
+def test_trace_without_messages_is_a_failure(tmp_path: Path, lines: str, says: str) -> None:
+    path = tmp_path / "a"
+    path.write_text('{"mcp-trace":1}\n' + lines)
+    with pytest.raises(NothingJudged, match=says):
+        judge_trace(path)
+
+
+async def test_conversation_without_messages_is_a_failure() -> None:
+    async with mcp_trio.connect(server, versions=["2026-07-28"]) as client:
+        known = client.peer
+    with pytest.raises(NothingJudged, match="let the client send a request"):
+        async with connect_judged(server, versions=["2026-07-28"], known_peer=known):
+            pass

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_core import ConnectFailed
 from mcp_trio import Server
+from mcp_trio.testing import NothingJudged
 from mcp_trio.testing._fuzzing import fuzz_server
 
 if TYPE_CHECKING:
@@ -216,3 +217,69 @@ async def test_fuzz_server_of_wrong_arguments_raises(
 ) -> None:
     with pytest.raises(error, match=text):
         await fuzz_server(target, tmp_path / "a", cases=1, **options)
+
+
+UNUSED = """
+import pytest
+
+
+async def test_judged_is_not_used(mcp_judged):
+    mcp_judged()
+
+
+async def test_fuzz_is_not_used(mcp_fuzz):
+    pass
+
+
+async def test_skipped(mcp_judged, mcp_fuzz):
+    pytest.skip("today")
+
+
+async def test_failed(mcp_judged):
+    raise ValueError("its own")
+"""
+
+
+def test_plugin_test_that_judges_nothing_fails(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, f"--mcp-target={sys.executable} server.py", tests=UNUSED)
+    assert status == 1, shown
+    assert "1 failed, 2 passed, 1 skipped, 2 errors" in shown
+    assert "nothing was judged: the test requests mcp_judged, and does not use it" in shown
+    assert "nothing was judged: the test requests mcp_fuzz, and does not use it" in shown
+
+
+NO_SERVER = """
+async def test_judged(mcp_judged):
+    async with mcp_judged() as client:
+        await client.list_tools()
+
+
+async def test_fuzz(mcp_fuzz):
+    await mcp_fuzz(seconds=None, cases=1)
+
+
+async def test_wire(mcp_wire):
+    async with mcp_wire() as peer:
+        await peer.result_of("tools/list")
+"""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "no-such-program",
+        f"{sys.executable} no-such-server.py",
+        f"{sys.executable} -c pass",
+        "http://127.0.0.1:1/mcp",
+    ],
+)
+def test_plugin_without_a_server_passes_nothing(tmp_path: Path, target: str) -> None:
+    status, shown = run(tmp_path, f"--mcp-target={target}", tests=NO_SERVER)
+    assert status == 1, shown
+    assert "3 failed" in shown
+
+
+async def test_fuzz_server_that_plays_nothing_raises(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", GOOD_SERVER]
+    with pytest.raises(NothingJudged, match="no case was played"):
+        await fuzz_server(command, tmp_path / "a", seconds=1e-9)
