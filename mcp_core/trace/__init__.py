@@ -10,6 +10,7 @@ from ._finding import Finding as Finding
 from ._format import FORMAT_VERSION as FORMAT_VERSION
 from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
 from ._format import DamagedLine as DamagedLine
+from ._format import EmptyTrace as EmptyTrace
 from ._format import HttpHead as HttpHead
 from ._format import InvalidTrace as InvalidTrace
 from ._format import SseFields as SseFields
@@ -64,6 +65,7 @@ __all__ = [
     "ChildChannel",
     "ConversationNumbers",
     "DamagedLine",
+    "EmptyTrace",
     "Finding",
     "HttpChannel",
     "HttpHead",

@@ -27,6 +27,7 @@ __all__ = [
     "FORMAT_VERSION",
     "MAX_TRACE_LINE",
     "DamagedLine",
+    "EmptyTrace",
     "HttpHead",
     "InvalidTrace",
     "SseFields",
@@ -52,6 +53,10 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 class InvalidTrace(McpTrioError, ValueError):
     """A file that is not a trace, or a line that is not a line of a trace."""
+
+
+class EmptyTrace(InvalidTrace):
+    """A file without a byte, as a recorder leaves it that was stopped before its first line."""
 
 
 class TraceHeader(Struct, frozen=True, kw_only=True):
@@ -218,7 +223,7 @@ def read_header(data: bytes) -> TraceHeader:
     """
     data = data.removeprefix(_BYTE_ORDER_MARK).rstrip()
     if not data:
-        raise InvalidTrace("this is not a trace: it is empty")
+        raise EmptyTrace("this is not a trace: it is empty")
     try:
         members = _has_version(data)
     except InvalidPayload:

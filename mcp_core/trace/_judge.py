@@ -71,6 +71,7 @@ class Judge:
         opportunities: how often each row was judged, findings included. A row that is missing had
             nothing in the trace that could have shown a fault.
         messages: how many messages were judged.
+        messages_from: how many of them each side has sent.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Judge:
     ) -> None:
         self.opportunities: Counter[str] = Counter()
         self.messages = 0
+        self.messages_from: Counter[Side] = Counter()
         self._observer = header.observer if header is not None else "between"
         self._is_stdio = header is not None and header.transport in _LINES
         self._from_start = from_start
@@ -467,6 +469,7 @@ class Judge:
 
     def _judge_message(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
         self.messages += 1
+        self.messages_from[message.sender] += 1
         if _begins_session(message, state):
             state = self._begin_again(state)
         state.prepare(message)

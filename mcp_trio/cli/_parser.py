@@ -61,6 +61,8 @@ exit status:
   2    the command line is wrong, or names something that the server does not have
   3    no connection: the server did not start, refused, timed out, or closed it; or it, or what
        it offers, is not approved
+  4    nothing was judged or compared, so that it has neither passed nor failed
+  70   the command has a fault: please report it
   130  Ctrl+C
   143  SIGTERM
 """
@@ -73,6 +75,7 @@ exit status:
   0    nothing was found
   1    at least one rule is broken
   2    the command line is wrong, or FILE is not a trace
+  4    nothing was judged: a side has no message in FILE
 """
 
 _TASK_ACTIONS: Final = ("get", "result", "cancel", "list")

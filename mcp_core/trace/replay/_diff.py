@@ -110,6 +110,7 @@ class TraceDiff:
         differences: the differences, the first 10,000.
         count: how many there are.
         compared: requests that are in both traces.
+        responses: responses that are in both traces, whole, and were compared.
         not_compared: responses that a trace has only in part.
     """
 
@@ -117,6 +118,7 @@ class TraceDiff:
         self.differences: list[TraceDifference] = []
         self.count = 0
         self.compared = 0
+        self.responses = 0
         self.not_compared = 0
 
     def __repr__(self) -> str:
@@ -381,6 +383,7 @@ class _Comparison:
         if first.is_truncated or second.is_truncated:
             self._diff.not_compared += 1
             return
+        self._diff.responses += 1
         old_members, new_members = first.decode(), second.decode()
         old_code, new_code = _code(old_members), _code(new_members)
         if old_code != new_code:

@@ -74,6 +74,7 @@ class ReplayServer:
     Attributes:
         missing: texts about the live requests that are not in the trace, the first 1,000.
         missing_count: how many there were.
+        found_count: how many live requests were answered from the trace.
         notes: texts about what else differs, such as another answer to an elicitation.
         has_handshake: a session of the trace began with `initialize`.
         has_modern: the trace has requests without a handshake.
@@ -84,6 +85,7 @@ class ReplayServer:
         self.pace = pace
         self.missing: list[str] = []
         self.missing_count = 0
+        self.found_count = 0
         self.notes: list[str] = []
         self.has_handshake = any(each.has_handshake for each in trace.sessions)
         self.has_modern = False
@@ -325,6 +327,7 @@ class ReplaySession:
     def _answer(self, turn: Turn, message: dict[str, Any], now: float, stream: Hashable) -> None:
         if message["method"] == "initialize":
             self._session = turn.session
+        self._server.found_count += 1
         recorded = turn.message
         assert recorded is not None
         response = turn.response

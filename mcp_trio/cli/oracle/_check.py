@@ -1,7 +1,7 @@
 """`mcp-trio check FILE`: judge a recorded conversation by the rules of the specification.
 
 1. Findings of the verdict "fail" decide the exit status. What is inconclusive is shown, and never
-   counts as a fault.
+   counts as a fault. A side that says nothing was not judged, so it has not passed.
 2. The file is read piece by piece, and the number of findings that are kept is bounded.
 """
 
@@ -19,17 +19,18 @@ from mcp_core.trace import (
     JUDGED_ROWS,
     ROWS,
     DamagedLine,
+    EmptyTrace,
     InvalidTrace,
     Judge,
     TraceReader,
 )
 from mcp_trio._files import write_output
-from mcp_trio.cli._errors import MISUSE, CliError
+from mcp_trio.cli._errors import MISUSE, NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from mcp_core.trace import Finding
 
@@ -40,13 +41,16 @@ __all__ = [
     "CheckSide",
     "check",
     "fill_report",
+    "junit_suite",
     "show_finding",
+    "show_status",
 ]
 
 CheckLevel: TypeAlias = Literal["must", "should", "all"]
 CheckSide: TypeAlias = Literal["client", "server", "both"]
 
 FOUND: Final = 1
+RECORD_AGAIN: Final = "record a conversation in which both sides speak"
 _CHUNK: Final = 64 * 1024  # bytes
 # On a row, from the best to the worst. A finding is left out by the options of the user.
 _VERDICTS: Final = ("left out", "inconclusive", "fail")
@@ -75,24 +79,44 @@ def check(
         rows: print every row with what became of it.
 
     Returns:
-        0 if nothing was found, 1 if something was.
+        0 if nothing was found, 1 if something was, 4 if there was nothing to judge.
 
     Raises:
         CliError: the file cannot be read, or is not a trace.
     """
     known = _read_baseline(baseline) if baseline is not None else frozenset()
     report = CheckReport(path, known, side, level)
-    fill_report(path, report)
+    try:
+        fill_report(path, report)
+    except CliError as exc:
+        if junit is not None:  # in place of the report of an earlier trace
+            report.unread = str(exc)
+            _write_junit(junit, report)
+        raise
     if as_json:
         Screen(sys.stdout).write_json(report.document())
     else:
         report.show(Screen(sys.stdout), every_row=rows)
     if junit is not None:
-        try:
-            write_output(Path(junit), report.junit().encode())
-        except OSError as exc:
-            raise CliError(f"{junit}: {exc.strerror}", MISUSE) from exc
-    return FOUND if report.failed else 0
+        _write_junit(junit, report)
+    return show_status(Screen(sys.stderr), report)
+
+
+def show_status(stderr: Screen, report: CheckReport) -> int:
+    """Return the exit status of a report, and print why it is 4 if there was nothing to judge."""
+    if report.failed:
+        return FOUND
+    if report.unjudged:
+        stderr.write_message(f"mcp-trio: nothing was judged: {report.unjudged}")
+        return NOTHING_JUDGED
+    return 0
+
+
+def _write_junit(path: str, report: CheckReport) -> None:
+    try:
+        write_output(Path(path), report.junit().encode())
+    except OSError as exc:
+        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
 
 
 def fill_report(path: str, report: CheckReport) -> None:
@@ -110,12 +134,16 @@ def fill_report(path: str, report: CheckReport) -> None:
                 reader.feed(data)
                 while (line := reader.next_line()) is not None:
                     judge = judge or Judge(reader.header)
-                    report.damaged += isinstance(line, DamagedLine)
+                    if isinstance(line, DamagedLine):
+                        report.add_damage(reader.line_number, line)
                     report.add(judge.receive(line, reader.line_number))
                 if not data:
                     break
     except OSError as exc:
         raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
+    except EmptyTrace:
+        report.unread = f"{path} is empty; {RECORD_AGAIN}"
+        return
     except InvalidTrace as exc:
         raise CliError(f"{path}: {exc}", MISUSE) from exc
     judge = judge or Judge(reader.header)
@@ -131,6 +159,13 @@ class CheckReport:
         known: row, side and sentence of findings to leave out.
         side: judge this side only.
         level: findings of lower levels are left out.
+
+    Attributes:
+        findings: those that were kept.
+        failed, inconclusive, known: how many there are of each kind.
+        damaged: how many lines cannot be read.
+        messages: how many were judged; `messages_from` has those of each side.
+        unread: why the trace was not read; empty if it was.
     """
 
     def __init__(
@@ -143,6 +178,9 @@ class CheckReport:
         self.known = 0
         self.damaged = 0  # lines
         self.messages = 0
+        self.messages_from: Mapping[Literal["client", "server"], int] = {}
+        self.unread = ""
+        self._first_damage = ""
         self.opportunities: Counter[str] | dict[str, int] = {}
         # The worst verdict on each row that has a finding, those that are left out included.
         self._verdicts: dict[str, str] = {}
@@ -174,10 +212,37 @@ class CheckReport:
                 self.findings.append(each)
         return self.findings[before:]
 
+    def add_damage(self, number: int, line: DamagedLine) -> None:
+        """Count a line that cannot be read."""
+        self.damaged += 1
+        self._first_damage = self._first_damage or f"line {number}: {line.reason}"
+
     def finish(self, judge: Judge) -> None:
         """Take the totals of the judge."""
         self.messages = judge.messages
+        self.messages_from = judge.messages_from
         self.opportunities = judge.opportunities
+
+    @property
+    def unjudged(self) -> str:
+        """Why there was nothing to judge of a side that is wanted; empty if there was something."""
+        if self.unread:
+            return self.unread
+        sides: tuple[Literal["client", "server"], ...] = ("client", "server")
+        if self._side != "both":
+            sides = (self._side,)
+        silent = [each for each in sides if not self.messages_from.get(each)]
+        if not silent:
+            return ""
+        what = f"{self.path or 'the conversation'} has no message"
+        if self.messages:
+            other = "server" if silent[0] == "client" else "client"
+            return (
+                f"{what} of the {silent[0]}; {RECORD_AGAIN}, or judge the other side alone with"
+                f" --side {other}"
+            )
+        cause = f"; the first line that cannot be read is {self._first_damage}"
+        return f"{what}{cause if self.damaged else ''}; {RECORD_AGAIN}"
 
     @property
     def passed(self) -> list[str]:
@@ -193,6 +258,7 @@ class CheckReport:
             "inconclusive": self.inconclusive,
             "known": self.known,
             "damaged": self.damaged,
+            "unjudged": self.unjudged,
             "findings": [
                 {
                     "row": each.row,
@@ -254,11 +320,8 @@ class CheckReport:
         cases = "".join(self._cases())
         failed = len({each.row for each in self.findings if each.is_certain})
         total = len(self.passed) + len({each.row for each in self.findings})
-        return (
-            '<?xml version="1.0" encoding="utf-8"?>\n'
-            f"<testsuites><testsuite name={_attribute('mcp-trio check ' + self.path)} "
-            f'tests="{total}" failures="{failed}">\n{cases}</testsuite></testsuites>\n'
-        )
+        name = f"mcp-trio check {self.path}"
+        return junit_suite(name, cases, total, failed, self.unjudged)
 
     def _cases(self) -> Iterator[str]:
         by_row: dict[str, list[Finding]] = {}
@@ -273,6 +336,26 @@ class CheckReport:
                 for each in found
             )
             yield f'<testcase classname="mcp" name={name}>{faults}</testcase>\n'
+
+
+def junit_suite(name: str, cases: str, total: int, failed: int, error: str = "") -> str:
+    """Return a report in the format of JUnit.
+
+    Args:
+        name: of the suite.
+        cases: its test cases.
+        total: how many there are.
+        failed: how many of them have failed.
+        error: why they are not all that was to be judged, which is a test case of its own.
+    """
+    if error:
+        case = f"<error message={_attribute(error)}/>"
+        cases += f'<testcase classname="mcp" name="something was judged">{case}</testcase>\n'
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<testsuites><testsuite name={_attribute(name)} tests="{total + bool(error)}" '
+        f'failures="{failed}" errors="{int(bool(error))}">\n{cases}</testsuite></testsuites>\n'
+    )
 
 
 def show_finding(screen: Screen, finding: Finding) -> None:
@@ -306,6 +389,8 @@ def _read_baseline(path: str) -> frozenset[tuple[str, str, str]]:
     """Return the row, side and sentence of each finding of an earlier report."""
     try:
         document = json.loads(Path(path).read_text("utf-8"))
+        if "seed" in document or not isinstance(document["findings"], list):
+            raise ValueError("it is a report of the fuzzer")
         return frozenset(
             (str(each["row"]), str(each["side"]), str(each["sentence"]))
             for each in document["findings"]
@@ -314,5 +399,7 @@ def _read_baseline(path: str) -> frozenset[tuple[str, str, str]]:
         raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise CliError(
-            f"{path} is not a report: write one with `mcp-trio check --json FILE > {path}`", MISUSE
+            f"{path} is not a report of `mcp-trio check`: write one with `mcp-trio check --json"
+            f" FILE > {path}`",
+            MISUSE,
         ) from exc

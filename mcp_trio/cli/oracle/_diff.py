@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.runtime import shorten_text
 from mcp_core.trace import diff_traces
-from mcp_trio.cli._errors import CliError
+from mcp_trio.cli._errors import NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen
 
 from ._trace_file import load_trace_file
@@ -43,6 +43,7 @@ exit status:
   0    they are the same
   1    they differ
   2    the command line is wrong, or a file is not a trace
+  4    nothing was compared: a trace has no messages, or no request has a response in both
 """
 
 DIFFERENT: Final = 1
@@ -95,7 +96,7 @@ def diff(
         as_json: print one JSON document.
 
     Returns:
-        0 without a difference, 1 with differences.
+        0 without a difference, 1 with differences, 4 if there was nothing to compare.
 
     Raises:
         CliError: a file cannot be read or is not a trace, or a pointer is not one.
@@ -111,7 +112,15 @@ def diff(
     else:
         show_diff(stdout, found)
         stdout.write_line(_summary(found))
-    return DIFFERENT if found.count else 0
+    if found.count:
+        return DIFFERENT
+    if not found.responses:
+        stderr.write_message(
+            "mcp-trio: nothing was compared: no request has a whole response in both traces; record"
+            " conversations in which the server answers"
+        )
+        return NOTHING_JUDGED
+    return 0
 
 
 def diff_document(found: TraceDiff) -> dict[str, Any]:

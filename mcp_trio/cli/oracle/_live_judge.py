@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace import Judge, TraceLine
+from mcp_trio.cli._errors import INTERNAL_ERROR, NOTHING_JUDGED
 from mcp_trio.cli._screen import Screen
 
 from ._check import FOUND, CheckReport, show_finding
@@ -92,20 +93,28 @@ class LiveJudge:
             is_complete: whether `receive` has had every line.
 
         Returns:
-            1 if at least one rule is broken, 0 otherwise.
+            1 if at least one rule is broken, 70 if the judge has a fault, 4 if it has not seen a
+            message of each side or the end, and 0 otherwise.
         """
         self._ending.set()
         self._wake.set()
         self._thread.join(_FINISH_TIMEOUT)
-        if self._thread.is_alive() or self._has_failed or not is_complete:
-            self._write("mcp-trio: the judge has not seen all of the conversation")
-        else:
+        is_whole = not (self._thread.is_alive() or self._has_failed) and is_complete
+        if is_whole:
             self._show(self._judge.close())
             self.report.finish(self._judge)
             self._write(f"mcp-trio: {self.report.summary}")
+        else:
+            self._write("mcp-trio: the judge has not seen all of the conversation")
         if self._lost_in_all and not self._has_failed:
             self._write(f"mcp-trio: {self._lost_in_all} lines came too fast for the judge")
-        return FOUND if self.report.failed else 0
+        if self.report.failed:
+            return FOUND
+        if self._has_failed:
+            return INTERNAL_ERROR
+        if is_whole and self.report.unjudged:
+            self._write(f"mcp-trio: nothing was judged: {self.report.unjudged}")
+        return 0 if is_whole and not self.report.unjudged else NOTHING_JUDGED
 
     # -- The thread --------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from mcp_core.urls import is_local_host, redacted_url
-from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError
 from mcp_trio.cli._options import add_configured_options, listen_address
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
@@ -58,6 +58,7 @@ exit status: that of COMMAND, or 128 + N if signal N has ended it; but
   1    with --check, at least one rule is broken
   2    the command line is wrong
   3    COMMAND cannot be started, or the command cannot listen at PORT
+  4    with --check, if COMMAND ends with 0: the judge has not seen a message of each side
   130  Ctrl+C (with --http)
   143  SIGTERM (with --http)
 """
@@ -325,4 +326,6 @@ async def _observe(
     if judge is None:
         return status
     # In the loop, which has nothing else to do any more: a signal then ends this command at once.
-    return judge.finish(is_complete=recorder.is_closed) or status
+    verdict = judge.finish(is_complete=recorder.is_closed)
+    # What the server says about its own end counts more than that there was nothing to judge.
+    return status or verdict if verdict == NOTHING_JUDGED else verdict or status

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace import RESPONSE_TIMEOUT
-from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, CliError, split_file
+from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, NOTHING_JUDGED, CliError, split_file
 from mcp_trio.cli._options import (
     add_config,
     add_headers,
@@ -76,6 +76,8 @@ exit status:
   1    a request was not in FILE; or the server differs, or breaks a rule of the specification
   2    the command line is wrong, or FILE is not a trace that can be played
   3    no conversation: the server did not start or did not answer
+  4    nothing was replayed: FILE has no messages of a client, or no client sent a request; or
+       nothing was compared
   130  Ctrl+C
 """
 
@@ -288,7 +290,9 @@ def _replay_server(path: str, address: tuple[str, int] | None, pace: float) -> i
     from mcp_core.trace import ReplayServer
 
     stderr = Screen(sys.stderr)
-    server = ReplayServer(load_trace_file(path, stderr), pace=pace)
+    trace = load_trace_file(path, stderr)
+    _check_has_requests(path, trace)
+    server = ReplayServer(trace, pace=pace)
     if address is None:
         if sys.stdin is not None and sys.stdin.isatty():
             stderr.write_line(
@@ -304,7 +308,15 @@ def _replay_server(path: str, address: tuple[str, int] | None, pace: float) -> i
         stderr.write_line((f"mcp-trio: not in the trace: {text}", "red"))
     if server.missing_count > _MAX_SHOWN:
         stderr.write_line(f"mcp-trio: and {server.missing_count - _MAX_SHOWN} more")
-    return stopped or (NOT_FOUND if server.missing_count else 0)
+    if stopped or server.missing_count:
+        return stopped or NOT_FOUND
+    if not server.found_count:
+        stderr.write_message(
+            f"mcp-trio: nothing was replayed: no client has sent a request that is in {path}; start"
+            " this command as the server of a client"
+        )
+        return NOTHING_JUDGED
+    return 0
 
 
 async def _serve_stdio(server: ReplayServer) -> int:
@@ -370,6 +382,7 @@ def _replay_client(
 
     stderr, recording = target.stderr, target.recording
     trace = load_trace_file(path, stderr)
+    _check_has_requests(path, trace)
     _check_playable(path, trace)
     with tempfile.TemporaryDirectory(prefix="mcp-trio-") as directory:
         if recording is None:
@@ -388,6 +401,21 @@ def _replay_client(
             response_timeout=found.response_timeout,
         )
         return replay.run(ignore=found.ignore, with_meta=found.meta, as_json=found.json)
+
+
+def _check_has_requests(path: str, trace: RecordedTrace) -> None:
+    """Check that there is something to ask, or to answer.
+
+    Raises:
+        CliError: the trace has no request of a client.
+    """
+    messages = [each for session in trace.sessions for each in session.messages]
+    if not any(each.sender == "client" and each.kind == "request" for each in messages):
+        raise CliError(
+            f"{path} has no request of a client, so there is nothing to replay; record a"
+            " conversation with --record",
+            NOTHING_JUDGED,
+        )
 
 
 def _check_playable(path: str, trace: RecordedTrace) -> None:

@@ -13,7 +13,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_core.http import Url
 from mcp_core.trace import InvalidTrace, ReplayClient, diff_traces
-from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -118,7 +118,15 @@ class ClientReplay:
                 f" {totals.unanswered} not: {found.count} differences, {report.failed} findings"
                 + (f" ({report.known} as in {self._path})" if report.known else "")
             )
-        return _DIFFERENT if found.count or report.failed or totals.unanswered else 0
+        if found.count or report.failed or totals.unanswered:
+            return _DIFFERENT
+        if not found.responses:
+            self._stderr.write_message(
+                f"mcp-trio: nothing was compared: no request has a whole response both in"
+                f" {self._path} and now; record a conversation in which the server answers"
+            )
+            return NOTHING_JUDGED
+        return 0
 
     def _known_findings(self) -> frozenset[tuple[str, str, str]]:
         """Return the findings of the trace that is played: the server had them already."""

@@ -103,8 +103,8 @@ def test_check_rows_prints_each_row(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{}\n", b"hello\n", b"\x1f\x8b\x08", b'{"log":{"version":"1.2"}}', b'{"mcp-trace":99}'],
-    ids=["empty", "object", "text", "gzip", "HAR", "later version"],
+    [b"{}\n", b"hello\n", b"\x1f\x8b\x08", b'{"log":{"version":"1.2"}}', b'{"mcp-trace":99}'],
+    ids=["object", "text", "gzip", "HAR", "later version"],
 )
 def test_check_of_another_file_ends_with_status_2(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "a"
@@ -117,7 +117,10 @@ def test_check_of_missing_file_ends_with_status_2(tmp_path: Path) -> None:
     assert main(["check", str(tmp_path)]) == 2
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"findings": [1]}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"findings": [1]}', '{"findings": {}}', '{"findings": [], "seed": 1}'],
+)
 def test_check_baseline_that_is_no_report_ends_with_status_2(tmp_path: Path, content: str) -> None:
     report = tmp_path / "report.json"
     report.write_text(content, "utf-8")

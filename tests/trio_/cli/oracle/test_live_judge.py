@@ -35,7 +35,7 @@ def judged(said: list[Said], *, is_complete: bool = True) -> int:
     return judge.finish(is_complete=is_complete)
 
 
-@pytest.mark.parametrize(("said", "status"), [(CLEAN, 0), (WRONG, 1), ([], 0)])
+@pytest.mark.parametrize(("said", "status"), [(CLEAN, 0), (WRONG, 1), ([], 4), (CLEAN[:1], 4)])
 def test_live_judge_status_says_whether_a_rule_is_broken(said: list[Said], status: int) -> None:
     assert judged(said) == status
 
@@ -82,7 +82,7 @@ async def test_live_judge_finds_what_check_finds_in_the_file(
 
 
 def test_live_judge_of_half_a_trace_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert judged(CLEAN, is_complete=False) == 0
+    assert judged(CLEAN, is_complete=False) == 4
     assert "the judge has not seen all of the conversation" in capsys.readouterr().err
 
 
@@ -126,7 +126,7 @@ def test_live_judge_internal_error_is_logged_once(
         raise ZeroDivisionError
 
     monkeypatch.setattr(Judge, "receive", fail)
-    assert judged(CLEAN) == 0
+    assert judged(CLEAN) == 70
     assert caplog.messages == ["internal error of the judge: the rest is not judged"]
 
 
