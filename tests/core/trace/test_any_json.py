@@ -64,7 +64,7 @@ WHOLE_META: Final = {
     META + "clientInfo": INFO,
     META + "clientCapabilities": {},
 }
-OPENINGS: Final[dict[str, list[Message]]] = {
+OPENINGS: Final[dict[str, list[Any]]] = {
     version: [
         ("client", {"id": 0, "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": {}, "clientInfo": INFO}}),

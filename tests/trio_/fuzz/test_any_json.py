@@ -62,7 +62,7 @@ def odd_server(value: Any) -> MemoryTarget:
         yield {"jsonrpc": "2.0", "method": "notifications/progress", "params": items[0]}
         if message["method"] in ("initialize", "server/discover"):
             for each in answers(message):
-                more = {"capabilities": {key: {} for key in ("tools", "prompts", "resources")}}
+                more: Any = {"capabilities": {key: {} for key in ("tools", "prompts", "resources")}}
                 yield {**each, "result": {**each["result"], **more, "_meta": value}}
         elif message["method"] == "tools/call":
             yield {**reply, "result": {**items[0], "resultType": "input_required"}}
@@ -126,6 +126,6 @@ def test_smaller_cases_of_a_cancellation_need_no_hash(first: Any) -> None:
     """A case can begin with a step that has lists or objects in it."""
     campaign = played(MemoryTarget(broken_in(set())), tools=("a",))
     fault = TargetFault(kind="row", row="CXL-7", method="tools/call")
-    call = ("call", "a", {}, ())
+    call: Any = ("call", "a", {}, ())
     few = campaign._few_steps(fault, [first, call, ("cancel", 0)])
     assert [first, call] in [each[:2] for each in few]
