@@ -160,18 +160,18 @@ def _spell(secret: str) -> Iterator[_Spelling]:
     texts += [layer for text in tuple(texts) for layer, _, _ in _layers(text)]
     for text in dict.fromkeys(texts):
         if len(text) >= MIN_SECRET:
-            head = _minimum_part(text, text.__getitem__)
-            tail = _minimum_part(text, lambda part, text=text: text[len(text) - part.stop :])
+            head = _minimum_part(text)
+            tail = _minimum_part(text[::-1])
             yield _Spelling(text, max(head, _end_of_host(text)), tail, is_base64=False)
     for offset in range(3):
         for text in dict.fromkeys(_base64(data, offset)):
             yield _Spelling(text, min(_MIN_BASE64, len(text)), 0, is_base64=True)
 
 
-def _minimum_part(text: str, part: Callable[[slice], str]) -> int:
-    """Return how many characters of a beginning or an end of `text` count."""
+def _minimum_part(text: str) -> int:
+    """Return how many characters of a beginning of `text` count. For an end it is reversed."""
     for minimum in range(_MIN_PART, min(len(text), _MIN_WORDS)):
-        found = part(slice(0, minimum))
+        found = text[:minimum]
         if any(map(str.isdigit, found)) or not (
             found.islower() or found.isupper() or found.istitle()
         ):
@@ -190,7 +190,7 @@ def _end_of_host(text: str) -> int:
 
 
 def _base64(data: bytes, offset: int) -> Iterator[str]:
-    """Yield what base64 has of `data` behind `offset` bytes, whatever is beside them.
+    """Yield what base64 has of `data` behind `offset` bytes, for any neighbours.
 
     There are two alphabets.
     """

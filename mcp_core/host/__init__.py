@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from mcp_core._secret_patterns import is_secret_name as is_secret_name
+
 from ._approvals import ApprovalRequired as ApprovalRequired
 from ._approvals import Approvals as Approvals
 from ._approvals import ApprovalState as ApprovalState
@@ -24,7 +26,6 @@ from ._audit import AuditRecord as AuditRecord
 from ._audit import CallOutcome as CallOutcome
 from ._audit import digest_arguments as digest_arguments
 from ._audit import encode_audit_record as encode_audit_record
-from ._audit import is_secret_name as is_secret_name
 from ._audit import redact_arguments as redact_arguments
 from ._canonical_json import canonical_json as canonical_json
 from ._canonical_json import digest_json as digest_json

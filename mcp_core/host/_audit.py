@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from mcp_core._secret_patterns import MIN_SECRET, SECRET_FORM, SECRET_NAME
+from mcp_core._known_secrets import KnownSecrets
+from mcp_core._secret_patterns import SECRET_FORM, is_secret_name
 from mcp_core._text import shorten_text
 
 from ._canonical_json import canonical_json
@@ -28,7 +29,6 @@ __all__ = [
     "digest_arguments",
     "encode_audit_record",
     "has_secret_form",
-    "is_secret_name",
     "redact_arguments",
     "redact_text",
 ]
@@ -105,7 +105,7 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
     Members with names such as `password` lose their values, and texts the parts that look like
     tokens. Long texts are cut, and so are very many or deeply nested values.
     """
-    return _Redaction(_pattern_of(secrets)).value(arguments, 0)
+    return _Redaction(_known(frozenset(secrets))).value(arguments, 0)
 
 
 def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
@@ -115,27 +115,17 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
         text: any text.
         secrets: known secrets. Those below 6 characters do not count.
     """
-    return _redact(text, _pattern_of(secrets))
+    return _redact(text, _known(frozenset(secrets)))
 
 
-def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    known = sorted({each for each in secrets if len(each) >= MIN_SECRET}, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, known))) if known else None
+@lru_cache(8)
+def _known(secrets: frozenset[str]) -> KnownSecrets:
+    """Return the search for the secrets of a server, which are the same for each of its calls."""
+    return KnownSecrets(secrets)
 
 
-def _redact(text: str, known: re.Pattern[str] | None) -> str:
-    if known is not None:
-        text = known.sub(REDACTED, text)
-    return SECRET_FORM.sub(REDACTED, text)
-
-
-def is_secret_name(name: str) -> bool:
-    """True if the value of a member, a variable or a header with this name is a secret.
-
-    Args:
-        name: the name, in any case and with any separators.
-    """
-    return SECRET_NAME.search(name) is not None
+def _redact(text: str, known: KnownSecrets) -> str:
+    return SECRET_FORM.sub(REDACTED, known.hide(text, lambda _: REDACTED) if known else text)
 
 
 def has_secret_form(text: str) -> bool:
@@ -146,7 +136,7 @@ def has_secret_form(text: str) -> bool:
 class _Redaction:
     """One run over the arguments of a call, with the number of values that may still be kept."""
 
-    def __init__(self, known: re.Pattern[str] | None) -> None:
+    def __init__(self, known: KnownSecrets) -> None:
         self._known = known
         self._left = _MAX_VALUES
 

@@ -12,6 +12,8 @@ from mcp_core._errors import show_public_path
 from mcp_core._keywords import check_keywords as check_keywords
 from mcp_core._keywords import check_keywords_of as check_keywords_of
 from mcp_core._keywords import shows_keywords as shows_keywords
+from mcp_core._launch_secrets import launch_secrets as launch_secrets
+from mcp_core._secret_patterns import is_secret_field as is_secret_field
 from mcp_core._text import ByteEscaper as ByteEscaper
 from mcp_core._text import shorten_text as shorten_text
 from mcp_core.client._calls import CallOptions as CallOptions
@@ -120,6 +122,8 @@ __all__ = [
     "client_config",
     "client_context",
     "deliver",
+    "is_secret_field",
+    "launch_secrets",
     "run_auth_check",
     "server_key",
     "shorten_text",

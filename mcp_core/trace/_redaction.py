@@ -1,9 +1,9 @@
 """Hide secrets in the lines of a trace, so that a trace can be attached to a bug report.
 
 1. Shapes stay: of a message only values change, and a value keeps its type.
-2. What pairs messages stays comparable: session ids, task ids, `requestState` and values of queries
-   become pseudonyms of the same length. Equal values have equal pseudonyms in one file, by a key
-   that is not written.
+2. What pairs messages stays comparable: session ids, task ids, `requestState`, values of queries
+   and parts of paths that look random become pseudonyms of the same length. Equal values have equal
+   pseudonyms in one file, by a key that is not written.
 3. Arguments and results of tools are kept: without them a trace says little. Name those that are
    secret with JSON pointers.
 
@@ -13,13 +13,20 @@ This is a net, not a wall: a secret in plain words is not found.
 from __future__ import annotations
 
 import hmac
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from mcp_core._secret_patterns import MIN_SECRET, SECRET_FORM, SECRET_NAME
+from mcp_core._known_secrets import KnownSecrets
+from mcp_core._launch_secrets import (
+    PAIR_MARKS,
+    QUERY_PART,
+    URL_IN_TEXT,
+    hide_pairs,
+    redact_words,
+)
+from mcp_core._secret_patterns import SECRET_FORM, is_secret_name, looks_random
 from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
 from ._format import HttpHead
@@ -74,7 +81,6 @@ _PLAIN_HEADERS: Final = frozenset(
     keep-alive mcp-method mcp-protocol-version origin server transfer-encoding user-agent vary
     """.split()
 )
-_QUERY_PART: Final = re.compile(r"[^&;#?]+")
 # What only requests and responses of OAuth have, or other logins. A proxy passes them on as well.
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _LOGIN_MEMBER: Final = re.compile(
@@ -83,25 +89,12 @@ _LOGIN_MEMBER: Final = re.compile(
     r'|password|token)"\s*:'
 )
 _MAX_LOGINS: Final = 1000  # exchanges whose response is awaited
-# A secret behind its name in a longer text, as in `--config {"a":1,"apiKey":"x"}` or in stderr.
-_SECRET_PAIR: Final = re.compile(
-    r"""((?:key|token|secret|passw|pwd|credential)[\w.-]{0,16}["']?\s{0,4}[:=]\s{0,4}["']?)"""
-    r"""([^\s"',;}&‹]+)""",
-    re.IGNORECASE,
-)
-# The same behind an option inside a word, as in `sh -c "server --api-key x"`.
-_SECRET_OPTION: Final = re.compile(
-    r"""((?:^|\s)-[\w.-]{0,64}(?:key|token|secret|passw|pwd|credential)[\w.-]{0,16}[ ]+["']?)"""
-    r"""([^\s"',;}&‹]+)""",
-    re.IGNORECASE,
-)
 # One of these is in every text in which the patterns find something, in lower case. Most texts have
 # none, which is found out sooner: a search with a pattern keeps other threads from running.
 _FORM_MARKS: Final = (
     *("-----begin", "bearer", "basic", "eyj", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "glpat-"),
     *("npm_", "pypi-", "hf_", "xox", "akia", "asia", "aiza", "://", "github_pat_"),
 )
-_PAIR_MARKS: Final = ("key", "token", "secret", "passw", "pwd", "credential")
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _MAX_KEY_LINES: Final = 200
 
@@ -127,12 +120,13 @@ class Redactor:
         self, key: bytes, pointers: Iterable[str] = (), secrets: Iterable[str] = ()
     ) -> None:
         self._key = key
-        self._known = _pattern_of(secrets)
+        self._known = KnownSecrets(secrets)
         pointers = list(pointers)
         self._pointers = frozenset(map(_parse_pointer, pointers))
         self.redacted: tuple[str, ...] = (
             *(f"header:{name}" for name in sorted(_SECRET_HEADERS)),
             "header:mcp-session-id",
+            "url:path",
             "url:query",
             "url:user",
             "command:secret",
@@ -141,7 +135,7 @@ class Redactor:
             "message:elicitation",
             "stderr:token",
             "oauth",
-            *(("secret",) if self._known is not None else ()),
+            *(("secret",) if self._known else ()),
             *(f"pointer:{pointer}" for pointer in pointers),
         )
         self._pseudonyms: dict[str, str] = {}
@@ -149,6 +143,7 @@ class Redactor:
         self._id_tokens: dict[str, str] = {}  # the same for ids as JSON strings
         self._headers: dict[tuple[str, str], tuple[str, str]] = {}
         self._heads: dict[HttpHead, HttpHead] = {}
+        self._targets: dict[str, str] = {}
         # The requests for elicitation that have no response yet: conversation and id.
         self._elicitations: dict[tuple[int, str], None] = {}
         self._logins: dict[int, None] = {}  # exchanges of OAuth that have no response yet
@@ -177,10 +172,27 @@ class Redactor:
                 line = replace(line, http=head)
         if line.text is not None:
             text = self.redact_text(line.text)
-            if line.kind == "stderr" and _has_any(_PAIR_MARKS, text.lower()):
-                text = _SECRET_PAIR.sub(_hide_pair, text)
+            if line.kind == "stderr":
+                text = self._redact_stderr(text)
             line = replace(line, text=text)
+        if self._known:
+            line = self._redact_fields(line)
         return line
+
+    def _redact_fields(self, line: TraceLine) -> TraceLine:
+        """Hide known secrets in the short texts of a line."""
+        sse, close = line.sse, line.websocket
+        if sse is not None and (sse.id or sse.event):
+            id = None if sse.id is None else self.hide_known(sse.id)
+            line = replace(line, sse=replace(sse, id=id, event=self.hide_known(sse.event)))
+        if close is not None and close.reason:
+            line = replace(line, websocket=replace(close, reason=self.hide_known(close.reason)))
+        return line
+
+    def _redact_stderr(self, text: str) -> str:
+        if "://" in text:
+            text = URL_IN_TEXT.sub(lambda match: self.redact_url(match[0]), text)
+        return hide_pairs(text, _redacted) if _has_any(PAIR_MARKS, text.lower()) else text
 
     def _is_login(self, line: TraceLine, head: HttpHead) -> bool:
         """True if the body of a request or response belongs to OAuth or another login."""
@@ -231,9 +243,7 @@ class Redactor:
 
     def hide_known(self, text: str) -> str:
         """Return `text` without the known secrets."""
-        if self._known is None:
-            return text
-        return self._known.sub(lambda match: redacted_text(len(match[0])), text)
+        return self._known.hide(text, _redacted) if self._known else text
 
     # -- Commands and URLs -------------------------------------------------------------------------
 
@@ -243,34 +253,20 @@ class Redactor:
         These are words behind an option such as `--api-key`, values of variables and headers with
         such names, parts of URLs, and what looks like a token.
         """
-        shown: list[str] = []
-        hides_next = False
-        for word in map(self.hide_known, words):
-            name, equals, value = word.partition("=")
-            if hides_next and not word.startswith("--"):
-                shown.append(redacted_text(len(word)))
-                hides_next = False
-                continue
-            hides_next = False
-            header_name, colon, header_value = word.partition(":")
-            if equals and "://" not in name and _is_secret_name(name):
-                shown.append(f"{name}={redacted_text(len(value))}")
-            elif "://" in word:
-                before, url = _split_url(word)
-                shown.append(_hide_pairs(before + self.redact_url(url)))
-            elif colon and " " not in header_name and SECRET_NAME.search(header_name):
-                shown.append(f"{header_name}: {redacted_text(len(header_value.strip()))}")
-            else:
-                hides_next = word.startswith("-") and _is_secret_name(word)
-                shown.append(_hide_pairs(self.redact_text(word)))
-        return shown
+        return redact_words(words, _redacted, self._redact_word)
+
+    def _redact_word(self, word: str) -> str:
+        if "://" in word:
+            before, url = _split_url(word)
+            return before + self.redact_url(url)
+        return self.redact_text(word)
 
     def redact_url(self, url: str) -> str:
-        """Return an absolute or relative URL without user info, and with pseudonyms in its query.
+        """Return a URL without user info, with pseudonyms in its query and for parts of its path.
 
-        The fragment is treated as the query. `url` may be any text.
+        Those are the parts between slashes that look random, or have known secrets. The fragment is
+        treated as the query. `url` may be relative, and any text.
         """
-        url = self.hide_known(url)
         end = min((at for at in (url.find("?"), url.find("#")) if at >= 0), default=len(url))
         before, after = url[:end], url[end:]
         scheme, mark, rest = before.partition("://")
@@ -282,8 +278,18 @@ class Redactor:
             elif "@" in url and host and not port.isdigit() and not port.endswith("]"):
                 # A password with an unencoded `/`, `?` or `#`: the authority is its beginning.
                 authority, path = "redacted", path.rpartition("@")[2]
-            before = f"{scheme}{mark}{authority}{slash}{path}"
-        return before + self._redact_query(after)
+            before = f"{scheme}{mark}{authority}{slash}{self._redact_path(path)}"
+        else:
+            before = self._redact_path(before)
+        # What is left is in a host or a name, or goes over several parts.
+        return self.hide_known(before + self._redact_query(after))
+
+    def _redact_path(self, path: str) -> str:
+        parts = path.split("/")
+        for place, part in enumerate(parts):
+            if looks_random(part) or (self._known and self._known.found_in(part)):
+                parts[place] = self._pseudonym(part.replace("%", "x"))
+        return "/".join(parts)
 
     def _redact_query(self, query: str) -> str:
         """Replace the values of a query, and all of a part that is no pair."""
@@ -295,7 +301,7 @@ class Redactor:
             # An escape such as %2F would no longer be one.
             return name + equals + self._pseudonym(value.replace("%", "x"))
 
-        return _QUERY_PART.sub(hide, query)
+        return QUERY_PART.sub(hide, query)
 
     # -- Heads -------------------------------------------------------------------------------------
 
@@ -304,9 +310,12 @@ class Redactor:
         found = self._heads.get(head)
         if found is not None:
             return found
-        target = self.hide_known(head.target)
-        if "?" in target or "#" in target or "@" in target:
-            target = self.redact_url(target)
+        target = self._targets.get(head.target)
+        if target is None:
+            target = self.redact_url(head.target)
+            if len(self._targets) >= _MAX_HEADERS:
+                self._targets.clear()
+            self._targets[head.target] = target
         headers = self._redact_headers(head.headers)
         found = replace(head, target=target, headers=headers)
         if len(self._heads) >= _MAX_HEADERS:
@@ -332,7 +341,10 @@ class Redactor:
     def _redact_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
         """Redact a header, and remember it: most headers are the same in every request."""
         name, value = pair
-        found = pair if name in _PLAIN_HEADERS else (name, self.redact_header(name, value))
+        if name in _PLAIN_HEADERS:
+            found = (name, self.hide_known(value))
+        else:
+            found = (self.hide_known(name), self.redact_header(name, value))
         if len(self._headers) >= _MAX_HEADERS:
             self._headers.clear()
         self._headers[pair] = found
@@ -349,16 +361,18 @@ class Redactor:
         """Return the `value` of the header `name`, which is in lower case, without secrets."""
         if name == "mcp-session-id":
             return self.pseudonym_of_id(value)
-        if name in _SECRET_HEADERS or SECRET_NAME.search(name):
+        if name in _SECRET_HEADERS or is_secret_name(name):
             scheme, space, rest = value.partition(" ")
             if name in _WITH_SCHEME and space:
                 return f"{scheme} {redacted_text(len(rest))}"
             return redacted_text(len(value))
         if name.startswith("mcp-param-") and self._pointers:
             return redacted_text(len(value))  # it repeats an argument, which may be hidden
-        value = self.hide_known(value)
         if name in _WITH_URL:
             return self.redact_url(value)
+        if "://" in value:  # such as `www-authenticate`, with the address of metadata
+            value = URL_IN_TEXT.sub(lambda match: self.redact_url(match[0]), value)
+        value = self.hide_known(value)
         return SECRET_FORM.sub(lambda match: redacted_text(len(match[0])), value)
 
     # -- Messages ----------------------------------------------------------------------------------
@@ -389,7 +403,7 @@ class Redactor:
         return None
 
     def _has_known(self, text: str) -> bool:
-        return self._known is not None and self._known.search(text) is not None
+        return bool(self._known) and self._known.found_in(text)
 
     def _redact_values(self, text: str, conversation: int) -> Redacted | None:
         """Do what `_redact_message` does, by a scan of `text`."""
@@ -405,7 +419,7 @@ class Redactor:
             below = path[1:] if path and isinstance(path[0], int) else path  # in a batch
             if pointers and tuple(map(str, below)) in pointers:
                 return True
-            if not value.is_container and self._has_known(decode_string(token)):
+            if not value.is_container and self._has_known(token):
                 return True
             is_id = name == "taskId" or (len(path) > 1 and path[-2] == _TASK_IDS)
             if (is_id or name == "requestState") and not value.is_container:
@@ -539,47 +553,6 @@ def _may_have_form(text: str) -> bool:
     return _has_any(_FORM_MARKS, lower) or ("gh" in lower and "_" in lower)
 
 
-def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Return a pattern of known secrets, as they are and as JSON and headers have them."""
-    forms = {
-        form
-        for secret in secrets
-        if len(secret) >= MIN_SECRET
-        for form in (
-            secret,
-            json.dumps(secret)[1:-1],
-            json.dumps(secret, ensure_ascii=False)[1:-1],
-        )
-    }
-    return (
-        re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
-        if forms
-        else None
-    )
-
-
-def _hide_pair(match: re.Match[str]) -> str:
-    return match[1] + redacted_text(len(match[2]))
-
-
-def _hide_pairs(word: str) -> str:
-    """Hide values behind secret names inside `word`, one of a command."""
-    return _SECRET_OPTION.sub(_hide_pair, _SECRET_PAIR.sub(_hide_pair, word))
-
-
-def _is_secret_name(name: str) -> bool:
-    """True if an option or variable of this name has a secret as its value."""
-    return SECRET_NAME.search(name) is not None or "key" in name.lower()
-
-
-def _split_url(word: str) -> tuple[str, str]:
-    """Split `--url=https://...` before the URL."""
-    start = word.index("://")
-    while start and (word[start - 1].isalnum() or word[start - 1] in "+.-"):
-        start -= 1
-    return word[:start], word[start:]
-
-
 def _parse_pointer(pointer: str) -> tuple[str, ...]:
     """Return the names and indices of a JSON pointer.
 
@@ -592,3 +565,15 @@ def _parse_pointer(pointer: str) -> tuple[str, ...]:
         )
     names = pointer[1:].split("/")
     return tuple(name.replace("~1", "/").replace("~0", "~") for name in names)
+
+
+def _redacted(text: str) -> str:
+    return redacted_text(len(text))
+
+
+def _split_url(word: str) -> tuple[str, str]:
+    """Split `--url=https://...` before the URL."""
+    start = word.index("://")
+    while start and (word[start - 1].isalnum() or word[start - 1] in "+.-"):
+        start -= 1
+    return word[:start], word[start:]

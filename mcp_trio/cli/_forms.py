@@ -22,7 +22,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp_core import types as t
-from mcp_core.runtime import shorten_text
+from mcp_core.runtime import is_secret_field, shorten_text
 from mcp_core.urls import PageUrl
 
 from ._arguments import NO_MATCH, parse_value
@@ -63,12 +63,6 @@ _MAX_TEXT: Final = 4_000  # characters
 _MAX_LINES: Final = 40
 _MAX_TITLE: Final = 200  # characters
 _MAX_CHOICES: Final = 100  # choices that are listed; others can be typed
-# Names of what a server must not request in a form (client/elicitation, Security Considerations).
-_SENSITIVE: Final = re.compile(
-    r"passw|passphrase|passcode|secret|credential|api.?key|private.?key|access.?key|token"
-    r"|credit.?card|card.?number|\bcv[vc]2?\b|\bpin\b",
-    re.IGNORECASE,
-)
 _HELP: Final = (
     "An empty line takes the value in brackets, or leaves out an optional field;"
     f" {_DECLINE} declines, {_HOW_TO_CANCEL}."
@@ -268,7 +262,7 @@ class _FormInput:
         )
         if not short:
             _print_quoted(description, "    ", print_line)
-        if any(_SENSITIVE.search(text or "") for text in (name, field.title, field.description)):
+        if any(is_secret_field(text or "") for text in (name, field.title, field.description)):
             print_line((_SENSITIVE_WARNING, _WARNING_STYLE))
         for line in kind.help_lines[:_MAX_CHOICES]:
             print_line("    ", line)

@@ -56,24 +56,27 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "repr of bytes": lambda secret: repr(secret.encode())[2:-1],
     "bytes of a header": lambda secret: secret.encode().decode("latin-1"),
 }
+
+
+def in_base64(before: str, after: str) -> dict[str, Callable[[str], str]]:
+    def spelled(secret: str) -> str:
+        return b64encode(f"{before}{secret}{after}".encode()).decode()
+
+    def spelled_for_urls(secret: str) -> str:
+        return urlsafe_b64encode(f"{before}{secret}{after}".encode()).decode().rstrip("=")
+
+    name = f"base64 {before}.{after}"
+    return {
+        name: spelled,
+        f"{name} for URLs": spelled_for_urls,
+        f"{name} in JSON": lambda secret: spelled(secret).replace("/", "\\/"),
+        f"{name} in a URL": lambda secret: quote(spelled(secret), safe=""),
+    }
+
+
 for before in ("", "u", "u:"):
     for after in ("", "z", "zz"):
-
-        def data(secret: str, before: str = before, after: str = after) -> bytes:
-            return f"{before}{secret}{after}".encode()
-
-        SPELLINGS |= {
-            f"base64 {before}.{after}": lambda secret, data=data: b64encode(data(secret)).decode(),
-            f"base64 for URLs {before}.{after}": lambda secret, data=data: (
-                urlsafe_b64encode(data(secret)).decode().rstrip("=")
-            ),
-            f"base64 in JSON {before}.{after}": lambda secret, data=data: (
-                b64encode(data(secret)).decode().replace("/", "\\/")
-            ),
-            f"base64 in a URL {before}.{after}": lambda secret, data=data: quote(
-                b64encode(data(secret)), safe=""
-            ),
-        }
+        SPELLINGS |= in_base64(before, after)
 
 
 def hidden(text: str, *secrets: str) -> str:
@@ -109,7 +112,7 @@ def test_beginning_or_end_of_eight_characters_is_found(text: str, expected: str)
 @pytest.mark.parametrize(
     ("secret", "text", "expected"),
     [
-        # What may be a word takes 16, and the host of a URL is none of it.
+        # A part that may be a word takes 16, and the host of a URL is none of it.
         ("postgres://ann:hunter22@db/x", "use postgres", "use postgres"),
         ("postgres://ann:hunter22@db/x", "postgres://ann:hunt...", "<>..."),
         ("resources-of-the-team", "resources/list", "resources/list"),
@@ -142,13 +145,17 @@ def test_repr_has_no_secret() -> None:
 
 
 @given(st.text(), st.text(min_size=6, max_size=40))
-def test_what_is_hidden_is_no_longer_found(text: str, secret: str) -> None:
+def test_hidden_secret_is_no_longer_found(text: str, secret: str) -> None:
     known = KnownSecrets([secret])
     shown = known.hide(f"{text}{secret}{text}", lambda _: "‹›")
     assert not known.found_in(shown)
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\\"), min_size=6, max_size=40).map("{}1aA".format))
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="\\"), min_size=6, max_size=40).map(
+        "{}1aA".format
+    )
+)
 def test_any_secret_is_found_in_every_spelling(secret: str) -> None:
     known = KnownSecrets([secret])
     for spell in SPELLINGS.values():

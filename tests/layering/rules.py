@@ -93,7 +93,7 @@ HYPOTHESIS: Final = ("mcp_trio/testing/strategies/*.py", "mcp_trio/fuzz/_steps.p
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
     ("_errors", "_keywords", "_version", "_limits", "_secret_patterns", "_text", "types"),
-    ("_known_secrets", "urls", "jsonrpc"),
+    ("_known_secrets", "_launch_secrets", "urls", "jsonrpc"),
     ("revisions",),
     ("messages",),
     ("schema", "subscriptions", "input_requests"),

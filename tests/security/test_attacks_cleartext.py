@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["environment"]
 
 TOKEN = {"authorization": "Bearer secret"}
+# Credentials of gateways, by the end of their names.
+KEYS = ("x-functions-key", "Ocp-Apim-Subscription-Key", "DD-APPLICATION-KEY", "x-jwt", "x-auth")
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +165,26 @@ def test_asyncio_token_to_another_machine_unencrypted_is_not_sent(scheme: str) -
             raise AssertionError("nothing may be sent")
 
     with pytest.raises(ValueError, match="the header authorization would be sent unencrypted"):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", KEYS)
+async def test_key_of_a_gateway_unencrypted_is_not_sent(name: str) -> None:
+    trio.socket.set_custom_hostname_resolver(_NoConnections())
+    problem = f"the header {name} would be sent unencrypted"
+    with pytest.raises(ValueError, match=problem):
+        await connect_http("http://server.example/mcp", headers={name: "secret"}).__aenter__()
+    with pytest.raises(ValueError, match=problem):
+        await connect_websocket("ws://server.example/mcp", headers={name: "secret"}).__aenter__()
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_asyncio_key_of_a_gateway_unencrypted_is_not_sent(name: str) -> None:
+    async def main() -> None:
+        async with mcp_asyncio_shim.connect("http://server.example/mcp", headers={name: "secret"}):
+            raise AssertionError("nothing may be sent")
+
+    with pytest.raises(ValueError, match=f"the header {name} would be sent unencrypted"):
         asyncio.run(main())
 
 

@@ -15,8 +15,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from mcp_core._secret_patterns import is_secret_name
 from mcp_core._text import escape_text
-from mcp_core.host._audit import has_secret_form, is_secret_name
+from mcp_core.host._audit import has_secret_form
 from mcp_core.host.edit._clients import CLIENT_FORMATS, ServerEntry, entry_members
 
 from ._problems import ConfigProblem, InvalidConfig, member_text, name_text

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from mcp_core._launch_secrets import is_known_variable
+from mcp_core._secret_patterns import is_secret_name
 from mcp_core._text import escape_text, shorten_text
-from mcp_core.host._audit import is_secret_name
 from mcp_core.urls import Url
 
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig
@@ -124,7 +125,8 @@ class ExpandedServer:
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
         secrets: values that must not be shown: those of secret inputs, of variables in the address
-            and the headers, and of variables and headers with names of secrets.
+            and the headers, of other variables unless they are common words, paths and the like,
+            and those that names of variables, headers and options show to be secrets.
     """
 
     config: ServerConfig
@@ -323,7 +325,7 @@ class _Expansion:
         value = self._lookups[kind](name)
         if value is None:
             value = default  # the file has it, so it is no secret
-        elif kind != "predefined" and (path[0] in _SENT or is_secret_name(name)):
+        elif kind != "predefined" and (path[0] in _SENT or is_known_variable(name, value)):
             self._secrets.add(value)  # also in arguments, such as --as=${API_TOKEN}
         if value is None:
             shown = escape_text(shorten_text(name, _MAX_NAME))

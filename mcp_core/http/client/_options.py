@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from mcp_core._secret_patterns import is_secret_name
 from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.urls._addresses import is_local_host
 
@@ -29,17 +30,15 @@ __all__ = [
     "find_cleartext_error",
 ]
 
-# Headers with a secret that anyone who reads it can use.
-_CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
-
 
 def find_cleartext_error(
     url: Url, headers: Iterable[str], *, websocket: bool = False
 ) -> str | None:
     """Return why headers of these names may not be sent to `url`, or None if they may.
 
-    They may not if one is a credential, and the connection to another machine is not encrypted.
-    OAuth forbids that for tokens (RFC 6750, 5.3). The message names the cure.
+    They may not if one has a credential, by its name, such as `authorization`, `cookie` and
+    `x-functions-key`, and the connection to another machine is not encrypted. OAuth forbids that
+    for tokens (RFC 6750, 5.3). The message names the cure.
 
     Args:
         url: the URL of the server.
@@ -48,7 +47,7 @@ def find_cleartext_error(
     """
     if url.scheme == "https" or is_local_host(url.host):
         return None
-    name = next((name for name in headers if name.lower() in _CREDENTIALS), None)
+    name = next((name for name in headers if is_secret_name(name)), None)
     if name is None:
         return None
     scheme, secure = ("ws", "wss") if websocket else ("http", "https")

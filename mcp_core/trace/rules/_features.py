@@ -7,6 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core._secret_patterns import is_secret_field
 from mcp_core.schema._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
 from mcp_core.trace._seen import CLIENT, META, SERVER, lookup
 
@@ -30,7 +31,6 @@ _KNOWN_SCHEMES: Final = ("http", "https", "file", "git")
 _URI: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 )
-_SECRET: Final = re.compile(r"passw|passphrase|secret|api.?key|token|cvv|pin.?code", re.IGNORECASE)
 _USER_INFO: Final = re.compile(r"[^:/?#]+://[^/?#]*@")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -640,7 +640,7 @@ def _asks_for_secrets(message: SeenMessage) -> Outcome:
     for params in _asked(message, "elicitation/create"):
         properties = lookup(params, "requestedSchema", "properties")
         for name in properties if isinstance(properties, dict) else ():
-            if _SECRET.search(name):
+            if is_secret_field(name):
                 # The name of a field does not say what it is for.
                 return RuleFailure(f"a form has the field {show(name)}", is_certain=False)
             outcome = True

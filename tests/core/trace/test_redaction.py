@@ -569,7 +569,10 @@ def test_known_secret_is_hidden_in_junk_commands_and_urls() -> None:
     assert data is not None
     assert (data[:1], b"rhubarb" in data) == (b"\xff", False)
     assert redactor.redact_command(["run", "--as=rhubarb"]) == ["run", "--as=‹redacted 7›"]
-    assert redactor.redact_url("http://a/rhubarb/mcp") == "http://a/‹redacted 7›/mcp"
+    url = redactor.redact_url("http://a/rhubarb/mcp")
+    assert (len(url), url[:9], url[-4:]) == (20, "http://a/", "/mcp")
+    assert "rhubarb" not in url
+    assert redactor.redact_url("/rhubarb") == url[8:16]
 
 
 def test_message_without_known_secret_is_the_same_line() -> None:

@@ -396,17 +396,19 @@ def test_program_on_windows_has_its_ending(world: World, monkeypatch: pytest.Mon
     assert _prepared_launch._is_path("Path")
 
 
-def test_secrets_are_values_of_members_and_variables_that_name_them(world: World) -> None:
-    world.environ |= {"GH": "from environ", "PLAIN": "plain value"}
-    (world.project / ".env").write_text("API_KEY=from file\nLEVEL=debug level\n")
+def test_secrets_are_values_of_variables_and_of_what_names_them(world: World) -> None:
+    world.environ |= {"GH": "from environ", "PLAIN": "plain value", "MODE": "production"}
+    (world.project / ".env").write_text("API_KEY=from file\nLEVEL=debug level\nDIR=/srv/data\n")
     entry = {
         "command": "npx",
-        "args": ["${PLAIN}"],
+        "args": ["${PLAIN}", "${MODE}", "${HOME}", "--api-key", "in the args"],
         "env": {"GH_TOKEN": "${GH}", "PASSWORD": "literal", "LEVEL": "${PLAIN}"},
         "envFile": ".env",
     }
     expanded = world.prepare(entry, file=".vscode/mcp.json", inputs=[]).expand()
-    assert expanded.secrets == {"from environ", "literal", "from file"}
+    assert expanded.secrets == {
+        *("from environ", "literal", "from file", "plain value", "debug level", "in the args")
+    }
 
 
 def test_secrets_are_all_variables_of_address_and_headers(world: World) -> None:

@@ -172,14 +172,14 @@ def test_expand_server_secrets_are_known_and_not_shown() -> None:
     assert "s3cret" not in repr(VARIABLES)
 
 
-def test_expand_server_variable_with_the_name_of_a_secret_is_one_everywhere() -> None:
+def test_expand_server_value_of_a_variable_is_a_secret_everywhere() -> None:
     args, env = ["--as=${API_TOKEN}", "${LEVEL}"], {"S": "${PASSWORD}"}
     entry = {"command": "x", "args": args, "env": env}
-    environ = {"API_TOKEN": "s3cret", "LEVEL": "high", "PASSWORD": "pa55"}
+    environ = {"API_TOKEN": "s3cret", "LEVEL": "top-secret level", "PASSWORD": "pa55"}
     variables = ConfigVariables(environ=environ)
     server = expand(entry, ".mcp.json", variables)
-    assert server.args == ("--as=s3cret", "high")
-    assert server.secrets == {"s3cret", "pa55"}
+    assert server.args == ("--as=s3cret", "top-secret level")
+    assert server.secrets == {"s3cret", "top-secret level", "pa55"}
 
 
 def test_find_variables_says_what_leaves_the_machine() -> None:

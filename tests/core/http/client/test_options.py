@@ -19,6 +19,7 @@ ALLOWED = [
     ("http://127.0.0.1/mcp", TOKEN),
     ("http://127.8.9.10/mcp", TOKEN),
     ("http://[::1]:80/mcp", TOKEN),
+    ("http://server.example/mcp", {"Idempotency-Key": "1", "cache-key": "2", "x-author": "3"}),
     ("http://[::ffff:127.0.0.1]/mcp", TOKEN),
 ]
 DENIED = [
@@ -26,6 +27,11 @@ DENIED = [
     ("http://server.example/mcp", {"x-trace": "1", "cookie": "a=secret"}, "cookie"),
     ("http://server.example/mcp", {"X-Api-Key": "secret"}, "X-Api-Key"),
     ("http://server.example/mcp", {"proxy-authorization": "secret"}, "proxy-authorization"),
+    ("http://server.example/mcp", {"x-functions-key": "secret"}, "x-functions-key"),
+    ("http://server.example/mcp", {"DD-APPLICATION-KEY": "secret"}, "DD-APPLICATION-KEY"),
+    ("http://server.example/mcp", {"Ocp-Apim-Subscription-Key": "s"}, "Ocp-Apim-Subscription-Key"),
+    ("http://server.example/mcp", {"x-auth": "secret"}, "x-auth"),
+    ("http://server.example/mcp", {"X-Hub-Sig": "secret"}, "X-Hub-Sig"),
     ("http://10.0.0.1/mcp", TOKEN, "Authorization"),
     ("http://192.168.1.7/mcp", TOKEN, "Authorization"),
     ("http://0.0.0.0/mcp", TOKEN, "Authorization"),
