@@ -26,6 +26,7 @@ from mcp_core.runtime import (
     ClientConfigOptions,
     client_config,
     client_context,
+    launch_secrets,
     shows_keywords,
 )
 
@@ -80,9 +81,10 @@ async def connect(
         headers: for a URL: sent with each request, as `{"authorization": "Bearer ..."}`.
         tls: for a URL: certificates to trust and to present; by default those that the system
             trusts.
-        allow_cleartext: for a URL: whether credentials in headers (`authorization`, `cookie`,
-            `proxy-authorization`, `x-api-key`) may be sent to another machine unencrypted. Everyone
-            on the way can use them, so this is for trusted networks only.
+        allow_cleartext: for a URL: whether headers that have a credential by their name, such as
+            `authorization`, `cookie`, `x-api-key` and `x-functions-key`, may be sent to another
+            machine unencrypted. Everyone on the way can use them, so this is for trusted networks
+            only.
         env: for a command: variables that it gets beside the few that are inherited, which are
             `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`,
             `TMPDIR` and `TZ`; on Windows also those that name the directories of the system and the
@@ -124,7 +126,9 @@ async def connect(
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
     client_config(options)  # an invalid option must not replace a trace
-    async with _recorded(record, target) as recorder:
+    inherited = os.environ if inherit_env else None
+    known = launch_secrets(env=env, headers=headers, inherited=inherited) if record else frozenset()
+    async with _recorded(record, target, known) as recorder:
         connecting = _connect(
             target,
             headers,
@@ -140,14 +144,16 @@ async def connect(
             yield client
 
 
-def _recorded(record: Record, target: Target) -> AbstractAsyncContextManager[Recorder | None]:
-    """Return the context of the recorder of a conversation with `target`."""
+def _recorded(
+    record: Record, target: Target, known: frozenset[str]
+) -> AbstractAsyncContextManager[Recorder | None]:
+    """Return the context of the recorder of a conversation with `target`, which hides `known`."""
     if isinstance(target, Server):
         return open_recorder(record, "client", "memory")
     if not isinstance(target, str):
-        return open_recorder(record, "client", "stdio", target)
+        return open_recorder(record, "client", "stdio", target, known)
     transport = "websocket" if target.lower().startswith("ws") else "http"
-    return open_recorder(record, "client", transport, [target])
+    return open_recorder(record, "client", transport, [target], known)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from mcp_core.runtime import LogEscaper, Runtime
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 
     from mcp_core import RequestReceived
     from mcp_core.adapters import Recorder, Recording
@@ -147,11 +147,12 @@ async def open_recorder(
     observer: Literal["client", "server"],
     transport: str,
     target: Sequence[str | os.PathLike[str]] = (),
+    known: Iterable[str] = (),
 ) -> AsyncIterator[Recorder | None]:
     """Open the recorder of a conversation, or give None if `record` is None.
 
-    The arguments are those of `Recorder`. At the end, the file is closed within two seconds, also
-    if the task is cancelled.
+    The arguments are those of `Recorder`, where `known` is `secrets`. At the end, the file is
+    closed within two seconds, also if the task is cancelled.
 
     Raises:
         CannotRecord: the file cannot be opened.
@@ -162,7 +163,13 @@ async def open_recorder(
     from mcp_core.adapters import Recorder  # on first use: a program rarely records
 
     recorder = Recorder(
-        record, observer, transport, target, entropy=secrets.token_bytes, log=logger.log
+        record,
+        observer,
+        transport,
+        target,
+        entropy=secrets.token_bytes,
+        log=logger.log,
+        secrets=known,
     )
     try:
         yield recorder

@@ -27,6 +27,7 @@ from mcp_core.runtime import (
     check_keywords_of,
     client_config,
     client_context,
+    launch_secrets,
     shows_keywords,
 )
 from mcp_trio.streams._child import Grace, spawn
@@ -240,7 +241,8 @@ async def connect_stdio(
     Source: basic/transports and basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).
     """
     client_config(options, ClientOptions)  # an invalid option must not replace a trace
-    async with _open_recorder(options, "stdio", argv) as recorder:
+    opened = _open_recorder(options, "stdio", argv, env=env, inherit_env=inherit_env)
+    async with opened as recorder:
         start = partial(
             spawn, argv, env=env, inherit_env=inherit_env, cwd=cwd, stderr=stderr, grace=grace
         )
@@ -333,9 +335,10 @@ async def connect_http(
             are at the `issuer` of the profile.
         prior_knowledge: whether a server at `http://...` is known to speak HTTP/2, which cannot be
             negotiated without TLS (RFC 9113 3.3).
-        allow_cleartext: whether the headers `authorization`, `cookie`, `proxy-authorization` and
-            `x-api-key` may be sent to another machine at `http://...`. Everyone on the way can read
-            and use them, so this is for trusted networks only.
+        allow_cleartext: whether headers that have a credential by their name, such as
+            `authorization`, `cookie`, `x-api-key` and `x-functions-key`, may be sent to another
+            machine at `http://...`. Everyone on the way can read and use them, so this is for
+            trusted networks only.
         options: see `ClientOptions`. `initialize_timeout` is 30 seconds unless given.
 
     *Resource handling*: at the end of the block the session is deleted on the server, which gets a
@@ -393,7 +396,7 @@ async def connect_http(
         return HttpTransport(http, connector, on_event, on_sent, authorization, recorder)
 
     async with (
-        _open_recorder(options, "http", [url]) as recorder,
+        _open_recorder(options, "http", [url], headers=headers) as recorder,
         open_quiet_nursery() as nursery,
     ):
         client = Client(config, with_defaults, make_transport)
@@ -474,7 +477,7 @@ async def connect_websocket(
             socket.recorder = recorder.websocket()
         return WebSocketTransport(socket, stream, initial_data, on_event, on_sent)
 
-    async with _open_recorder(options, "websocket", [url]) as recorder:
+    async with _open_recorder(options, "websocket", [url], headers=headers) as recorder:
         stream, initial_data = await connector.connect_websocket(upgrade)
         async with stream, open_quiet_nursery() as nursery:
             client = Client(config, with_defaults, make_transport)
@@ -505,14 +508,24 @@ def _open_recorder(
     options: ClientOptions,
     transport: str,
     target: Sequence[str | os.PathLike[str]] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
 ) -> AbstractAsyncContextManager[Recorder | None]:
-    """Open the recorder that `options` ask for. A client without one does not load its modules."""
+    """Open the recorder that `options` ask for. A client without one does not load its modules.
+
+    What the server gets in `env`, `headers` and, if it inherits it, the environment of this process
+    is hidden in the file.
+    """
     record = options.get("record")
     if record is None:
         return nullcontext()
     from mcp_trio.recording._open import open_recorder
 
-    return open_recorder(record, "client", transport, target)
+    inherited = os.environ if inherit_env else None
+    known = launch_secrets(env=env, headers=headers, inherited=inherited)
+    return open_recorder(record, "client", transport, target, secrets=known)
 
 
 def _stream_transport_factory(

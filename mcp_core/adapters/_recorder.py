@@ -27,6 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import McpTrioError
+from mcp_core._launch_secrets import launch_secrets
 from mcp_core._version import __version__
 from mcp_core.http import Body, End
 from mcp_core.trace import (
@@ -96,6 +97,8 @@ class Recording(Struct, frozen=True, kw_only=True):
             `/params/arguments/password`.
         with_secrets: whether everything is written, tokens included. By default credentials,
             session ids, task ids, results of elicitation and the like are hidden.
+        secrets: texts to hide in all lines, also encoded or cut. Those below 6 characters do
+            not count. Values of variables and headers of a launch are known without this.
         message_limit: bytes of a message that are written; of a longer one only the beginning is.
             1 MiB by default.
         file_limit: bytes of the file. What follows is counted, and not written. 256 MiB by default.
@@ -107,6 +110,7 @@ class Recording(Struct, frozen=True, kw_only=True):
     path: str | os.PathLike[str]
     redact: tuple[str, ...] = ()
     with_secrets: bool = False
+    secrets: frozenset[str] = frozenset()
     message_limit: int = _MESSAGE_LIMIT
     file_limit: int = _FILE_LIMIT
 
@@ -115,6 +119,11 @@ class Recording(Struct, frozen=True, kw_only=True):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} has to be positive, not {getattr(self, name)}")
         Redactor(b"", self.redact)
+
+    def __repr__(self) -> str:
+        return f"<Recording in {os.fspath(self.path)}>"
+
+    __rich_repr__ = None  # type: ignore[assignment]
 
 
 class _Capture(Struct, gc=False):
@@ -145,7 +154,7 @@ class Recorder:
         on_line: called in the thread with each line before it is written, without secrets, also
             with those that the file does not take. It must not wait or raise.
         secrets: known secrets, which are hidden everywhere, unless `record` says that the
-            file has all of them.
+            file has all of them. Those of `record` and of `target` are known, too.
 
     Attributes:
         header: the header of the trace.
@@ -173,7 +182,9 @@ class Recorder:
         self._log = log
         self._redactor = None
         if not recording.with_secrets:
-            self._redactor = Redactor(entropy(32), recording.redact, secrets)
+            words = [os.fspath(word) for word in target]
+            known = {*recording.secrets, *secrets, *launch_secrets(words)}
+            self._redactor = Redactor(entropy(32), recording.redact, known)
         self._conversations = ConversationNumbers(single=observer == "client")
         self._exchanges = 0
         self._our_side: Sender = "server" if observer == "server" else "client"

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -36,7 +37,7 @@ from mcp_core import (
     TaskCancelled,
 )
 from mcp_core.auth import AuthorizationFailed
-from mcp_core.runtime import shorten_text
+from mcp_core.runtime import launch_secrets, shorten_text
 from mcp_core.urls import PageUrl
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._nursery import open_quiet_nursery
@@ -141,7 +142,7 @@ class Target:
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
         connect_timeout: seconds for connecting, None for those of `timeout`.
         unexpanded: the words of `server` as a configuration file has them, if it is from there.
-        secrets: values of that file that must not be written.
+        secrets: values of that file that must not be written, beside `known_secrets`.
         configured: the session with a server of configuration files, or None; `server` then has
             the unexpanded texts of its entry.
     """
@@ -183,6 +184,16 @@ class Target:
         """The URL as the only word, or the words of the command, without values of variables."""
         server = (self.server,) if isinstance(self.server, str) else self.server
         return self.unexpanded or server
+
+    @property
+    def known_secrets(self) -> frozenset[str]:
+        """The values that must not be written, of what the server gets."""
+        return self.secrets | launch_secrets(
+            (self.server,) if isinstance(self.server, str) else self.server,
+            env=dict(self.env),
+            headers=dict(self.headers),
+            inherited=os.environ if self.inherit_env else None,
+        )
 
     @property
     def not_mcp_hint(self) -> str:

@@ -20,6 +20,7 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_core.http import Body, End, Head, RequestHead, message_headers, param_headers
+from mcp_core.runtime import launch_secrets
 from mcp_core.trace import ConversationNumbers, HttpChannel, Redactor, TraceLine
 from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
@@ -165,8 +166,8 @@ class UrlTarget:
         parsed = Url.parse(url)
         self.name = url
         self.unexpanded = tuple(unexpanded)
-        self.secrets = frozenset(secrets)
-        redactor = Redactor(token_bytes(32), secrets=secrets)
+        self.secrets = launch_secrets((url,), headers=headers).union(secrets)
+        redactor = Redactor(token_bytes(32), secrets=self.secrets)
         self._shown = redactor.redact_url(unexpanded[0] if unexpanded else url)
         self.is_local = is_local_host(parsed.host)
         self.nursery = nursery

@@ -17,13 +17,14 @@ from xml.sax.saxutils import quoteattr
 from msgspec.structs import replace
 
 from mcp_core import escape_text
+from mcp_core.runtime import launch_secrets
 from mcp_core.trace import ROWS, Redactor, TraceEncoder
 from mcp_trio._files import read_regular_file, replace_output
 
 from ._case import Case, decode_case, encode_case, shown_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ._campaign import Campaign, FuzzFinding
     from ._play import TargetLike
@@ -130,6 +131,7 @@ def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | 
     It is one if it looks like one, or if `is_secret` is True.
     """
     word = f"{name}={value}"
+    is_secret = is_secret or bool(launch_secrets(env={name: value}))
     if not is_secret and Redactor(b"").redact_command([word]) == [word]:
         return value
     return FromEnvironment(name)
@@ -140,6 +142,7 @@ def hidden_header(name: str, value: str, *, is_secret: bool = False) -> str | Fr
 
     It is one if it looks like one, or if `is_secret` is True.
     """
+    is_secret = is_secret or bool(launch_secrets(headers={name: value}))
     if not is_secret and Redactor(b"").redact_header(name, value) == value:
         return value
     return FromEnvironment(_PREFIX + _NAME.sub("_", name).upper())
@@ -152,12 +155,13 @@ def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | Fro
     """
     command = getattr(target, "command", None)
     written = getattr(target, "unexpanded", ())
+    redactor = _redactor_for(target)
     if command is None:
         url = target.name
-        is_plain = Redactor(b"").redact_url(url) == url and written in ((), (url,))
+        is_plain = redactor.redact_url(url) == url and written in ((), (url,))
         return url if is_plain else FromEnvironment(_PREFIX + "URL")
     # In the whole command, because some secrets are only known by the option before them.
-    shown = Redactor(b"").redact_command(command)
+    shown = redactor.redact_command(command)
     if written:
         shown[1:] = [
             seen if word == text else ""
@@ -205,10 +209,19 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
     }
     if not getattr(campaign.target, "secrets", ()):
         return document
-    found: dict[str, Any] = json.loads(
-        _redactor_for(campaign.target).hide_known(json.dumps(document))
-    )
+    found: dict[str, Any] = _hidden(document, _redactor_for(campaign.target).hide_known)
     return found
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    """Return a JSON value in which `hide` has changed the texts."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {hide(name): _hidden(each, hide) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hidden(each, hide) for each in value]
+    return value
 
 
 def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections import deque
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import ConnectFailed
+from mcp_core.runtime import launch_secrets
 from mcp_core.trace import Redactor, StreamChannel, TraceLine
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 
@@ -237,9 +239,10 @@ class CommandTarget:
     ) -> None:
         self.command = tuple(command)
         self.unexpanded = tuple(unexpanded)
-        self.secrets = frozenset(secrets)
+        inherited = os.environ if inherit_env else None
+        self.secrets = launch_secrets(self.command, env=env, inherited=inherited).union(secrets)
         self.name = shlex.join(command)
-        self._redactor = Redactor(token_bytes(32), secrets=secrets)
+        self._redactor = Redactor(token_bytes(32), secrets=self.secrets)
         self._shown = shlex.join(self._redactor.redact_command(self.unexpanded or self.command))
         self._nursery = nursery
         self._env, self._inherit_env, self._cwd = env, inherit_env, cwd

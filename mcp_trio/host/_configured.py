@@ -139,7 +139,7 @@ class ConfiguredServer(ServerSource):
 
         expanded = await trio.to_thread.run_sync(expand)
         self.secrets = expanded.secrets
-        given = self._shared.client_options(self.name, options)
+        given = self._shared.client_options(self.name, options, self.secrets)
         remember = self._shared.remember
         if remember is None:
             async with self._connection(expanded, given) as client:

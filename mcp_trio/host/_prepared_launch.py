@@ -28,11 +28,10 @@ from mcp_core.host import (
     find_denial,
     find_excess,
     find_variables,
-    is_secret_name,
     make_launch,
     parse_env_file,
 )
-from mcp_core.runtime import UnsafeArgument, child_environment, windows_command
+from mcp_core.runtime import UnsafeArgument, child_environment, launch_secrets, windows_command
 from mcp_trio._files import read_regular_file
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class ExpandedLaunch:
         url: the address of a remote server, else None.
         headers: the headers of each HTTP request.
         secrets: values that must not be shown: those of `ExpandedServer`, and of variables of the
-            file of variables with names of secrets.
+            file of variables unless they are common words, paths and the like.
     """
 
     transport: ServerTransport
@@ -128,7 +127,7 @@ class PreparedLaunch:
                 transport=launch.transport,
                 url=expanded.url,
                 headers=expanded.headers,
-                secrets=expanded.secrets,
+                secrets=expanded.secrets | launch_secrets((expanded.url or "",)),
             )
         return ExpandedLaunch(
             transport=launch.transport,
@@ -136,7 +135,7 @@ class PreparedLaunch:
             env={**env_file, **expanded.env},
             cwd=launch.directory,
             secrets=expanded.secrets
-            | {value for name, value in env_file.items() if is_secret_name(name)},
+            | launch_secrets((launch.command, *expanded.args), env=env_file),
         )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
+from msgspec.structs import replace
+
 from mcp_core.registry import Server
 from mcp_core.runtime.host import ServerSource
 from mcp_trio._connect import connect, connect_http, connect_stdio
@@ -67,9 +69,16 @@ class SourceOptions(NamedTuple):
     record: Callable[[str], Recording] | None = None
     remember: Callable[[ExpandedLaunch], MemoryOfServer] | None = None
 
-    def client_options(self, server: str, options: ClientConfigOptions) -> ClientOptions:
-        """Return the options of the client of a server: `options`, `trace` and `record`."""
+    def client_options(
+        self, server: str, options: ClientConfigOptions, secrets: frozenset[str] = frozenset()
+    ) -> ClientOptions:
+        """Return the options of the client of a server: `options`, `trace` and `record`.
+
+        The recording hides `secrets`.
+        """
         record = None if self.record is None else self.record(server)
+        if record is not None:
+            record = replace(record, secrets=record.secrets | secrets)
         found: ClientOptions = {"trace": None, "record": record, **options}
         if self.trace is not None:
             found["trace"] = partial(self.trace, server)

@@ -377,7 +377,7 @@ async def _fuzz(target: Target, options: FuzzOptions) -> int:
                     "client",
                     fuzzed.kind,
                     target.shown_words,
-                    secrets=target.secrets,
+                    secrets=target.known_secrets,
                 )
                 fuzzed.recorder = await recorders.enter_async_context(recorder)
                 try:
@@ -426,7 +426,7 @@ def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  
             headers=dict(target.headers),
             rate=rate,
             unexpanded=target.unexpanded,
-            secrets=target.secrets,
+            secrets=target.known_secrets,
         )
     from mcp_trio.fuzz._stdio import CommandTarget
 
@@ -439,7 +439,7 @@ def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  
         inherit_env=target.inherit_env,
         cwd=target.cwd,
         unexpanded=target.unexpanded,
-        secrets=target.secrets,
+        secrets=target.known_secrets,
     )
 
 

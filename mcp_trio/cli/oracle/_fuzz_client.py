@@ -100,7 +100,9 @@ async def _run(
     transport = target.header().transport
     scope = trio.CancelScope()
     with stop_on_signals(scope.cancel, patience=servers.STOP_TIME) as stop:
-        async with open_recorder(recording, "server", transport, command) as recorder:
+        async with open_recorder(
+            recording, "server", transport, command, secrets=target.secrets
+        ) as recorder:
             target.recorder = recorder
             with scope:
                 try:

@@ -173,7 +173,7 @@ class ClientReplay:
         scope = trio.CancelScope()
         with stop_on_signals(scope.cancel) as signal:
             opened = open_recorder(
-                self._recording, "client", carrier, target.shown_words, secrets=target.secrets
+                self._recording, "client", carrier, target.shown_words, secrets=target.known_secrets
             )
             async with opened as recorder:
                 assert recorder is not None

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import sys
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from mcp_core import ConnectFailed
+from mcp_core.runtime import launch_secrets
 from mcp_core.trace import Redactor
 from mcp_trio.fuzz._session import new_header
 from mcp_trio.streams._child import Grace, spawn
@@ -66,7 +68,9 @@ class ClientTarget:
     ) -> None:
         self.command = tuple(command)
         self.name = shlex.join(command)
-        redactor = Redactor(secrets.token_bytes(32))
+        inherited = os.environ if inherit_env else None
+        self.secrets = launch_secrets(self.command, env=env, inherited=inherited)
+        redactor = Redactor(secrets.token_bytes(32), secrets=self.secrets)
         self._shown = shlex.join(redactor.redact_command(self.command))
         self.recorder: Recorder | None = None
         self.way = "pipes"
