@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def values_of(text: str) -> Iterator[Value]:
 
 
 def replace_values(
-    text: str, choose: Callable[[Value, str], Replacement]
+    text: str,
+    choose: Callable[[Value, str], Replacement],
+    is_secret: Callable[[str], bool] = lambda name: False,
 ) -> tuple[str, tuple[str, ...]]:
     """Return `text` with some values replaced, and the JSON pointers of those that were redacted.
 
@@ -106,9 +109,10 @@ def replace_values(
         text: a JSON text, perhaps a damaged one.
         choose: called with each value and its text. It returns None to keep the value, a text to
             put in its place as a string, or True to redact it with all that is in it.
+        is_secret: says which names no pointer may have. It ends before such a name.
     """
     pieces: list[str] = []
-    pointers: list[str] = []
+    pointers: dict[str, None] = {}
     done = 0
     hidden: tuple[str | int, ...] | None = None  # the path of the container that is redacted
     for value in values_of(text):
@@ -121,7 +125,8 @@ def replace_values(
                 continue
             if found is True:
                 if len(pointers) < _MAX_POINTERS:
-                    pointers.append(_pointer(path))
+                    shown = takewhile(lambda each: not is_secret(str(each)), path)
+                    pointers[_pointer(tuple(shown))] = None
                 hidden = path if value.is_container else None
         elif value.is_container:
             continue

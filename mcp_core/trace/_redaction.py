@@ -441,7 +441,7 @@ class Redactor:
                 return None if new == url else new
             return None
 
-        shown, redacted = replace_values(text, choose)
+        shown, redacted = replace_values(text, choose, self._has_known)
         # What is left is in a name, or in a line that is no JSON.
         shown = self.hide_known(shown)
         return None if shown is text else (shown, redacted)

@@ -544,7 +544,7 @@ KNOWN = 'plum "pie"'
 
 def test_known_secret_is_hidden_in_every_part_of_a_line() -> None:
     redactor = Redactor(KEY, secrets=[KNOWN, "tiny"])
-    message = {"a": f"my {KNOWN}", KNOWN: 1, "b": ["tiny", KNOWN]}
+    message = {"a": f"my {KNOWN}", KNOWN: 1, "b": ["tiny", KNOWN], "c": {KNOWN: KNOWN}}
     line = TraceLine(
         t=0,
         raw=json.dumps(message),
@@ -554,7 +554,7 @@ def test_known_secret_is_hidden_in_every_part_of_a_line() -> None:
     found = redactor.redact_line(line)
     assert found.raw is not None
     assert json.loads(found.raw)["b"] == ["tiny", "‹redacted 10›"]
-    assert found.redacted == ("/a", "/b/1")
+    assert found.redacted == ("/a", "/b/1", "/c")
     assert "plum \\" not in found.raw
     assert found.text == "no ‹redacted 10› left"
     assert found.http is not None
