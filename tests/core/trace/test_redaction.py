@@ -435,6 +435,38 @@ def test_url_loses_user_and_values_of_its_query(url: str, secrets: list[str], ke
     assert not any(secret in redacted for secret in secrets)
 
 
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://a.b/s/9f8e7d6c5b4a/mcp", "https://a.b/s/{}/mcp"),
+        ("/mcp/0b0f4a3e-6f0c-4b3a-9d52-1f2e3d4c5b6a", "/mcp/{}"),
+        ("/AbC123xyz9Qw?a=b", "/{}?a="),
+        ("https://a.b/.well-known/oauth-protected-resource/9f8e7d6c5b4a", None),
+        (
+            "https://a.b/v1.2/2025-11-25/my-server/messages",
+            "https://a.b/v1.2/2025-11-25/my-server/messages",
+        ),
+    ],
+)
+def test_random_part_of_a_path_becomes_a_pseudonym(url: str, kept: str | None) -> None:
+    redactor = Redactor(KEY)
+    shown = redactor.redact_url(url)
+    if kept is None:
+        kept = url.replace("9f8e7d6c5b4a", "{}")
+    before, mark, after = kept.partition("{}")
+    assert shown.startswith(before)
+    assert after in shown
+    assert (shown != url) is bool(mark)
+    assert len(shown) == len(url)
+    head = HttpHead(
+        status=401, headers=(("www-authenticate", f'Bearer resource_metadata="{url}"'),)
+    )
+    line = redactor.redact_line(TraceLine(t=0, http=head)).http
+    if "://" in url:
+        assert line is not None
+        assert shown in line.headers[0][1]
+
+
 def test_session_in_the_endpoint_event_is_that_of_later_requests() -> None:
     redactor = Redactor(KEY)
     event = TraceLine(t=0, sse=SseFields(event="endpoint"), raw=f"/messages?session_id={ID}")
@@ -513,6 +545,40 @@ def test_every_form_of_a_secret_is_found(secret: str) -> None:
 def test_every_name_of_a_secret_is_found_in_stderr(mark: str) -> None:
     line = TraceLine(t=0, kind="stderr", text=f"a {mark}=abc b")
     assert Redactor(KEY).redact_line(line).text == f"a {mark}=‹redacted 3› b"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("Authorization: Token s3cret x", "Authorization: ‹redacted 14›"),
+        ("> authorization: Bearer s3cret", "> authorization: ‹redacted 13›"),
+        ("Authorization=Basic s3cret", "Authorization=‹redacted 12›"),
+        ("Cookie: a=s3cret; b=s3cret", "Cookie: ‹redacted 20›"),
+        ("Set-Cookie: a=s3cret; Path=/", "Set-Cookie: ‹redacted 16›"),
+        ("{'Authorization': 'Token s3cret', 'a': 1}", "{'Authorization': '‹redacted 12›', 'a': 1}"),
+        ("(b'authorization', b'Token s3cret'), 1", "(b'authorization', b'‹redacted 12›'), 1"),
+        ('{\\"cookie\\":\\"a=s3cret\\"}', '{\\"cookie\\":\\"‹redacted 9›"}'),
+        ('"auth" => "s3cret"', '"auth" => "‹redacted 6›"'),
+        ("auth=s3cret&x=1", "auth=‹redacted 6›&x=1"),
+        ("api_key: s3cret, x", "api_key: ‹redacted 6›, x"),
+        ("loaded a: DB_PASS=s3cret", "loaded a: DB_PASS=‹redacted 6›"),
+        ("sentry_dsn = s3cret", "sentry_dsn = ‹redacted 6›"),
+        ("run --token s3cret --v", "run --token ‹redacted 6› --v"),
+        ("x-functions-key: s3cret", "x-functions-key: ‹redacted 6›"),
+        ("at https://ann:s3cret@a.b/c now", "at https://redacted@a.b/c now"),
+        ("at https://s3cret@a.b/c now", "at https://redacted@a.b/c now"),
+        ("the author: Ann, path=/x, compass=1", "the author: Ann, path=/x, compass=1"),
+    ],
+)
+def test_stderr_loses_credentials_of_every_scheme(line: str, shown: str) -> None:
+    assert Redactor(KEY).redact_line(TraceLine(t=0, kind="stderr", text=line)).text == shown
+
+
+def test_line_of_stderr_with_many_names_is_read_in_linear_time() -> None:
+    text = "a:b " * 100_000 + "key" + "=a" * 100_000
+    begun = time.process_time()
+    Redactor(KEY).redact_line(TraceLine(t=0, kind="stderr", text=text))
+    assert time.process_time() - begun < 10
 
 
 def test_long_lines_of_stderr_are_not_searched_by_a_pattern() -> None:
