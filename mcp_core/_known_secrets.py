@@ -41,6 +41,8 @@ _PERCENT: Final = re.compile("%[2-7][0-9A-Fa-f]")
 _UNICODE: Final = re.compile(r"\\u00[2-7]")
 # What else is escaped: line feeds, quotation marks and the like, and what is not ASCII.
 _ODD: Final = re.compile(r"[^\x20-\x7e]|[\\\"'%]")
+# The most frequent first, in JSON with English texts and ids.
+_FREQUENT: Final = ' etaoinsrhldcumpfgy"wb:,vk._-/{}0125346789[]xjTSACIPqzMDREOLNBFHGWUV'
 _BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
 
@@ -76,7 +78,7 @@ class KnownSecrets:
         # A text with a part that counts has one of these.
         marks = [text[:head] for text, head, _, _ in self._spellings]
         marks += [text[-tail:] for text, _, tail, _ in self._spellings if tail]
-        self._marks = tuple(dict.fromkeys(marks))
+        self._marks = tuple((max(mark, key=_rarity), mark) for mark in dict.fromkeys(marks))
         self._has_odd = any(_ODD.search(secret) for secret in known)
 
     def __bool__(self) -> bool:
@@ -88,8 +90,9 @@ class KnownSecrets:
     def found_in(self, text: str) -> bool:
         """True if `text` has a known secret, or a part of one that counts."""
         marks = self._marks
-        for mark in marks:  # a generator takes longer than the searches
-            if mark in text:
+        # One character is found many times faster. A generator takes longer than the searches.
+        for rare, mark in marks:
+            if rare in text and mark in text:
                 return True
         if not (("%" in text or "\\" in text) and self._may_be_escaped(text)):
             return False
@@ -97,7 +100,7 @@ class KnownSecrets:
             before, text = text, _ESCAPES.sub(_unescaped, text)
             if text == before:
                 break
-            if any(mark in text for mark in marks):
+            if any(mark in text for _, mark in marks):
                 return True
         return False
 
@@ -144,6 +147,12 @@ class KnownSecrets:
                 before = text[max(end - len(spelling), 0) : end]
                 spans.append((end - _common(backwards, before[::-1]), end))
             yield from (_widened(text, *span) if is_base64 else span for span in spans)
+
+
+def _rarity(character: str) -> int:
+    """Return how rare a character is in messages, compared with others."""
+    place = _FREQUENT.find(character)
+    return place if place >= 0 else len(_FREQUENT)
 
 
 def _spell(secret: str) -> Iterator[_Spelling]:

@@ -120,7 +120,7 @@ class Redactor:
         self, key: bytes, pointers: Iterable[str] = (), secrets: Iterable[str] = ()
     ) -> None:
         self._key = key
-        self._known = KnownSecrets(secrets)
+        self._known = KnownSecrets(secrets) or None
         pointers = list(pointers)
         self._pointers = frozenset(map(_parse_pointer, pointers))
         self.redacted: tuple[str, ...] = (
@@ -135,7 +135,7 @@ class Redactor:
             "message:elicitation",
             "stderr:token",
             "oauth",
-            *(("secret",) if self._known else ()),
+            *(("secret",) if self._known is not None else ()),
             *(f"pointer:{pointer}" for pointer in pointers),
         )
         self._pseudonyms: dict[str, str] = {}
@@ -175,7 +175,7 @@ class Redactor:
             if line.kind == "stderr":
                 text = self._redact_stderr(text)
             line = replace(line, text=text)
-        if self._known:
+        if self._known is not None:
             line = self._redact_fields(line)
         return line
 
@@ -243,7 +243,7 @@ class Redactor:
 
     def hide_known(self, text: str) -> str:
         """Return `text` without the known secrets."""
-        return self._known.hide(text, _redacted) if self._known else text
+        return text if self._known is None else self._known.hide(text, _redacted)
 
     # -- Commands and URLs -------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class Redactor:
     def _redact_path(self, path: str) -> str:
         parts = path.split("/")
         for place, part in enumerate(parts):
-            if looks_random(part) or (self._known and self._known.found_in(part)):
+            if looks_random(part) or self._has_known(part):
                 parts[place] = self._pseudonym(part.replace("%", "x"))
         return "/".join(parts)
 
@@ -403,7 +403,7 @@ class Redactor:
         return None
 
     def _has_known(self, text: str) -> bool:
-        return bool(self._known) and self._known.found_in(text)
+        return self._known is not None and self._known.found_in(text)
 
     def _redact_values(self, text: str, conversation: int) -> Redacted | None:
         """Do what `_redact_message` does, by a scan of `text`."""
