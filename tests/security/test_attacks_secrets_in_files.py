@@ -16,6 +16,7 @@ import threading
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ import trio
 import mcp_asyncio_shim
 import mcp_trio
 from mcp_core import McpTrioError
+from mcp_core.trace import Judge, diff_traces, load_trace, read_trace
 from mcp_trio.host import AuditFile, Host, MemoryApprovals
 from tests.trio_.cli.hosts.configured import ConfiguredServers
 
@@ -398,3 +400,37 @@ def _run(servers: ConfiguredServers, *words: str) -> None:
 
     result = run(*words, cwd=servers.project, env=servers.env)
     assert "Traceback" not in result.stderr
+
+
+def test_trace_with_a_random_path_is_judged_and_compared_as_before(tmp_path: Path) -> None:
+    """A pseudonym in the path of the endpoint stands for it in all heads of a file."""
+    server = mcp_trio.Server("s")
+
+    @server.tool(description="Add.")
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    async def record(name: str, *, with_secrets: bool) -> None:
+        async with trio.open_nursery() as nursery:
+            serve: Any = partial(mcp_trio.serve_http, server, path=f"/s/{PATH}/mcp")
+            address = await nursery.start(serve)
+            url = f"http://127.0.0.1:{address.port}/s/{PATH}/mcp"
+            recording = mcp_trio.Recording(path=tmp_path / name, with_secrets=with_secrets)
+            async with mcp_trio.connect_http(url, record=recording) as client:
+                await client.call_tool("add", {"a": 1, "b": 2})
+            nursery.cancel_scope.cancel()
+
+    trio.run(partial(record, "hidden", with_secrets=False))
+    trio.run(partial(record, "plain", with_secrets=True))
+    found, traces = [], []
+    for name in ("hidden", "plain"):
+        with (tmp_path / name).open("rb") as file:
+            header, lines = read_trace(file)
+            judge = Judge(header)
+            found.append([each.row for _, line in lines for each in judge.receive(line)])
+        with (tmp_path / name).open("rb") as file:
+            traces.append(load_trace(*read_trace(file)))
+    assert PATH not in (tmp_path / "hidden").read_text()
+    assert PATH in (tmp_path / "plain").read_text()
+    assert found[0] == found[1]
+    assert not diff_traces(*traces).differences
