@@ -45,7 +45,7 @@ from mcp_trio.host._sources import SourceOptions
 from ._consent import PausableTimeout, count_definitions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from mcp_core.adapters import Recording
     from mcp_core.host import Approvals, MergedServers, ScopedServer
