@@ -1,6 +1,7 @@
 """Approvals of the user for servers and calls of tools, and the decision about each call.
 
-1. A server of a project's file is approved with the digest of what it would run or connect to.
+1. A server of a project's file is approved with the digest of what it would run or connect to, and
+   with the files whose server of the same name it takes the place of.
 2. A rule allows or denies the calls of a tool. One for good names the definition that the user saw:
    it ends when the tool changes.
 3. Annotations are hints of the server. They count for servers of the user's own files only.
@@ -10,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -119,12 +120,15 @@ class ServerApproval(Struct, frozen=True, kw_only=True):
 
     Attributes:
         launch: the `digest_launch` of what may be run, None for a server that needs no approval.
+        replaces: the files whose server of the same name it may take the place of, with their
+            scopes.
         approved: when, in seconds since 1970.
         rules: the rules for its tools.
         pins: what it offered when it was approved, None before it was seen.
     """
 
     launch: str | None = None
+    replaces: tuple[str, ...] = ()
     approved: float = 0.0
     rules: tuple[ToolRule, ...] = ()
     pins: tuple[Definition, ...] | None = None
@@ -212,14 +216,25 @@ def decode_approvals(data: bytes) -> Approvals:
     raise InvalidApprovals(f"the approvals have version {number}, this program knows {_VERSION}")
 
 
-def approval_state(launch: ServerLaunch, approval: ServerApproval | None) -> ApprovalState:
-    """Return whether a `launch` was approved, never, or in another form.
+def approval_state(
+    launch: ServerLaunch, approval: ServerApproval | None, replaces: Collection[str]
+) -> ApprovalState:
+    """Return whether a launch was approved, never, or in another form.
 
-    `approval` is that of the server, or None.
+    An approval does not hold once the server takes the place of another one that the user was not
+    shown: commands that name the user's own server would reach this one. What the user's entry says
+    is not covered: it is theirs to change.
+
+    Args:
+        launch: what would be run or connected to.
+        approval: the server's approval, or None.
+        replaces: the files whose server of the same name it takes the place of, with their scopes.
     """
     if approval is None or approval.launch is None:
         return "new"
-    return "approved" if approval.launch == digest_launch(launch) else "changed"
+    if approval.launch != digest_launch(launch):
+        return "changed"
+    return "approved" if set(approval.replaces).issuperset(replaces) else "new"
 
 
 class CallDecision(Struct, frozen=True):

@@ -37,6 +37,7 @@ __all__ = [
     "describe_launch",
     "digest_launch",
     "find_excess",
+    "is_same_launch",
     "make_launch",
 ]
 
@@ -203,6 +204,44 @@ def make_launch(
         inputs=used,
         other=other,
     )
+
+
+def is_same_launch(
+    first: ServerConfig,
+    second: ServerConfig,
+    first_inputs: Mapping[str, ConfigInput] | None = None,
+    second_inputs: Mapping[str, ConfigInput] | None = None,
+) -> bool:
+    """Return True if two servers of different files certainly run, or connect to, the same.
+
+    Programs of different scopes start in different directories, unless `cwd` says where. Relative
+    paths count from there, and programs such as `npx` load code from there. So two programs are the
+    same only if `cwd` and `env_file` are absolute.
+
+    Args:
+        first: one server, unexpanded.
+        second: the other one.
+        first_inputs: the inputs of the first one's file, by their id.
+        second_inputs: those of the other file.
+    """
+    known = _launch_as_written(first, first_inputs)
+    return (
+        known is not None
+        and known == _launch_as_written(second, second_inputs)
+        and (first.command, first.variables) == (second.command, second.variables)
+    )
+
+
+def _launch_as_written(
+    server: ServerConfig, inputs: Mapping[str, ConfigInput] | None
+) -> ServerLaunch | None:
+    """Return the launch before its program is found, or None if its file decides about it."""
+    if server.transport != "stdio":
+        return make_launch(server, inputs)
+    directory, env_file = server.cwd or "", server.env_file or ""
+    if not _ABSOLUTE.match(directory) or (env_file and not _ABSOLUTE.match(env_file)):
+        return None
+    return make_launch(server, inputs, program="/", directory=directory, env_file=env_file)
 
 
 def _used_inputs(server: ServerConfig, inputs: Mapping[str, ConfigInput]) -> dict[str, LaunchInput]:

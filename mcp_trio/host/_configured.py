@@ -90,7 +90,7 @@ class ConfiguredServer(ServerSource):
         self.is_disabled = scoped.server.disabled
         self.needs_approval = scoped.scope not in _TRUSTED
         self.is_trusted = not self.needs_approval and not scoped.server.asks_always
-        self.replaces = servers.replaced_files(name)
+        self.replaces = scoped.replaces
         self.connect_timeout = scoped.server.connect_timeout
         self.call_timeout = scoped.server.call_timeout
         self._scoped = scoped
@@ -182,7 +182,9 @@ class ConfiguredServer(ServerSource):
         scoped = self._scoped
         inputs = {id: _without_place(each) for id, each in scoped.inputs.items()}
         # With other lists of an administrator the address or the arguments may be denied.
-        return scoped.scope, inputs, _without_place(scoped.server), self._servers.policy
+        # What takes another server's place has to be approved for that.
+        server = _without_place(scoped.server)
+        return scoped.scope, inputs, server, scoped.replaces, self._servers.policy
 
 
 class LaunchFound(McpTrioError):

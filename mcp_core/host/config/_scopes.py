@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from mcp_core._text import escape_text
+from mcp_core.host._launch import is_same_launch
 
 from ._policy import ServerPolicy, find_denial
 from ._problems import ConfigProblem, InvalidConfig
@@ -20,6 +21,8 @@ __all__ = ["MergedServers", "OmittedServer", "ScopedServer", "ServerScope", "mer
 # projects.
 ServerScope: TypeAlias = Literal["managed", "local", "project", "user"]
 _PRECEDENCE: Final[tuple[ServerScope, ...]] = ("managed", "local", "project", "user")
+# From the most trusted. The files of a project may have come with it; the local one seldom has.
+_TRUST: Final[tuple[ServerScope, ...]] = ("managed", "user", "local", "project")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +33,15 @@ class ScopedServer:
         server: the server.
         scope: the scope of its file.
         inputs: the inputs of its file.
+        replaces: the files of a more trusted scope, such as the user's own, that have another
+            server of this name, with their scopes. A command that names it may mean that one. It is
+            another one if its launch differs, or if it has a problem and so cannot be compared.
     """
 
     server: ServerConfig
     scope: ServerScope
     inputs: Mapping[str, ConfigInput] = field(default_factory=no_members)
+    replaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +106,6 @@ class MergedServers:
                 raise InvalidConfig([ConfigProblem(scoped.server.place, denial, name)])
         return expanded
 
-    def replaced_files(self, name: str) -> tuple[str, ...]:
-        """Return the files of lower scope whose server `name` does not count, with their scopes.
-
-        Raises:
-            KeyError: there is no such server.
-        """
-        scope = self.servers[name].scope
-        return tuple(
-            f"{each.server.place.file} ({each.scope})"
-            for each in self.omitted
-            if each.reason == "shadowed" and each.server.name == name and each.scope != scope
-        )
-
 
 def merge_servers(
     files: Iterable[tuple[ServerScope, ConfigFile]], policy: ServerPolicy | None = None
@@ -155,6 +149,8 @@ def merge_servers(
                     omitted.append(_omit(scoped, "denied", denial))
         for name in file.broken:
             taken.setdefault(name, f"a server with a problem in {escape_text(file.file)} ({scope})")
+    for name, scoped in servers.items():
+        servers[name] = replace(scoped, replaces=_find_replaced(scoped, ordered))
     return MergedServers(
         servers=MappingProxyType(servers),
         omitted=tuple(omitted),
@@ -162,6 +158,24 @@ def merge_servers(
         policy=policy,
         is_exclusive=exclusive is not None,
     )
+
+
+def _find_replaced(
+    counting: ScopedServer, files: Iterable[tuple[ServerScope, ConfigFile]]
+) -> tuple[str, ...]:
+    """Return the files of more trusted scopes with another server of this name."""
+    name = counting.server.name
+    found: list[str] = []
+    for scope, file in files:
+        if _TRUST.index(scope) >= _TRUST.index(counting.scope):
+            continue
+        other = file.servers.get(name)
+        if name in file.broken or (
+            other is not None
+            and not is_same_launch(counting.server, other, counting.inputs, file.inputs)
+        ):
+            found.append(f"{escape_text(file.file)} ({scope})")
+    return tuple(found)
 
 
 def _omit(

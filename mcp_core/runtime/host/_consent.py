@@ -122,7 +122,7 @@ class Consent:
 
     def launch_state(self, source: ServerSource, launch: ServerLaunch) -> ApprovalState:
         """Return whether a launch was approved, never, or in another form."""
-        return approval_state(launch, self.find(source))
+        return approval_state(launch, self.find(source), source.replaces)
 
     async def ask_about_server(self, source: ServerSource, launch: ServerLaunch) -> bool:
         """Ask the user about a launch, and return True if it is approved from now on."""
@@ -132,7 +132,7 @@ class Consent:
         question = self.question_about_server(source, launch)
         if await answer_of(ask(question)) is not True:
             return False
-        await self.approve_server(source, launch)
+        await self.approve_server(source, question)
         return True
 
     def question_about_server(self, source: ServerSource, launch: ServerLaunch) -> ServerQuestion:
@@ -145,18 +145,20 @@ class Consent:
             replaces=source.replaces,
         )
 
-    async def approve_server(self, source: ServerSource, launch: ServerLaunch) -> None:
-        """Store that a launch is approved.
+    async def approve_server(self, source: ServerSource, question: ServerQuestion) -> None:
+        """Store that what a question shows is approved.
 
         Rules that allow calls of any definition were made for what was run before: they end.
         """
-        digest, now = digest_launch(launch), self._wall_time()
+        digest, now = digest_launch(question.launch), self._wall_time()
 
         def change(old: ServerApproval) -> ServerApproval:
             rules = old.rules
             if old.launch not in (None, digest):
                 rules = tuple(rule for rule in rules if rule.digest or not rule.is_allowed)
-            return replace(old, launch=digest, approved=now, rules=rules)
+            return replace(
+                old, launch=digest, replaces=question.replaces, approved=now, rules=rules
+            )
 
         await self._change(source, change)
 

@@ -321,7 +321,7 @@ class AbstractHost:
             UnknownName: there is no such server.
             McpTrioError, OSError: the approval cannot be stored.
         """
-        await self._servers.find(question.server).approve(question.launch)
+        await self._servers.find(question.server).approve(question)
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
         """Approve the definitions of `question`, one of `pending`, as they were then.

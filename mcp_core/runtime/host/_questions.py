@@ -38,9 +38,9 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
         server: the name of the server.
         file: the absolute path of the file.
         launch: what would be run or connected to.
-        state: "new", or "changed" if it was approved in another form.
-        replaces: the files of lower scope, such as the user's own, whose server of the same name
-            does not count because of this one.
+        state: "new", or "changed" if another launch of it was approved.
+        replaces: the files of a more trusted scope, such as the user's own, that have another
+            server of this name, with their scopes. This one takes its place.
     """
 
     server: str

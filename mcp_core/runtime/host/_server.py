@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ._changes import HostChangeKind
     from ._consent import Consent
     from ._options import HostLimits
-    from ._questions import DefinitionsQuestion
+    from ._questions import DefinitionsQuestion, ServerQuestion
     from ._runtime import HostRuntime
     from ._source import ServerSource
 
@@ -369,13 +369,13 @@ class HostedServer:
             )
         return launch
 
-    async def approve(self, launch: ServerLaunch) -> None:
-        """Store that `launch` is approved, and connect if it is still what would be run.
+    async def approve(self, question: ServerQuestion) -> None:
+        """Store that what `question` shows is approved, and connect if it is still so.
 
         Raises:
             McpTrioError, OSError: the approval cannot be stored.
         """
-        await self._host.consent.approve_server(self.source, launch)
+        await self._host.consent.approve_server(self.source, question)
         self.apply(ServerEvent.APPROVED)
 
     def require_allowed(self, tool: str) -> None:

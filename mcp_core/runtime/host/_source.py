@@ -32,7 +32,8 @@ class ServerSource(abc.ABC):
         needs_pins: False if it runs in this process, as a part of the program.
         is_trusted: True if its annotations count: it is of the program or of the user's own files,
             and these do not say that each call is asked about.
-        replaces: the files of lower scope whose server of the same name does not count.
+        replaces: the files of a more trusted scope that have another server of this name, with
+            their scopes: it takes the place of that one.
         connect_timeout: the seconds of its configuration to connect in, or None.
         call_timeout: the seconds of its configuration for a call, or None.
         secrets: texts of its configuration that must not be recorded, or shown in the reason of its

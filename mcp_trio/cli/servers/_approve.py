@@ -142,7 +142,8 @@ class _Review:
         if not prepared.needs_approval:
             return True
         approval = (await self._load()).find(prepared.file, name)
-        state = approval_state(prepared.launch, approval)
+        replaces = self._merged.servers[name].replaces
+        state = approval_state(prepared.launch, approval, replaces)
         if state != "approved":
             launch = prepared.launch
             question = ServerQuestion(
@@ -150,14 +151,16 @@ class _Review:
                 file=prepared.file,
                 launch=launch,
                 state=state,
-                replaces=self._merged.replaced_files(name),
+                replaces=replaces,
             )
             if not await self._consent.approve_server(question):
                 return self._leave(name, "is not approved")
             digest, now = digest_launch(launch), time.time()
             await self._change(
                 name,
-                lambda old: replace(old, launch=digest, approved=now, pins=old.pins or ()),
+                lambda old: replace(
+                    old, launch=digest, replaces=replaces, approved=now, pins=old.pins or ()
+                ),
             )
         if self._is_disabled(name):
             self._print(

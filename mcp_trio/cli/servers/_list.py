@@ -156,10 +156,13 @@ def _unconnected(
         row.state, row.reason = "failed", f"{exc}"
         return row
     if prepared.needs_approval:
-        approved = approval_state(prepared.launch, approvals.find(prepared.file, name))
+        approval = approvals.find(prepared.file, name)
+        approved = approval_state(prepared.launch, approval, scoped.replaces)
         if approved != "approved":
             row.state = "unapproved"
             row.reason = "it has changed since it was approved" if approved == "changed" else ""
+            if scoped.replaces:
+                row.reason = f"it takes the place of the one in {', '.join(scoped.replaces)}"
     return row
 
 

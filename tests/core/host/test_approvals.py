@@ -153,11 +153,39 @@ def test_pattern_with_many_stars_is_matched_in_linear_time() -> None:
 
 def test_server_is_approved_as_it_was_shown() -> None:
     approval = ServerApproval(launch=digest_launch(LAUNCH))
-    assert approval_state(LAUNCH, approval) == "approved"
-    assert approval_state(LAUNCH, None) == "new"
-    assert approval_state(LAUNCH, ServerApproval(rules=(ALLOW,))) == "new"
+    assert approval_state(LAUNCH, approval, ()) == "approved"
+    assert approval_state(LAUNCH, None, ()) == "new"
+    assert approval_state(LAUNCH, ServerApproval(rules=(ALLOW,)), ()) == "new"
     changed = ServerLaunch(transport="stdio", command="/bin/a", args=("-x",))
-    assert approval_state(changed, approval) == "changed"
+    assert approval_state(changed, approval, ()) == "changed"
+
+
+@pytest.mark.parametrize(
+    ("shown", "replaces", "expected"),
+    [
+        (("u (user)",), ("u (user)",), "approved"),
+        (("u (user)", "v (user)"), ("u (user)",), "approved"),
+        (("u (user)",), (), "approved"),
+        ((), ("u (user)",), "new"),
+        (("v (user)",), ("u (user)",), "new"),
+    ],
+)
+def test_server_that_takes_a_place_is_approved_for_what_was_shown(
+    shown: tuple[str, ...], replaces: tuple[str, ...], expected: str
+) -> None:
+    approval = ServerApproval(launch=digest_launch(LAUNCH), replaces=shown)
+    assert approval_state(LAUNCH, approval, replaces) == expected
+    data = encode_approvals(Approvals().with_server(FILE, "a", approval))
+    stored = decode_approvals(data).find(FILE, "a")
+    assert approval_state(LAUNCH, stored, replaces) == expected
+
+
+def test_approval_stored_before_replacements_were_holds_for_none() -> None:
+    of_server = {"launch": digest_launch(LAUNCH), "approved": 5.0, "rules": [], "pins": None}
+    data = json.dumps({"servers": {FILE: {"a": of_server}}, "version": 1}).encode()
+    stored = decode_approvals(data).find(FILE, "a")
+    assert approval_state(LAUNCH, stored, ()) == "approved"
+    assert approval_state(LAUNCH, stored, ("u (user)",)) == "new"
 
 
 def test_approvals_are_kept_by_file_and_name() -> None:

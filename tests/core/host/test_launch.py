@@ -19,6 +19,7 @@ from mcp_core.host import (
     make_launch,
     read_config,
 )
+from mcp_core.host._launch import is_same_launch
 
 PROGRAM = ServerLaunch(
     transport="stdio",
@@ -317,3 +318,23 @@ def test_member_that_canonical_json_cannot_have_is_digested(value: str) -> None:
 def test_member_that_only_toml_has_is_digested(value: str) -> None:
     server = server_of(f'[mcp_servers.a]\nurl = "https://x"\nmore = {value}', "x.toml")
     assert digest_launch(make_launch(server)).startswith("sha256:")
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ("", True),
+        ('"args": ["${input:key}"], "envFile": "/srv/.env", ', True),
+        ('"args": ["${input:other}"], ', False),
+        ('"envFile": ".env", ', False),
+        ('"envFile": "${workspaceFolder}/.env", ', False),
+    ],
+)
+def test_same_launch_has_absolute_paths_and_the_same_inputs(changed: str, same: bool) -> None:
+    text = """{"servers": {"a": {"command": "x", CHANGED "cwd": "/srv"}}, "inputs": [
+        {"id": "key", "type": "promptString"}, {"id": "other", "description": "Which?"}]}"""
+    text = text.replace("CHANGED", changed)
+    one = read_config(text, file=".vscode/mcp.json")
+    two = read_config(text.replace("Which", "Who"), file=".vscode/mcp.json")
+    servers = one.servers["a"], two.servers["a"]
+    assert is_same_launch(*servers, one.inputs, two.inputs) is same

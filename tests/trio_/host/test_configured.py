@@ -142,7 +142,8 @@ def test_source_is_the_same_unless_its_inputs_or_the_policy_differ(tmp_path: Pat
 async def test_question_says_which_server_of_the_user_is_replaced(tmp_path: Path) -> None:
     project, user = tmp_path / "project.json", tmp_path / "user.json"
     for path in project, user:
-        path.write_text('{"mcpServers": {"x": {"type": "http", "url": "https://h/"}}}')
+        entry = {"type": "http", "url": f"https://{path.stem}/"}
+        path.write_text(json.dumps({"mcpServers": {"x": entry}}))
     files = ConfigFiles(
         files=(("project", project), ("user", user)), directory=tmp_path, environ={}
     )

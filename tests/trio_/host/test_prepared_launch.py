@@ -116,14 +116,14 @@ def test_launch_is_digested_without_the_values(world: World) -> None:
     world.environ["TOKEN"] = "other"
     again = world.prepare(entry, inputs=inputs, file=".vscode/mcp.json")
     assert digest_launch(again.launch) == before
-    assert approval_state(again.launch, ServerApproval(launch=before)) == "approved"
+    assert approval_state(again.launch, ServerApproval(launch=before), ()) == "approved"
 
 
 def test_program_that_path_finds_elsewhere_is_asked_about_again(world: World) -> None:
     prepared = world.prepare({"command": "npx"})
     approval = ServerApproval(launch=digest_launch(prepared.launch))
     world.environ["PATH"] = f"{program(world.project / 'evil' / 'npx').parent}:{world.bin}"
-    assert approval_state(world.prepare({"command": "npx"}).launch, approval) == "changed"
+    assert approval_state(world.prepare({"command": "npx"}).launch, approval, ()) == "changed"
 
 
 @pytest.mark.parametrize("scope", ["local", "project", "user", "managed"])

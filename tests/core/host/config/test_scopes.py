@@ -125,3 +125,48 @@ def test_merged_servers_expand_uses_the_inputs_of_the_file() -> None:
     expanded = merged.expand("a", ConfigVariables(inputs={"k": "s3cret"}))
     assert expanded.args == ("s3cret",)
     assert expanded.secrets == {"s3cret"}
+
+
+# -- Servers that take another one's place ---------------------------------------------------------
+
+WEB = {"type": "http", "url": "https://a/", "headers": {"A": "${B}"}}
+PLACED = {"command": "npx", "args": ["a"], "cwd": "/srv"}
+
+
+@pytest.mark.parametrize(
+    ("of_user", "of_project", "replaces"),
+    [
+        (WEB, WEB, False),
+        (WEB, {**WEB, "timeout": 5, "disabled": True}, False),
+        (WEB, {**WEB, "url": "https://b/"}, True),
+        (WEB, {**WEB, "headers": {"A": "${C}"}}, True),
+        (WEB, {**WEB, "headersHelper": "./run"}, True),
+        (WEB, {"command": "a"}, True),
+        (PLACED, PLACED, False),
+        (PLACED, {**PLACED, "args": ["b"]}, True),
+        (PLACED, {**PLACED, "command": "./npx"}, True),
+        (PLACED, {**PLACED, "env": {"A": "b"}}, True),
+        (PLACED, {**PLACED, "cwd": "/tmp"}, True),
+        # What the directory of the file decides: `npx` loads code from there.
+        (entry("npx"), entry("npx"), True),
+        ({**PLACED, "cwd": "srv"}, {**PLACED, "cwd": "srv"}, True),
+        # Not to be compared.
+        ({"command": 1}, WEB, True),
+    ],
+)
+def test_project_server_replaces_users_server_unless_launch_is_the_same(
+    of_user: dict[str, Any], of_project: dict[str, Any], replaces: bool
+) -> None:
+    files: list[tuple[ServerScope, ConfigFile]]
+    for scope in "project", "local":
+        files = [(scope, file("p", a=of_project)), ("user", file("u\n", a=of_user))]
+        counting = merge_servers(files).servers["a"]
+        assert counting.replaces == (("u\\n (user)",) if replaces else ())
+
+
+def test_server_of_a_more_trusted_scope_replaces_none() -> None:
+    assert merge_servers(ALL).servers["a"].replaces == ("u (user)",)  # local, before project
+    assert merge_servers([ALL[1], ALL[2]]).servers["a"].replaces == ()
+    managed: tuple[ServerScope, ConfigFile] = ("managed", file("m", a=entry("managed")))
+    assert merge_servers([*ALL, managed]).servers["a"].replaces == ()
+    assert merge_servers(ALL).servers["c"].replaces == ()

@@ -590,6 +590,19 @@ async def test_question_about_a_launch_shows_it_and_whether_it_has_changed() -> 
     assert any("/usr/bin/other" in line.text for line in questions[1].lines())
 
 
+async def test_approved_server_that_takes_a_place_since_is_asked_about_again() -> None:
+    asked: list[Any] = []
+    world = World(on_approve_server=answers(True, asked))
+    await world.consent.ask_about_server(world.source, LAUNCH)
+    world.source.replaces = ("/home/me/mcp.json (user)",)
+    assert world.consent.launch_state(world.source, LAUNCH) == "new"
+    shown = world.consent.question_about_server(world.source, LAUNCH)
+    world.source.replaces = ()
+    await world.consent.approve_server(world.source, shown)  # what was shown, not what is so now
+    world.source.replaces = shown.replaces
+    assert world.consent.launch_state(world.source, LAUNCH) == "approved"
+
+
 # -- Definitions -----------------------------------------------------------------------------------
 
 
