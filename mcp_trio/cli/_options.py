@@ -36,6 +36,7 @@ __all__ = [
     "add_variables",
     "existing_path",
     "listen_address",
+    "refuse_yes",
 ]
 
 
@@ -99,6 +100,12 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     )
     add_process_options(parser)
     add_configured_options(parser)
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="with a server of the configuration files: approve calls of its tools, and what it"
+        " offers, for this run, and store nothing. It does not start a server",
+    )
     add_timeout(
         parser,
         "the timeout for the connection, and for each response; progress restarts it (default:"
@@ -183,11 +190,26 @@ def add_configured_options(parser: Parser) -> None:
     add_config(parser)
     add_server_name(parser)
     parser.add_argument(
-        "--yes",
-        action="store_true",
-        help="with a server of the configuration files: approve what is not approved for this run,"
-        " and store nothing",
+        "--approve-server",
+        metavar="NAME[@FILE]",
+        action="append",
+        default=[],
+        help="start this server of a project's file, or connect to it, in this run without its"
+        " approval, and store nothing. One that takes the place of a server of yours needs the file"
+        " that has it: NAME@FILE (may be repeated)",
     )
+
+
+def refuse_yes(parser: argparse.ArgumentParser, cure: str) -> None:
+    """Refuse `--yes` with a sentence about what to write in its place."""
+    parser.add_argument("--yes", action=_Refused, nargs=0, const=cure, help=argparse.SUPPRESS)
+
+
+class _Refused(argparse.Action):
+    """An option that a command does not have, although others do."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        parser.error(f"there is no {self.option_strings[0]} here: {self.const}")
 
 
 def add_server_name(parser: Parser) -> None:

@@ -31,6 +31,7 @@ from ._options import (
     add_server_options,
     add_session_options,
     listen_address,
+    refuse_yes,
 )
 from ._recording import add_recording_options, read_recording
 from ._screen import Screen
@@ -41,6 +42,7 @@ from ._target import (
     is_server,
     is_url,
     parse_server_command,
+    refuse_configured_options,
     require_url,
     shown_server,
 )
@@ -433,6 +435,7 @@ def _login(words: Sequence[str]) -> Command:
     )
     parser.add_argument("url", metavar="URL", nargs="?", help="the URL of the server")
     add_configured_options(parser)
+    refuse_yes(parser, "a login calls no tools. --approve-server NAME lets a server start")
     parser.add_argument(
         "--client-id",
         metavar="ID",
@@ -502,8 +505,7 @@ def _login_target(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
         if not target.configured.choice.has_login:
             raise CliError(f"{target.name} has no login: only servers at http:// and https:// have")
         return target
-    if found.yes:
-        parser.error("--yes is for a server of the configuration files: --server NAME")
+    refuse_configured_options(parser, found)
     if not is_url(found.url):
         raise invalid_url(found.url)
     require_url(found.url)

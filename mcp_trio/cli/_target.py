@@ -41,6 +41,7 @@ __all__ = [
     "parse_server_command",
     "read_environment",
     "read_headers",
+    "refuse_configured_options",
     "refuse_unconfigured_options",
     "require_url",
     "require_utf_8",
@@ -88,8 +89,7 @@ def parse_server_command(
     if _is_configured(found, has_server=_ends_in_server(words, found)):
         stray = [*found.words[len(list(takewhile(found.takes.fits, found.words))) :], *unknown]
         return found, _configured_target(parser, found, [*stray, *words[cut:]])
-    if found.yes and "asks_for_url" not in found:
-        parser.error("--yes is for a server of the configuration files: --server NAME")
+    refuse_configured_options(parser, found)
     server: str | tuple[str, ...] = tuple(command)
     file = ""
     if "--" not in words and found.words and is_url(found.words[-1]):
@@ -186,6 +186,18 @@ def _configured_target(
     return configured_target(parser, found, server, merged, kind)
 
 
+def refuse_configured_options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    """Refuse the options for the approval of a configured server.
+
+    Raises:
+        SystemExit: argparse has printed an error.
+    """
+    for option in "yes", "approve_server":
+        if getattr(found, option, None):
+            name = option.replace("_", "-")
+            parser.error(f"--{name} is for a server of the configuration files: --server NAME")
+
+
 def refuse_unconfigured_options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
     """Refuse the options for what the entry of a configured server has.
 
@@ -227,7 +239,14 @@ def configured_target(
     if "answer" in found:
         user = User(" or ".join(map(one_line, choice.servers)), found.answer, stderr)
     terminal = open_terminal(stderr) if user is None else user.terminal
-    consent = TerminalConsent(stderr, terminal, assume_yes=found.yes)
+    for word in found.approve_server:
+        require_utf_8(word)
+    consent = TerminalConsent(
+        stderr,
+        terminal,
+        assume_yes=getattr(found, "yes", None) or False,
+        approved_servers=found.approve_server,
+    )
     timeout = getattr(found, "timeout", None)
     revision = getattr(found, "revision", None)
     return Target(

@@ -39,7 +39,13 @@ from ._owners import find_unsafe_path, own_ids
 if TYPE_CHECKING:
     from mcp_core.host import MergedServers, ServerPolicy, ServerScope
 
-__all__ = ["ConfigFiles", "find_config_files", "find_root", "single_config_file"]
+__all__ = [
+    "ConfigFiles",
+    "find_config_files",
+    "find_root",
+    "real_config_path",
+    "single_config_file",
+]
 
 # Only administrators may write to these directories. On POSIX that is checked. A path of the
 # environment would be the user's choice.
@@ -238,9 +244,8 @@ def single_config_file(
         path: the file. That it is missing is a problem when it is read.
         environ: the environment.
     """
-    given = Path(path)
-    directory = _real_path(given.parent)
-    file = directory / given.name
+    file = real_config_path(path)
+    directory = file.parent
     if directory.name in _PROGRAM_DIRECTORIES:
         directory = directory.parent
     return ConfigFiles(
@@ -249,6 +254,12 @@ def single_config_file(
         environ=environ,
         required=True,
     )
+
+
+def real_config_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path by which a file is known: its directory without links, and its own name."""
+    given = Path(path)
+    return _real_path(given.parent) / given.name
 
 
 def _real_path(path: str | os.PathLike[str]) -> Path:

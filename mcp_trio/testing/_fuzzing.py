@@ -116,7 +116,7 @@ def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:
         if not is_loopback(target):
             raise ValueError(
                 "the server is on another machine, which gets thousands of requests: if it is"
-                " yours, use `mcp-trio fuzz --yes`"
+                " yours, use `mcp-trio fuzz --allow-remote`"
             )
         return UrlTarget(target, nursery, headers=dict(options.pop("headers", {})), **options)
     if not isinstance(target, (list, tuple)):

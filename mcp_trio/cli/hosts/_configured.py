@@ -3,7 +3,8 @@
 1. The approvals are those of every host: of the launch for a server of a project's file, of each
    definition, and of each call. A call that is typed at a terminal is the user's decision for that
    call. Without a terminal it needs a rule, or `--yes`.
-2. `--yes` approves for this run what would be asked, and stores nothing.
+2. `--yes` approves calls and definitions, `--approve-server` the start of a server: both for this
+   run, and with either nothing is stored.
 3. A merged name leads to the servers whose merged names may begin so, which is nearly always one.
    Only those are started.
 """
@@ -42,6 +43,7 @@ from mcp_trio.host import ApprovalFile, Host, MemoryApprovals
 from mcp_trio.host._configured import ConfiguredServer, LaunchSource
 from mcp_trio.host._sources import SourceOptions
 
+from ._approved_servers import approving_option, shown_start
 from ._consent import PausableTimeout, count_definitions
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ __all__ = ["ConfiguredSession", "ServerChoice", "approve_words", "choose_servers
 MergedKind = Literal["tool", "prompt"]
 
 _YES_NOTICE: Final = (
-    "mcp-trio: --yes approves for this run what is not approved yet, and stores nothing"
+    "mcp-trio: --yes approves calls, and what the server offers, in this run, and stores nothing"
 )
 
 
@@ -231,6 +233,7 @@ class ConfiguredSession:
             self._host = host
             self.server = self._find_server(host)
             client = self._client(host, self.server)
+            self._tell_what_is_replaced(target)
             self._warn_about_definitions(host, target)
             yield client
 
@@ -244,13 +247,12 @@ class ConfiguredSession:
             CliError: it is not approved, or is disabled.
             McpTrioError, OSError: it cannot be started as it is configured.
         """
-        if self._consent.assume_yes:
-            target.stderr.write_line(_YES_NOTICE)
         (source,) = self._sources(target, LaunchSource)
         async with Host([source], **await self._host_options(target)) as host:
             if source.expanded is None:
                 self._client(host, self.server)
         assert source.expanded is not None, "a host says why it has not tried"
+        self._tell_what_is_replaced(target)
         return source.expanded
 
     def _sources(self, target: Target, kind: type[Source]) -> list[Source]:
@@ -285,9 +287,9 @@ class ConfiguredSession:
             "restart": False,
             "wait": None,  # the command has a timeout of its own
             "connect_timeout": target.connecting_timeout,
+            "on_approve_server": consent.approve_server,
         }
         if consent.at_terminal or consent.assume_yes:
-            options["on_approve_server"] = consent.approve_server
             options["on_call"] = _allow_call
         if consent.at_terminal:
             options["on_input"] = consent.enter_input
@@ -298,9 +300,9 @@ class ConfiguredSession:
             stored = ApprovalFile()
         except RuntimeError as exc:
             raise CliError(f"there is no place for approvals: {exc}", SERVER_ERROR) from None
-        if self._consent.assume_yes:
-            return MemoryApprovals(stored.load())
-        return _CommandApprovals(stored, stderr)
+        if self._consent.stores_answers:
+            return _CommandApprovals(stored, stderr)
+        return MemoryApprovals(stored.load())
 
     # -- The server --------------------------------------------------------------------------------
 
@@ -350,17 +352,43 @@ class ConfiguredSession:
         """Return the error for a server that is not connected."""
         shown = shown_name(server)
         if exc.status.state == "unapproved":
-            return CliError(
-                f"the server {shown} is not approved, so it was not started; to see what it runs,"
-                f" and to approve it: {approve_words(self.choice.config, server)}",
-                NO_CONNECTION,
-            )
+            return self._unapproved(server)
         if exc.status.state == "disabled":
             words = shlex.join(self._enable_words(server))
             return CliError(f"the server {shown} is disabled: {words}", NO_CONNECTION)
         if isinstance(exc.__cause__, McpTrioError | OSError):
             return exc.__cause__
         return CliError(f"{exc}", NO_CONNECTION)  # such as for a header that the protocol sets
+
+    def _unapproved(self, server: str) -> CliError:
+        shown = shown_name(server)
+        words = approve_words(self.choice.config, server)
+        cure = f"to see what it runs, and to approve it: {words}"
+        question = self._consent.declined.get(server)
+        if question is None:  # what it runs has changed in this moment
+            text = f"the server {shown} is not approved, so it was not started; {cure}"
+            return CliError(text, NO_CONNECTION)
+        if question.replaces:
+            shown = (
+                f"{shown} of {question.file} takes the place of the one in"
+                f" {', '.join(question.replaces)}. It"
+            )
+        text = f"the server {shown} is not approved, so it was not started; {cure}"
+        text += (
+            f". Or, to {shown_start(question.launch)} in this run only, add"
+            f" {approving_option(question)}"
+        )
+        if self._consent.assume_yes:
+            text += ". --yes approves calls, and what the server offers, and not its start"
+        return CliError(text, NO_CONNECTION)
+
+    def _tell_what_is_replaced(self, target: Target) -> None:
+        scoped = self.choice.servers[self.server]
+        if scoped.replaces:
+            target.stderr.write_line(
+                f"mcp-trio: {shown_name(self.server)} is the server of {scoped.server.place.file};"
+                f" the one in {', '.join(scoped.replaces)} is not used"
+            )
 
     def _enable_words(self, server: str) -> list[str]:
         config = self.choice.config
@@ -468,8 +496,9 @@ def _explained_denial(server: str) -> Iterator[None]:
         yield
     except ApprovalRequired as exc:
         raise CliError(
-            f"{exc}. Without a terminal a call needs your approval in advance: add --yes, or run"
-            " the command at a terminal",
+            f"{exc}. Without a terminal a call needs your approval in advance: add --yes, which"
+            " approves calls, and what the server offers, in this run; or run the command at a"
+            " terminal",
             NO_CONNECTION,
         ) from exc
     except CallDenied as exc:

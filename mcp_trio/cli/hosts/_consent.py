@@ -5,7 +5,8 @@
 2. Texts of servers and files have escapes for hidden characters.
 3. Of a long text the first lines may have left the screen: how many there are is said above and
    below it. A text that is too long to be read is not approved.
-4. Without a terminal nothing is approved. With `--yes` servers and definitions are, for this run.
+4. Without a terminal nothing is approved. `--yes` approves definitions, and `--approve-server` the
+   servers that it names, both for this run. One never answers the question of the other.
 
 Each question is a dialogue as in `_forms.py`, and a callback of `HostOptions` runs it.
 """
@@ -24,6 +25,8 @@ from mcp_core.runtime import shorten_text
 from mcp_trio.cli._forms import ask_permission
 from mcp_trio.cli._screen import split_lines
 from mcp_trio.host import CallAnswer
+
+from ._approved_servers import is_approved_by, shown_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,18 +110,32 @@ class TerminalConsent:
     Args:
         stderr: for the questions.
         terminal: the terminal at which they are answered, or None.
-        assume_yes: whether servers and definitions are approved without a question.
+        assume_yes: whether definitions, and calls, are approved without a question.
+        approved_servers: the words of `--approve-server`.
 
-    `timeout` is the timeout that waits while the user is asked, or None.
+    `timeout` is the timeout that waits while the user is asked, or None. `declined` has the
+    questions about servers that were not approved, by their names.
     """
 
     def __init__(
-        self, stderr: Screen, terminal: Terminal | None, *, assume_yes: bool = False
+        self,
+        stderr: Screen,
+        terminal: Terminal | None,
+        *,
+        assume_yes: bool = False,
+        approved_servers: Sequence[str] = (),
     ) -> None:
         self._stderr = stderr
         self._terminal = terminal
+        self._approved_servers = approved_servers
         self.assume_yes = assume_yes
         self.timeout: PausableTimeout | None = None
+        self.declined: dict[str, ServerQuestion] = {}
+
+    @property
+    def stores_answers(self) -> bool:
+        """True if what is approved holds from now on, not for this run only."""
+        return not (self.assume_yes or self._approved_servers)
 
     @property
     def at_terminal(self) -> bool:
@@ -139,9 +156,17 @@ class TerminalConsent:
 
     async def approve_server(self, question: ServerQuestion) -> bool:
         """Return True if the user approves a server."""
-        if self.assume_yes:
+        if is_approved_by(self._approved_servers, question):
+            self._stderr.write_line(
+                f"mcp-trio: --approve-server lets {_shown(question.server)} of {question.file}"
+                f" {shown_start(question.launch)} in this run, and stores nothing"
+            )
             return True
-        return self.at_terminal and await self._ask(partial(ask_about_server, question))
+        ask = partial(ask_about_server, question, stores=self.stores_answers)
+        if self.at_terminal and await self._ask(ask):
+            return True
+        self.declined[question.server] = question
+        return False
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> bool:
         """Return True if the user approves definitions. They are shown without a terminal too."""
@@ -171,12 +196,19 @@ class TerminalConsent:
 # -- Servers ---------------------------------------------------------------------------------------
 
 
-def ask_about_server(question: ServerQuestion, print_line: PrintLine) -> DialogueSteps[bool]:
-    """Show what a server runs or connects to, and ask whether it may."""
+def ask_about_server(
+    question: ServerQuestion, print_line: PrintLine, *, stores: bool = True
+) -> DialogueSteps[bool]:
+    """Show what a server runs or connects to, and ask whether it may.
+
+    `stores` is True if the answer holds from now on, not for this run only.
+    """
     is_program = bool(question.launch.command)
     before = (
         "has changed since you approved it" if question.state == "changed" else "is not approved"
     )
+    if question.replaces:
+        before = f"takes the place of another server, and {before}"
     print_line()
     print_line(
         ("The server ", "bold"),
@@ -193,7 +225,8 @@ def ask_about_server(question: ServerQuestion, print_line: PrintLine) -> Dialogu
     if is_program:
         print_line(("A program can do all that you can do on this machine.", "dim"))
     what = "Start" if is_program else "Connect to"
-    asked = f"{what} {_shown(question.server)}, now and whenever it is used?"
+    when = "now and whenever it is used" if stores else "in this run"
+    asked = f"{what} {_shown(question.server)}, {when}?"
     return (yield from _ask_consent(asked, print_line))
 
 

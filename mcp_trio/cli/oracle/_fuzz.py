@@ -33,11 +33,11 @@ from mcp_trio.cli._errors import (
 )
 from mcp_trio.cli._options import (
     NO_WORDS,
-    add_config,
+    add_configured_options,
     add_headers,
     add_process_options,
-    add_server_name,
     add_token,
+    refuse_yes,
 )
 from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
@@ -113,7 +113,7 @@ class FuzzOptions:
     rate: float | None = None
     junit: Path | None = None
     baseline: Path | None = None
-    yes: bool = False
+    allow_remote: bool = False
     as_json: bool = False
     # Further arguments of the function that plays a case, for the tests that are written.
     test_arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -142,7 +142,6 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         revision=None,
         trace=False,
         keychain=False,
-        asks_for_url=True,
     )
     parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
     add = parser.add_argument
@@ -170,13 +169,16 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         help=f"requests a second to URL (default: {DEFAULT_RATE:g} to another machine)",
     )
     add(
-        "--yes",
+        "--allow-remote",
         action="store_true",
-        help="send to another machine than this one; and approve a server of the configuration"
-        " files for this run, and store nothing",
+        help="send to a server that is on another machine than this one",
     )
-    add_config(parser)
-    add_server_name(parser)
+    add_configured_options(parser)
+    refuse_yes(
+        parser,
+        "--allow-remote sends to another machine, and --approve-server NAME lets a server of the"
+        " configuration files start",
+    )
     add_headers(parser)
     add_token(parser)
     add(
@@ -203,7 +205,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         allow_all=found.allow_all,
         stress=found.stress,
         rate=found.rate,
-        yes=found.yes,
+        allow_remote=found.allow_remote,
     )
     return partial(fuzz, target, options)
 
@@ -414,10 +416,10 @@ def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  
         from mcp_trio.fuzz._http import UrlTarget, is_loopback
 
         local = is_loopback(target.server)
-        if not local and not options.yes:
+        if not local and not options.allow_remote:
             raise CliError(
                 "the URL is of another machine: it gets thousands of requests, invalid ones too."
-                " If it is yours, add --yes"
+                " If it is yours, add --allow-remote, which sends them there"
             )
         rate = options.rate if options.rate is not None or local else DEFAULT_RATE
         return UrlTarget(

@@ -21,10 +21,15 @@ import trio
 
 from mcp_core.urls import is_local_host, redacted_url
 from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError
-from mcp_trio.cli._options import add_configured_options, listen_address
+from mcp_trio.cli._options import add_configured_options, listen_address, refuse_yes
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._target import configured_target, is_url, require_url
+from mcp_trio.cli._target import (
+    configured_target,
+    is_url,
+    refuse_configured_options,
+    require_url,
+)
 from mcp_trio.proxy._stdio import run_stdio_proxy
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
@@ -93,6 +98,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
     )
     add_recording_options(parser)
     add_configured_options(parser)
+    refuse_yes(parser, "a proxy calls no tools. --approve-server NAME lets a server start")
     parser.set_defaults(trace=False, keychain=False)
     cut = words.index("--") if "--" in words else len(words)
     found = parser.parse_args(words[:cut])
@@ -104,8 +110,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
             parser.error("give a URL or a command, or --server and --config, and not both")
         target = configured_target(parser, found, found.server_name)
         return partial(_proxy_configured, target, found)
-    if found.yes:
-        parser.error("--yes is for a server of the configuration files: --server NAME")
+    refuse_configured_options(parser, found)
     recording = read_recording(parser, found, Screen(sys.stderr))
     if found.url is not None:
         if command:

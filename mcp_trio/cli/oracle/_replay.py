@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.trace import RESPONSE_TIMEOUT
 from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, NOTHING_JUDGED, CliError, split_file
 from mcp_trio.cli._options import (
-    add_config,
+    add_configured_options,
     add_headers,
     add_process_options,
-    add_server_name,
     add_token,
     listen_address,
+    refuse_yes,
 )
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
@@ -35,6 +35,7 @@ from mcp_trio.cli._target import (
     is_url,
     read_environment,
     read_headers,
+    refuse_configured_options,
     refuse_unconfigured_options,
     require_url,
 )
@@ -83,8 +84,8 @@ exit status:
 
 _SERVER_OPTIONS: Final = ("http", "pace")
 _CLIENT_OPTIONS: Final = (
-    *("record", "ignore", "meta", "json", "response_timeout", "yes", "headers", "token_env"),
-    *("env", "inherit_env", "cwd"),
+    *("record", "ignore", "meta", "json", "response_timeout", "allow_remote"),
+    *("headers", "token_env", "env", "inherit_env", "cwd"),
 )
 NOT_FOUND: Final = 1
 _MAX_SHOWN: Final = 20  # requests that were not found
@@ -98,6 +99,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
     found = parser.parse_intermixed_args(words[:cut])
     if found.server_name is not None or found.config is not None:
         return _parse_configured(parser, found, has_server=bool(found.target) or "--" in words)
+    refuse_configured_options(parser, found)
     target = _read_target(parser, found, command, has_command="--" in words)
     if target is None:
         for option in _CLIENT_OPTIONS:
@@ -173,13 +175,16 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         " recorded time if that is more)",
     )
     play.add_argument(
-        "--yes",
+        "--allow-remote",
         action="store_true",
-        help="allow a URL that is not on this machine; and approve a server of the configuration"
-        " files for this run, and store nothing",
+        help="send to a server that is on another machine than this one",
     )
-    add_config(play)
-    add_server_name(play)
+    add_configured_options(play)
+    refuse_yes(
+        parser,
+        "--allow-remote sends to another machine, and --approve-server NAME lets a server of the"
+        " configuration files start",
+    )
     parser.set_defaults(trace=False, keychain=False)
     add_recording_options(parser)
     add_diff_options(parser)
@@ -250,10 +255,10 @@ def _require_consent(
     error = find_cleartext_error(parsed, dict(headers))
     if error is not None:
         raise CliError(error)
-    if not is_local_host(parsed.host) and not found.yes:
+    if not is_local_host(parsed.host) and not found.allow_remote:
         raise CliError(
             f"{parsed.host} is not this machine, and replay repeats there all that the recorded"
-            " client did: add --yes to allow it"
+            " client did: add --allow-remote to send it there"
         )
 
 

@@ -154,8 +154,9 @@ def _approve(words: Sequence[str], new_parser: _NewParser) -> _Command:
     found = parser.parse_intermixed_args(words)
     if found.yes:
         raise CliError(
-            "servers approve has no --yes: it stores what a person has seen and approved. For a"
-            " single run without questions give --yes to that command: mcp-trio call --yes ..."
+            "servers approve has no --yes: it stores what a person has seen and approved. In a"
+            " single run without questions --approve-server NAME starts a server, and --yes"
+            " approves calls, and what it offers: mcp-trio call --approve-server NAME --yes ..."
         )
     if bool(found.names) == found.all:
         parser.error("give the names of servers, or --all, and not both")

@@ -309,10 +309,10 @@ def test_url_that_refuses_connections_ends_with_status_3(tmp_path: Path) -> None
     assert "Traceback" not in run.err
 
 
-def test_url_of_another_machine_needs_yes(tmp_path: Path) -> None:
+def test_url_of_another_machine_needs_allow_remote(tmp_path: Path) -> None:
     run = fuzz(tmp_path, "--cases", "5", "https://192.0.2.1/mcp")
     assert run.status == 2
-    assert "--yes" in run.err
+    assert "add --allow-remote" in run.err
 
 
 def test_clean_server_at_url_is_clean(tmp_path: Path) -> None:

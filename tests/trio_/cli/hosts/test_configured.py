@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     from .configured import ConfiguredServers
 
-NOTICE = "mcp-trio: --yes approves for this run what is not approved yet, and stores nothing\n"
+NOTICE = (
+    "mcp-trio: --yes approves calls, and what the server offers, in this run, and stores nothing"
+)
 COMMANDS = [
     ["inspect"],
     ["call", "greet"],
@@ -60,21 +63,40 @@ def test_command_without_terminal_starts_no_unapproved_server(
     result = servers.run(*words, "--server", "demo", status=3)
     assert result.stderr == (
         "mcp-trio: the server demo is not approved, so it was not started; to see what it runs,"
-        " and to approve it: mcp-trio servers approve demo\n"
+        f" and to approve it: mcp-trio servers approve demo. Or, to start {command_of(servers)} in"
+        " this run only, add --approve-server demo\n"
     )
     assert (servers.starts(), result.stdout) == (0, "")
 
 
+def command_of(servers: ConfiguredServers) -> str:
+    command, arguments = servers.command()
+    return shlex.join([command, *arguments])
+
+
 @pytest.mark.parametrize("words", COMMANDS[:-2], ids=lambda words: words[0])
-def test_command_with_yes_uses_server_and_stores_nothing(
+def test_command_with_approve_server_uses_server_and_stores_nothing(
     servers: ConfiguredServers, words: list[str]
 ) -> None:
     servers.add()
-    result = servers.run(*words, "--yes", "--server", "demo")
-    assert result.stderr == NOTICE
+    options = ("--approve-server", "demo", "--server", "demo")
+    result = servers.run(*words, *options, "--yes")
+    assert result.stderr == (
+        f"{NOTICE}\nmcp-trio: --approve-server lets demo of {servers.project_file} start"
+        f" {command_of(servers)} in this run, and stores nothing\n"
+    )
     assert (servers.starts(), servers.state.exists()) == (1, False)
     servers.run(*words, "--server", "demo", status=3)
     assert servers.starts() == 1
+
+
+def test_approve_server_approves_no_call_and_no_definition(servers: ConfiguredServers) -> None:
+    servers.add()
+    words = ("call", "greet", "name=x", "--server", "demo", "--approve-server", "demo")
+    assert "add --yes, which approves calls" in servers.run(*words, status=3).stderr
+    # What is not approved cannot be approved by this word.
+    servers.run(*words, "--yes")
+    assert not servers.state.exists()
 
 
 def test_question_about_server_approved_at_terminal_is_stored(servers: ConfiguredServers) -> None:
@@ -148,7 +170,7 @@ def test_headers_that_cannot_be_sent_are_an_error_without_traceback(
     servers: ConfiguredServers, url: str, headers: dict[str, str], cause: str
 ) -> None:
     servers.add_entry("web", {"url": url, "headers": headers})
-    result = servers.run("inspect", "--server", "web", "--yes", status=3)
+    result = servers.run("inspect", "--server", "web", "--approve-server", "web", status=3)
     assert cause in result.stderr
 
 
@@ -210,7 +232,9 @@ def test_other_commands_warn_of_definitions_that_are_not_approved(
 def test_call_without_terminal_needs_approval_unless_read_only(servers: ConfiguredServers) -> None:
     servers.add(user=True)
     result = servers.run("call", "greet", "--server", "demo", status=3)
-    assert "add --yes, or run the command at a terminal" in result.stderr
+    assert "add --yes, which approves calls, and what the server offers, in this run; or run" in (
+        result.stderr
+    )
     assert servers.run("call", "greet", "--server", "demo", "--yes").stdout == "{}\n"
 
 
@@ -295,7 +319,8 @@ def test_long_and_unicode_names_are_safe_at_terminal(servers: ConfiguredServers)
 def test_config_alone_names_its_only_server(servers: ConfiguredServers) -> None:
     servers.add()
     words = ["inspect", "--json", "--config", ".mcp.json"]
-    assert json.loads(servers.run(*words, "--yes").stdout)["tools"][0]["name"] == "greet"
+    result = servers.run(*words, "--approve-server", "demo")
+    assert json.loads(result.stdout)["tools"][0]["name"] == "greet"
     result = servers.run(*words, status=3)
     assert "mcp-trio servers approve --config .mcp.json demo" in result.stderr
     servers.add("other")
@@ -317,6 +342,7 @@ ERRORS: list[tuple[list[str], int, str]] = [
     (["--server", "demo", "--cwd", "."], 2, "--cwd is not for a server"),
     (["--server", "demo", "--keychain"], 2, "--keychain needs a server at http://"),
     (["--yes", "server.py"], 2, "--yes is for a server of the configuration files"),
+    (["--approve-server", "demo", "server.py"], 2, "--approve-server is for a server of the conf"),
 ]
 
 
@@ -367,7 +393,8 @@ def test_timeout_of_configuration_counts_without_option(servers: ConfiguredServe
         f"[mcp_servers.demo]\ncommand = {json.dumps(command)}\nargs = {json.dumps(arguments)}\n"
         "startup_timeout_ms = 500\n",
     )
-    result = servers.run("inspect", "--yes", "--config", "codex.toml", status=3)
+    words = ("inspect", "--approve-server", "demo", "--config", "codex.toml")
+    result = servers.run(*words, status=3)
     assert "demo did not answer within 0.5 s" in result.stderr
 
 
@@ -414,8 +441,8 @@ def test_question_and_log_of_a_configured_server_reach_the_user(
     env = {"PYTHONPATH": str(ROOT)}
     servers.add_entry("forms", {"command": sys.executable, "args": arguments, "env": env})
     for revision in "2025-11-25", "2026-07-28":
-        words = ["mcp__forms__book", "--answer", "seats=3", "--yes", "--revision", revision]
-        result = servers.run("call", *words)
+        words = ["mcp__forms__book", "--answer", "seats=3", "--revision", revision]
+        result = servers.run("call", *words, "--yes", "--approve-server", "forms")
         assert result.stdout == "accept {'seats': 3}\n"
         assert "[notice] on my way" in result.stderr
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import math
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from mcp_core.host import (
     ConfigInput,
@@ -17,7 +21,9 @@ from mcp_core.host import (
     define,
 )
 from mcp_core.types import Tool
+from mcp_trio.cli._options import add_configured_options
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.hosts._approved_servers import approving_option, is_approved_by
 from mcp_trio.cli.hosts._consent import (
     PausableTimeout,
     TerminalConsent,
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
 
 EVIL = "a\u202eb\x1b[31m\nmcp-trio: trust me"
 PLACE = ConfigPlace("/p/.mcp.json", 3, 5)
+FILE = Path("/p/.mcp.json")
 
 
 def talk(
@@ -277,10 +284,62 @@ async def test_consent_without_terminal_approves_nothing_and_shows_definitions()
     assert consent.host_options.keys() == {"on_approve_server", "on_approve_definitions"}
 
 
-async def test_consent_with_yes_approves_servers_and_definitions() -> None:
+async def test_consent_with_yes_approves_definitions_and_no_server() -> None:
     consent = TerminalConsent(Screen(None), None, assume_yes=True)
-    assert await consent.approve_server(server_question())
+    assert not await consent.approve_server(server_question())
     assert await consent.approve_definitions(definitions_question((), [definition()]))
+
+
+async def test_consent_by_name_approves_the_server_and_no_definitions() -> None:
+    screen, shown = recorder()
+    consent = TerminalConsent(screen, None, approved_servers=["demo"])
+    assert await consent.approve_server(server_question(args=("-x", EVIL)))
+    assert not await consent.approve_definitions(definitions_question((), [definition()]))
+    assert shown[0].startswith("mcp-trio: --approve-server lets demo of ")
+    assert " in this run, and stores nothing" in shown[0]
+    assert not [each for each in "".join(shown) if not each.isprintable() and each != "\n"]
+
+
+@pytest.mark.parametrize(
+    ("words", "replaces", "approved"),
+    [
+        ([], False, False),
+        (["demo"], False, True),
+        (["other", "demo"], False, True),
+        (["dem"], False, False),
+        (["demo@"], False, False),
+        (["@"], False, False),
+        ([""], False, False),
+        ([f"demo@{FILE}"], False, True),
+        (["demo"], True, False),
+        (["demo@"], True, False),
+        ([f"demo@{FILE}"], True, True),
+        ([f"demo@{FILE.parent}/x/../{FILE.name}"], True, True),
+        ([f"demo@{FILE.name}"], True, False),
+        ([f"demo@{FILE.parent}"], True, False),
+        ([f"demo@{FILE}x"], True, False),
+        ([f"other@{FILE}"], True, False),
+        ([f"@{FILE}", str(FILE)], True, False),
+    ],
+)
+def test_server_that_takes_a_place_is_approved_by_its_file_only(
+    words: list[str], replaces: bool, approved: bool
+) -> None:
+    question = replace(
+        server_question(), file=str(FILE), replaces=("/u (user)",) if replaces else ()
+    )
+    assert is_approved_by(words, question) is approved
+    assert is_approved_by(shlex.split(approving_option(question))[1:], question)
+
+
+@pytest.mark.parametrize("name", ["a b", "-x", "a@b", "@", "$(x)", "é"])
+def test_option_of_the_error_approves_what_it_names(name: str) -> None:
+    for replaces in (), ("/u (user)",):
+        question = replace(server_question(), server=name, file=str(FILE), replaces=replaces)
+        option = shlex.split(approving_option(question))
+        parser = argparse.ArgumentParser()
+        add_configured_options(parser)
+        assert is_approved_by(parser.parse_args(option).approve_server, question)
 
 
 class _Keyboard:

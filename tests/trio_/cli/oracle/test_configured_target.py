@@ -115,6 +115,8 @@ HTTP_SPY = """
     print(server.server_address[1], flush=True)
     server.serve_forever()
 """
+AT_SPY = ("--server", "spy", "--approve-server", "spy")
+AT_WEB = ("--server", "web", "--approve-server", "web")
 FUZZ = ["fuzz", "--cases", "5", "--seed", "7", "--era", "legacy", "--no-shrink"]
 
 
@@ -233,10 +235,11 @@ COMMANDS = ["fuzz", "proxy", "replay"]
 def test_unapproved_server_is_not_started(spies: Spies, command: str) -> None:
     words = [*spies.words(command), "--server", "spy"]
     result = spies.run(*words, status=3)
-    assert result.stderr == (
+    assert result.stderr.startswith(
         "mcp-trio: the server spy is not approved, so it was not started; to see what it runs,"
-        " and to approve it: mcp-trio servers approve spy\n"
+        " and to approve it: mcp-trio servers approve spy. Or, to start "
     )
+    assert result.stderr.endswith(" in this run only, add --approve-server spy\n")
     assert (spies.starts, result.stdout) == ([], "")
 
 
@@ -277,7 +280,7 @@ def test_server_that_cannot_be_used_is_not_started(
     spies: Spies, command: str, entry: dict[str, Any], text: str
 ) -> None:
     spies.servers.add_entry("spy", {**spies.entry, **entry})
-    result = spies.run(*spies.words(command), "--server", "spy", "--yes", status=3)
+    result = spies.run(*spies.words(command), *AT_SPY, status=3)
     assert text in result.stderr
     assert spies.starts == []
 
@@ -293,7 +296,7 @@ def test_server_that_the_policy_denies_is_not_started(
     for name, value in spies.servers.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(spies.servers.project)
-    assert main([*spies.words(command), "--server", "spy", "--yes"]) == 3
+    assert main([*spies.words(command), *AT_SPY]) == 3
     assert "the server spy cannot be used: " in capsys.readouterr().err
     assert spies.starts == []
 
@@ -305,7 +308,7 @@ def test_server_that_the_policy_denies_is_not_started(
 def test_option_that_the_entry_has_is_refused(
     spies: Spies, command: str, option: list[str]
 ) -> None:
-    result = spies.run(*spies.words(command), "--server", "spy", "--yes", *option, status=2)
+    result = spies.run(*spies.words(command), *AT_SPY, *option, status=2)
     text = f"{option[0]} is not for a server of the configuration files: write it there"
     assert text in " ".join(result.stderr.split())
 
@@ -336,24 +339,24 @@ def test_transport_that_the_command_does_not_speak_is_refused(
     spies: Spies, entry: dict[str, Any], words: list[str], text: str
 ) -> None:
     spies.servers.add_entry("other", entry)
-    words = [*spies.words(words[0]), *words[1:], "--server", "other", "--yes"]
+    words = [*spies.words(words[0]), *words[1:], "--server", "other", "--approve-server", "other"]
     result = spies.run(*words, status=2)
     assert text in result.stderr
     spies.assert_no_secrets(result.stderr)
 
 
 @pytest.mark.parametrize("command", ["fuzz", "replay"])
-def test_remote_server_of_the_user_needs_yes(spies: Spies, command: str) -> None:
+def test_remote_server_of_the_user_needs_allow_remote(spies: Spies, command: str) -> None:
     spies.servers.add_entry("far", {"url": "https://far.example/mcp"}, user=True)
     result = spies.run(*spies.words(command), "--server", "far", status=2)
-    assert "add --yes" in result.stderr
+    assert "add --allow-remote" in result.stderr
 
 
 @pytest.mark.parametrize("words", [["fuzz"], ["proxy", "--http", "0"], ["replay"]])
 def test_token_for_another_machine_is_not_sent_unencrypted(spies: Spies, words: list[str]) -> None:
     headers = {"Authorization": "Bearer ${API_TOKEN}"}
     spies.servers.add_entry("far", {"url": "http://far.example/mcp", "headers": headers})
-    words = [*spies.words(words[0]), *words[1:], "--server", "far", "--yes"]
+    words = [*spies.words(words[0]), *words[1:], "--server", "far", "--approve-server", "far"]
     result = spies.run(*words, status=3)
     assert "would be sent unencrypted to far.example" in result.stderr
     spies.assert_no_secrets(result.stderr)
@@ -369,7 +372,7 @@ def test_server_with_a_stored_login_is_refused(spies: Spies, command: str) -> No
     )
     env = {**os.environ, **spies.servers.env}
     subprocess.run([sys.executable, "-c", store], env=env, check=True)
-    result = spies.run(*spies.words(command), "--server", "web", "--yes", status=3)
+    result = spies.run(*spies.words(command), *AT_WEB, status=3)
     assert "does not use that login: write a header Authorization" in result.stderr
 
 
@@ -386,8 +389,8 @@ def assert_started_as_configured(spies: Spies) -> None:
 
 
 def test_fuzz_starts_server_as_configured_and_writes_no_secrets(spies: Spies) -> None:
-    result = spies.run(*FUZZ, "--server", "spy", "--yes", "--record", "r.mcp.jsonl", status=1)
-    assert result.stderr.startswith("mcp-trio: --yes approves for this run what is not approved")
+    result = spies.run(*FUZZ, *AT_SPY, "--record", "r.mcp.jsonl", status=1)
+    assert result.stderr.startswith("mcp-trio: --approve-server lets spy of ")
     assert_started_as_configured(spies)
     assert not spies.servers.state.exists()
     spies.assert_no_secrets(result.stdout, result.stderr)
@@ -404,7 +407,7 @@ def test_fuzz_starts_server_as_configured_and_writes_no_secrets(spies: Spies) ->
 
 
 def test_test_of_fuzz_fails_as_long_as_the_fault_is_there(spies: Spies) -> None:
-    spies.run(*FUZZ, "--server", "spy", "--yes", status=1)
+    spies.run(*FUZZ, *AT_SPY, status=1)
     played = subprocess.run(
         [sys.executable, "-c", "import test_findings as t; t.test_1_ping_2_ping()"],
         cwd=spies.servers.project / "mcp-fuzz",
@@ -419,7 +422,7 @@ def test_test_of_fuzz_fails_as_long_as_the_fault_is_there(spies: Spies) -> None:
 
 def test_proxy_starts_server_as_configured_and_records_no_secrets(spies: Spies) -> None:
     sends = "".join(json.dumps(each) + "\n" for each in (INITIALIZE, PING))
-    words = ["--server", "spy", "--yes", "--record", "r.mcp.jsonl", "--check"]
+    words = [*AT_SPY, "--record", "r.mcp.jsonl", "--check"]
     result = spies.run("proxy", *words, sends=sends, status=0)
     assert f"no {TOKEN}" in result.stdout  # the client gets it
     assert_started_as_configured(spies)
@@ -430,7 +433,7 @@ def test_proxy_starts_server_as_configured_and_records_no_secrets(spies: Spies) 
 
 
 def test_replay_starts_server_as_configured_and_records_no_secrets(spies: Spies) -> None:
-    words = ["--server", "spy", "--yes", "--record", "r.mcp.jsonl"]
+    words = [*AT_SPY, "--record", "r.mcp.jsonl"]
     result = spies.run("replay", str(spies.trace), *words, status=1)
     assert "2 messages sent, 2 requests answered" in result.stdout
     assert_started_as_configured(spies)
@@ -448,10 +451,10 @@ def test_proxy_for_a_server_of_the_user_needs_no_approval(spies: Spies) -> None:
 
 def test_proxy_for_itself_ends(spies: Spies) -> None:
     for name, other in ("a", "b"), ("b", "a"):
-        words = [*COMMAND[1:], "proxy", "--yes", "--server", other]
+        words = [*COMMAND[1:], "proxy", "--approve-server", other, "--server", other]
         spies.servers.add_entry(name, {"command": COMMAND[0], "args": words})
-    result = spies.run("proxy", "--yes", "--server", "a", status=3)
-    assert result.stderr.count("--yes approves") == 3
+    result = spies.run("proxy", "--approve-server", "a", "--server", "a", status=3)
+    assert result.stderr.count("--approve-server lets ") == 3
     assert "the command of the server a is a proxy for a" in result.stderr
 
 
@@ -472,7 +475,16 @@ def assert_headers_arrived(process: subprocess.Popen[str]) -> list[dict[str, Any
 def test_fuzz_sends_configured_headers_and_writes_no_secrets(
     spies: Spies, http_spy: subprocess.Popen[str]
 ) -> None:
-    words = ["--server", "web", "--yes", "--record", "r.mcp.jsonl", "--junit", "junit.xml"]
+    words = [
+        "--server",
+        "web",
+        "--approve-server",
+        "web",
+        "--record",
+        "r.mcp.jsonl",
+        "--junit",
+        "junit.xml",
+    ]
     result = spies.run(*FUZZ, *words, status=1)
     tests = (spies.servers.project / "mcp-fuzz" / "test_findings.py").read_text()
     assert "'x-tenant': os.environ['MCP_FUZZ_X_TENANT']" in tests
@@ -487,7 +499,7 @@ def test_fuzz_sends_configured_headers_and_writes_no_secrets(
 def test_replay_sends_configured_headers_and_records_no_secrets(
     spies: Spies, http_spy: subprocess.Popen[str]
 ) -> None:
-    words = ["--server", "web", "--yes", "--record", "r.mcp.jsonl"]
+    words = [*AT_WEB, "--record", "r.mcp.jsonl"]
     result = spies.run("replay", str(spies.trace), *words, status=1)
     spies.assert_no_secrets(result.stdout, result.stderr)
     assert_headers_arrived(http_spy)
@@ -506,7 +518,7 @@ def http_proxy(spies: Spies, *words: str) -> Iterator[tuple[subprocess.Popen[str
     ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
-        if "--yes" in words:
+        if "--approve-server" in words:
             line = process.stderr.readline()
         try:
             assert "on to the server web" in line
@@ -518,7 +530,7 @@ def http_proxy(spies: Spies, *words: str) -> Iterator[tuple[subprocess.Popen[str
 def test_proxy_sends_configured_headers_and_records_no_secrets(
     spies: Spies, http_spy: subprocess.Popen[str]
 ) -> None:
-    with http_proxy(spies, "--server", "web", "--yes", "--record", "r.mcp.jsonl") as (process, url):
+    with http_proxy(spies, *AT_WEB, "--record", "r.mcp.jsonl") as (process, url):
         headers = {"content-type": "application/json", "X-TENANT": "of the client"}
         request = Request(url, json.dumps(INITIALIZE).encode(), headers)
         with urlopen(request, timeout=10) as response:

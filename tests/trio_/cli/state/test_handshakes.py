@@ -89,7 +89,8 @@ class CountedServer:
             "XDG_STATE_HOME": str(self._place / "state"),
             "TOKEN": HIDDEN,
         }
-        return run("inspect", *options, "--config", str(file), "--yes", env=environment)
+        words = ("--config", str(file), "--approve-server", "counted")
+        return run("inspect", *options, *words, env=environment)
 
     def methods(self, *options: str, by_name: bool = False) -> list[str]:
         """Run the command, and return which of the two requests the server got, in order."""

@@ -1,0 +1,58 @@
+"""`--approve-server`: which servers a command line lets start, for its run only.
+
+1. NAME is enough for a server that takes no other one's place. One that does needs NAME@FILE with
+   the file that has it: the user may have meant their own server, and learns of this one there.
+2. FILE is compared as a path without links above it, as approvals are kept. A link of a project to
+   the user's file is another file: its servers start in the project's directory.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.runtime import shorten_text
+from mcp_core.urls import redacted_url
+from mcp_trio.host._config_files import real_config_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcp_core.host import ServerLaunch
+    from mcp_trio.host import ServerQuestion
+
+__all__ = ["approving_option", "is_approved_by", "shown_start"]
+
+_MAX_START: Final = 400  # characters of a command or an address in a line
+
+
+def is_approved_by(words: Iterable[str], question: ServerQuestion) -> bool:
+    """Return True if one of the words approves the server of a question.
+
+    Args:
+        words: the values of `--approve-server`.
+        question: the question, which is not asked then.
+    """
+    for word in words:
+        if word == question.server and not question.replaces:
+            return True
+        file = word.removeprefix(f"{question.server}@")
+        if file not in ("", word) and real_config_path(file) == Path(question.file):
+            return True
+    return False
+
+
+def approving_option(question: ServerQuestion) -> str:
+    """Return the option that approves the server of a question, quoted for a shell."""
+    word = f"{question.server}@{question.file}" if question.replaces else question.server
+    return shlex.join(
+        [f"--approve-server={word}"] if word.startswith("-") else ["--approve-server", word]
+    )
+
+
+def shown_start(launch: ServerLaunch) -> str:
+    """Return what a launch runs or connects to, in a phrase with a verb."""
+    if launch.command:
+        return f"start {shorten_text(shlex.join([launch.command, *launch.args]), _MAX_START)}"
+    return f"connect to {shorten_text(redacted_url(launch.url)[1:-1], _MAX_START)}"
