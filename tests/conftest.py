@@ -47,6 +47,7 @@ STARTS_PROGRAMS = [
         fuzz_targets/test_broken_server
         packaging/test_wheel
         security/test_attacks_http_client
+        security/test_attacks_names
         security/test_attacks_secrets_in_files
         security/test_attacks_stored_cases
         test_conftest
