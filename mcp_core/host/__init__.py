@@ -126,6 +126,7 @@ from .edit._entries import plan_entry as plan_entry
 from .edit._entries import plan_removal as plan_removal
 from .edit._json_edit import JsonSyntax as JsonSyntax
 from .edit._registration import plan_registration as plan_registration
+from .edit._registration import replaces_another as replaces_another
 from .edit._toml_edit import require_tomlkit as require_tomlkit
 
 __all__ = [
@@ -245,6 +246,7 @@ __all__ = [
     "read_resource_label",
     "redact_arguments",
     "replace_pins",
+    "replaces_another",
     "require_tomlkit",
     "resource_label",
 ]

@@ -276,8 +276,12 @@ def _apply(changes: Sequence[MemberChange], text: str) -> str:
     return text
 
 
-def ask_user(question: PromptParts, stderr: Screen) -> Literal["accept", "decline", "cancel"]:
+def ask_user(
+    question: PromptParts, stderr: Screen, yes: str = "make this change"
+) -> Literal["accept", "decline", "cancel"]:
     """Ask the user a question at the terminal, to be answered by yes or no.
+
+    `yes` says what `--yes` does in place of it.
 
     Raises:
         CliError: there is no terminal.
@@ -285,8 +289,8 @@ def ask_user(question: PromptParts, stderr: Screen) -> Literal["accept", "declin
     terminal = open_terminal(stderr)
     if terminal is None:
         raise CliError(
-            "nothing was changed: there is no terminal to ask at. Add --yes to make this"
-            " change, or --dry-run to see it only",
+            f"nothing was changed: there is no terminal to ask at. Add --yes to {yes}, or"
+            " --dry-run to see it only",
             NO_CONNECTION,
         )
     return trio.run(terminal.run_dialogue, partial(ask_permission, question)).action

@@ -13,7 +13,7 @@ from ._changes import MemberChange
 from ._clients import ClientFormat, ServerEntry, entry_members
 from ._entries import read_entries
 
-__all__ = ["plan_registration"]
+__all__ = ["plan_registration", "replaces_another"]
 
 
 def plan_registration(client: ClientFormat, server: ServerEntry, text: str) -> MemberChange:
@@ -29,12 +29,25 @@ def plan_registration(client: ClientFormat, server: ServerEntry, text: str) -> M
     return MemberChange(client, (client.servers, server.name), old, new)
 
 
+def replaces_another(change: MemberChange) -> bool:
+    """Return True if a registration replaces an entry that starts something else.
+
+    Args:
+        change: what `plan_registration` has returned.
+    """
+    return change.old is not None and not _starts_same_file(change.old, change.new)
+
+
+def _starts_same_file(old: Any, new: dict[str, Any]) -> bool:
+    if not isinstance(old, dict) or not isinstance(old.get("env", {}), dict):
+        return False
+    args = old.get("args")
+    return isinstance(args, list) and args[-1:] == new["args"][-1:]
+
+
 def _merge_entry(client: ClientFormat, old: Any, new: dict[str, Any]) -> dict[str, Any]:
     """Return the new entry with what the user added to an old one that runs the same file."""
-    if not isinstance(old, dict) or not isinstance(old.get("env", {}), dict):
-        return new
-    args = old.get("args")
-    if not isinstance(args, list) or args[-1:] != new["args"][-1:]:
+    if not _starts_same_file(old, new):
         return new
     env = {**old.get("env", {}), **new.get("env", {})}
     merged = {**old, **new, **({"env": env} if env else {})}

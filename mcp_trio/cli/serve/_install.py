@@ -27,6 +27,7 @@ from mcp_core.host import (
     ConfigFileError,
     ServerEntry,
     plan_registration,
+    replaces_another,
 )
 from mcp_core.runtime import shorten_text
 from mcp_trio._files import keep_copy, read_snapshot
@@ -106,6 +107,11 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
     )
     parser.add_argument("--dry-run", action="store_true", help="show the change only")
     parser.add_argument("--yes", action="store_true", help="make the change without a question")
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="with --yes: replace an entry of this name that starts something else, too",
+    )
     found = parser.parse_intermixed_args(words)
     if found.no_check and found.name is None:
         parser.error("--no-check needs --name: the server is not asked for its own")
@@ -119,6 +125,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
         check=not found.no_check,
         dry_run=found.dry_run,
         yes=found.yes,
+        replace_another=found.replace,
     )
 
 
@@ -142,6 +149,7 @@ def install(
     check: bool,
     dry_run: bool,
     yes: bool,
+    replace_another: bool,
 ) -> int:
     """Register a server file with a client, and return the exit status.
 
@@ -154,6 +162,7 @@ def install(
         check: whether to start the server once.
         dry_run: whether to show the change only.
         yes: whether to make it without a question.
+        replace_another: whether `yes` is also for an entry that starts something else.
 
     Raises:
         CliError: see the exit statuses of `EPILOG`.
@@ -169,7 +178,14 @@ def install(
         directory = Path.cwd() if scope == "project" else Path.home()
         own_name = _check_server(server, directory, stderr)
         server = replace(server, name=name or _name_for_clients(own_name, file))
-    job = _Installation(client, scope, server, path, may_run_command=not taken)
+    job = _Installation(
+        client,
+        scope,
+        server,
+        path,
+        may_run_command=not taken,
+        keeps_others=yes and not replace_another and not dry_run,
+    )
     if dry_run:
         job.show_only(Screen(sys.stdout))
         return 0
@@ -227,6 +243,7 @@ class _Installation(ConfigUpdate):
         path: Path,
         *,
         may_run_command: bool,
+        keeps_others: bool,
     ) -> None:
         super().__init__(
             path,
@@ -238,6 +255,7 @@ class _Installation(ConfigUpdate):
         self._scope = scope
         self._server = server
         self._may_run_command = may_run_command
+        self._keeps_others = keeps_others
 
     def install(self, stderr: Screen, *, yes: bool) -> int:
         """Show the change, ask, make it, and return the exit status."""
@@ -260,6 +278,11 @@ class _Installation(ConfigUpdate):
         return [change] if change.is_needed else []
 
     def check(self, changes: Sequence[MemberChange], text: str) -> None:
+        if self._keeps_others and any(map(replaces_another, changes)):
+            raise CliError(
+                f"{self.path} has an entry {self._server.name} that starts something else, and"
+                " --yes does not replace it: choose another --name, or add --replace"
+            )
         if self._command(changes) is None:
             super().check(changes, text)
 

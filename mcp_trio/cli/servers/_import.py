@@ -252,7 +252,8 @@ def _ask(question: str, stderr: Screen) -> bool:
     Raises:
         CliError: the user has cancelled, or there is no terminal.
     """
-    answer = ask_user((question,), stderr)
+    yes = "import the servers, with references to variables in place of what looks like a secret"
+    answer = ask_user((question,), stderr, yes)
     if answer == "cancel":
         raise CliError("nothing was changed", NO_CONNECTION)
     return answer == "accept"

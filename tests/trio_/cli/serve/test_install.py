@@ -201,7 +201,12 @@ def test_install_over_another_entry_shows_and_replaces_it(home: Home) -> None:
     assert '-   "command": "/old",' in result.stdout.splitlines()
     assert f'+   "command": "{sys.executable}",' in result.stdout.splitlines()
     assert "An entry greeter is there already, and is changed." in result.stdout
-    home("claude-code", "--yes", *QUIET)
+    result = home("claude-code", "--yes", *QUIET, status=2)
+    assert "an entry greeter that starts something else, and --yes does not replace it" in (
+        result.stderr
+    )
+    assert home.json(".claude.json") == {"greeter": entry}
+    home("claude-code", "--yes", "--replace", *QUIET)
     assert home.calls == []
     assert home.json(".claude.json") == {"greeter": {"type": "stdio", **PLAIN}}
     assert home.json(".claude.json", "z") == 1

@@ -79,7 +79,8 @@ def test_import_dry_run_shows_on_stdout_and_writes_nothing(host: HostFiles) -> N
 
 def test_import_without_terminal_and_yes_is_refused(host: HostFiles) -> None:
     write_cursor(host)
-    assert "Add --yes" in host("import", "--from", "cursor", status=3).stderr
+    result = host("import", "--from", "cursor", status=3)
+    assert "Add --yes to import the servers, with references to variables in place" in result.stderr
     assert host.written == [".cursor/mcp.json"]
 
 
