@@ -217,7 +217,7 @@ def test_argument_that_is_a_path_is_completed(command: str) -> None:
         action
         for action in parser._actions
         if action.type in (Path, _options.existing_path)
-        or re.search("FILE|PATH|DIRECTORY", str(action.metavar))
+        or re.search("(?<!@)FILE|PATH|DIRECTORY", str(action.metavar))  # NAME@FILE has a name first
     ]
     assert [action.dest for action in paths if not hasattr(action, "complete")] == []
 
