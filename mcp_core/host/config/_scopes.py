@@ -172,10 +172,25 @@ def _find_replaced(
         other = file.servers.get(name)
         if name in file.broken or (
             other is not None
-            and not is_same_launch(counting.server, other, counting.inputs, file.inputs)
+            and not (
+                is_same_launch(counting.server, other, counting.inputs, file.inputs)
+                and _has_same_restrictions(counting.server, other)
+            )
         ):
             found.append(f"{escape_text(file.file)} ({scope})")
     return tuple(found)
+
+
+def _has_same_restrictions(first: ServerConfig, second: ServerConfig) -> bool:
+    """Return True if two servers offer the same tools, and ask about the same calls.
+
+    A copy of the user's entry in a checkout could otherwise leave out what the user has denied.
+    """
+    return (first.allowed_tools, first.denied_tools, first.asks_always) == (
+        second.allowed_tools,
+        second.denied_tools,
+        second.asks_always,
+    )
 
 
 def _omit(

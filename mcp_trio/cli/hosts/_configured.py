@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from mcp_core.adapters import Recording
-    from mcp_core.host import Approvals, MergedServers, ScopedServer
+    from mcp_core.host import Approvals, MergedServers, ScopedServer, ToolRule
     from mcp_core.runtime import CallOptions, ClientTask
     from mcp_core.runtime.host import ApprovalStore, ServerSource
     from mcp_core.types import CallToolResult, Tool
@@ -163,6 +163,18 @@ def approve_words(config: Path | None, server: str) -> str:
     return shlex.join(["mcp-trio", "servers", "approve", *options, server])
 
 
+class ApprovedLaunch(NamedTuple):
+    """A server that is approved, for a command that starts it or connects to it itself.
+
+    Args:
+        expanded: the launch with all values.
+        denials: the stored rules that deny calls of its tools.
+    """
+
+    expanded: ExpandedLaunch
+    denials: tuple[ToolRule, ...]
+
+
 class _CommandApprovals:
     """The approvals in the user's file. What cannot be stored there holds for this run.
 
@@ -237,7 +249,7 @@ class ConfiguredSession:
             self._warn_about_definitions(host, target)
             yield client
 
-    async def find_launch(self, target: Target) -> ExpandedLaunch:
+    async def find_launch(self, target: Target) -> ApprovedLaunch:
         """Return what the server is, with all values, if it is approved. It is not started.
 
         Args:
@@ -248,12 +260,18 @@ class ConfiguredSession:
             McpTrioError, OSError: it cannot be started as it is configured.
         """
         (source,) = self._sources(target, LaunchSource)
-        async with Host([source], **await self._host_options(target)) as host:
+        options = await self._host_options(target)
+        store = options["approvals"]
+        assert store is not None, "each command has one"
+        async with Host([source], **options) as host:
             if source.expanded is None:
                 self._client(host, self.server)
         assert source.expanded is not None, "a host says why it has not tried"
         self._tell_what_is_replaced(target)
-        return source.expanded
+        stored = await trio.to_thread.run_sync(store.load)
+        approval = stored.find(source.file, source.name)
+        rules = () if approval is None else approval.rules
+        return ApprovedLaunch(source.expanded, tuple(each for each in rules if not each.is_allowed))
 
     def _sources(self, target: Target, kind: type[Source]) -> list[Source]:
         choice = self.choice

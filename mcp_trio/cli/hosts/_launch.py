@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_trio.cli._errors import NO_CONNECTION, CliError
+from mcp_trio.cli._errors import NO_CONNECTION, CliError, join_names
 from mcp_trio.cli.servers._places import shown_name
 from mcp_trio.cli.state._logins import login_storage
 from mcp_trio.streams._stdio import stop_on_signals
@@ -25,10 +25,12 @@ from mcp_trio.streams._stdio import stop_on_signals
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from mcp_core.host import ServerConfig, ServerTransport
+    from mcp_core.host import ServerConfig, ServerTransport, ToolRule
     from mcp_core.http import Url
     from mcp_trio.cli._session import Target
     from mcp_trio.host._prepared_launch import ExpandedLaunch
+
+    from ._configured import ApprovedLaunch
 
 __all__ = ["ConfiguredLaunch", "find_launch", "transport_of"]
 
@@ -48,6 +50,7 @@ class ConfiguredLaunch:
         headers: the headers of each HTTP request, with names in lower case.
         secrets: values that must not be written.
         config: its entry, unexpanded.
+        denials: the stored rules that deny calls of its tools.
     """
 
     name: str
@@ -58,6 +61,7 @@ class ConfiguredLaunch:
     headers: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
     config: ServerConfig = field(repr=False)
+    denials: tuple[ToolRule, ...] = ()
 
     def applied_to(self, target: Target) -> Target:
         """Return `target` with this server in place of the name of one."""
@@ -94,6 +98,12 @@ class ConfiguredLaunch:
                 " proxy would have to know its value: move it to a header of the entry"
             )
         return url
+
+    def find_tool_denial(self, tool: str) -> str | None:
+        """Return why a tool must not be called, by its entry or a stored rule, or None."""
+        if any(rule.matches(tool, rule.digest) for rule in self.denials):
+            return "a stored rule denies it"
+        return self.config.find_tool_denial(tool)
 
     @property
     def written_env(self) -> frozenset[str]:
@@ -154,7 +164,14 @@ def find_launch(
             f" `mcp-trio {command}` does not: use a server with a command, or one with Streamable"
             " HTTP"
         )
-    launch = trio.run(_find, target)
+    launch, denials = trio.run(_find, target)
+    if passes_on and denials:
+        tools = join_names([shown_name(each.tool) for each in denials])
+        raise CliError(
+            f"stored rules deny tools of the server {name} ({tools}), and `mcp-trio {command}`"
+            " passes on all calls: give the server's URL or command itself",
+            NO_CONNECTION,
+        )
     if launch.url is not None:
         _check_headers(name, launch, None if logs_in else command)
     return ConfiguredLaunch(
@@ -166,10 +183,11 @@ def find_launch(
         headers={key.lower(): value for key, value in launch.headers.items()},
         secrets=launch.secrets,
         config=config,
+        denials=denials,
     )
 
 
-async def _find(target: Target) -> ExpandedLaunch:
+async def _find(target: Target) -> ApprovedLaunch:
     assert target.configured is not None, "the server is a configured one"
     with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
         return await target.configured.find_launch(target)

@@ -354,7 +354,7 @@ def fuzz(target: Target, options: FuzzOptions) -> int:
         options = replace(
             options,
             test_arguments=_configured_arguments(launch),
-            find_denial=launch.config.find_tool_denial,
+            find_denial=launch.find_tool_denial,
         )
     return trio.run(_fuzz, target, options)
 

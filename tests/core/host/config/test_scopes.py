@@ -147,6 +147,11 @@ PLACED = {"command": "npx", "args": ["a"], "cwd": "/srv"}
         (PLACED, {**PLACED, "command": "./npx"}, True),
         (PLACED, {**PLACED, "env": {"A": "b"}}, True),
         (PLACED, {**PLACED, "cwd": "/tmp"}, True),
+        # The same program, and fewer restrictions.
+        ({**WEB, "deniedTools": ["a"]}, {**WEB, "deniedTools": ["a"]}, False),
+        ({**WEB, "deniedTools": ["a"]}, WEB, True),
+        (WEB, {**WEB, "allowedTools": []}, True),
+        ({**PLACED, "allowedTools": ["a"]}, {**PLACED, "allowedTools": ["a", "b"]}, True),
         # What the directory of the file decides: `npx` loads code from there.
         (entry("npx"), entry("npx"), True),
         ({**PLACED, "cwd": "srv"}, {**PLACED, "cwd": "srv"}, True),

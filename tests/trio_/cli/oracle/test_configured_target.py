@@ -15,7 +15,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from msgspec.structs import replace
 
+from mcp_core.host import ToolRule
 from mcp_trio.cli import main
 from mcp_trio.host import _config_files
 from tests.trio_.cli.oracle.test_proxy import read_file
@@ -68,7 +70,13 @@ SPY = """
                 "protocolVersion": version, "capabilities": lists, "serverInfo": info
             })
         elif method == "tools/list":
-            respond(id, result={"tools": []})
+            names = os.environ.get("TOOLS", "").split()
+            schema = {"type": "object"}
+            respond(id, result={"tools": [{"name": n, "inputSchema": schema} for n in names]})
+        elif method == "tools/call":
+            with open(sys.argv[1] + ".called", "a") as log:
+                log.write(str(message["params"].get("name")) + "\\n")
+            respond(id, result={"content": []})
         else:
             respond(id, error={"code": -32601, "message": "no " + os.environ["API_TOKEN"]})
 """
@@ -132,7 +140,7 @@ class Spies:
         script.write_text(textwrap.dedent(SPY))
         place = servers.home / "place"
         place.mkdir()
-        self.entry = {
+        self.entry: dict[str, Any] = {
             "command": sys.executable,
             "args": ["-S", str(script), str(self.log), "--as", "${PLAIN}"],
             "env": {"API_TOKEN": "${API_TOKEN}", "MODE": "fast"},
@@ -582,8 +590,39 @@ def test_command_that_passes_on_all_calls_refuses_a_restricted_server(
     spies: Spies, command: str, lists: dict[str, Any]
 ) -> None:
     spies.servers.add_entry("spy", {**spies.entry, **lists})
-    result = spies.run(*spies.words(command), "--server", "spy", "--yes", status=3)
+    result = spies.run(*spies.words(command), *AT_SPY, status=3)
     (member,) = lists
     assert "the entry of the server spy restricts its tools (" in result.stderr
     assert f"mcpServers.spy.{member}), and `mcp-trio {command}` passes on all" in result.stderr
     assert spies.starts == []
+
+
+def deny(spies: Spies, rule: ToolRule) -> None:
+    """Store a rule for the server of the project's file."""
+    spies.servers.approvals.change(
+        lambda approvals: approvals.with_change(
+            str(spies.servers.project_file), "spy", lambda old: replace(old, rules=(rule,))
+        )
+    )
+
+
+@pytest.mark.parametrize("command", ["proxy", "replay"])
+def test_command_that_passes_on_all_calls_refuses_a_server_with_a_denying_rule(
+    spies: Spies, command: str
+) -> None:
+    deny(spies, ToolRule(tool="write", is_allowed=False))
+    result = spies.run(*spies.words(command), *AT_SPY, status=3)
+    assert "stored rules deny tools of the server spy (write), and" in result.stderr
+    assert spies.starts == []
+
+
+def test_fuzz_does_not_call_a_tool_that_a_stored_rule_denies(spies: Spies) -> None:
+    env = {**spies.entry["env"], "TOOLS": "read write"}
+    spies.servers.add_entry("spy", {**spies.entry, "env": env})
+    deny(spies, ToolRule(tool="wr*", is_pattern=True, is_allowed=False))
+    refused = spies.run(*FUZZ, *AT_SPY, "--allow-tool", "write", status=3)
+    assert "--allow-tool write: a stored rule denies it" in refused.stderr
+    spies.run(*FUZZ, *AT_SPY, "--allow-all", "--cases", "40")
+    called = Path(f"{spies.log}.called").read_text().split()
+    assert "read" in called
+    assert "write" not in called
