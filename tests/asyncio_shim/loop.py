@@ -1,7 +1,7 @@
 """Run a test in asyncio, and play a client in lines of JSON.
 
-`run` is `asyncio.run`, and checks that no task and no descriptor is left. `Wire` is a client that
-shares no code with the server.
+`run` is `asyncio.run` in virtual time, `run_with_processes` in real time; both check that no task
+and no descriptor is left. `Wire` is a client that shares no code with the server.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_asyncio_shim import serve_streams
+from tests import virtual_time
 from tests.core.helpers import (
     INITIALIZED,
     D,
@@ -26,7 +27,7 @@ from tests.core.helpers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from mcp_core.registry import Server
 
@@ -35,9 +36,18 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` and return what it gives; no task and no descriptor may outlive it."""
+    """Run `main` in virtual time and return what it gives; no task and no descriptor may remain."""
+    return _run(virtual_time.run, main)
+
+
+def run_with_processes(main: Coroutine[Any, Any, T]) -> T:
+    """Do the same in real time, for tests that start processes."""
+    return _run(asyncio.run, main)
+
+
+def _run(run: Callable[[Coroutine[Any, Any, T]], T], main: Coroutine[Any, Any, T]) -> T:
     before = descriptors()
-    result = asyncio.run(_alone(main))
+    result = run(_alone(main))
     assert descriptors() == before
     return result
 
@@ -47,6 +57,12 @@ async def _alone(main: Coroutine[Any, Any, T]) -> T:
         result = await main
     assert asyncio.all_tasks() == {asyncio.current_task()}
     return result
+
+
+async def until(ready: Callable[[], object]) -> None:
+    """Wait until `ready` returns True, where no event tells."""
+    while not ready():  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
 
 
 def descriptors() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from mcp_core.types import LoggingMessageParams, TextContent
 from tests.asyncio_shim.loop import Wire, run
 from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, C, E, line, notification, result
+from tests.virtual_time import advance_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -327,7 +327,7 @@ def test_progress_after_timeout_is_ignored() -> None:
                 client._conn.receive_data(line(late), loop.time())
                 client._transport.pump()
 
-            time.sleep(0.1)  # noqa: ASYNC251 - so that the timer is due when the loop looks again
+            advance_clock(0.1)  # the timer is due when the loop looks again
             loop.call_soon(loop.call_soon, receive_late)
             with pytest.raises(CallTimeout):
                 await call

@@ -12,7 +12,7 @@ import socket
 import ssl
 import struct
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,11 @@ from mcp_asyncio_shim import connect
 from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerError
 from mcp_core.registry import Context, Server
 from mcp_core.types import ElicitParams, TextContent
-from tests.asyncio_shim.loop import run
+from tests.asyncio_shim.loop import descriptors, run, until
 from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, D, E
 from tests.interop.http_servers import Servers
+from tests.virtual_time import advance_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -70,10 +71,20 @@ class Played:
         self.play = play
         self.requests: list[tuple[int, str]] = []
         self.opened = 0
-        self.gone = asyncio.Event()
+        self.readers: set[asyncio.StreamReader] = set()
+        self.serving: set[asyncio.Task[Any] | None] = set()
+        self._changed = asyncio.Event()
+
+    async def until(self, ready: Callable[[], object]) -> None:
+        """Wait for what is true once a request has come, or a connection is closed."""
+        while not ready():
+            self._changed.clear()
+            await self._changed.wait()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.opened += 1
+        self.readers.add(reader)
+        self.serving.add(asyncio.current_task())
         number, http, body = self.opened, h11.Connection(h11.SERVER), b""
         try:
             while True:
@@ -85,6 +96,7 @@ class Played:
                 elif isinstance(event, h11.EndOfMessage):
                     message, body = json.loads(body), b""
                     self.requests.append((number, message["method"]))
+                    self._changed.set()
                     play = discovered if message["method"] == "server/discover" else self.play
                     await play(self, message, writer)
                     http = h11.Connection(h11.SERVER)
@@ -93,8 +105,11 @@ class Played:
         except (OSError, h11.RemoteProtocolError):
             pass
         finally:
-            self.gone.set()
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            self.serving.discard(asyncio.current_task())
+            self._changed.set()
 
 
 def answer(id: Any, result: Any) -> bytes:
@@ -120,7 +135,7 @@ async def connected(play: Play, **options: Any) -> AsyncIterator[tuple[Client, P
         port = listener.sockets[0].getsockname()[1]
         async with connect(f"http://127.0.0.1:{port}/mcp", versions=[E], **options) as client:
             yield client, played
-    await asyncio.sleep(0.01)  # for the server's tasks
+        await played.until(lambda: not played.serving)
 
 
 def test_calls_in_sequence_use_one_connection() -> None:
@@ -173,43 +188,68 @@ def test_response_without_length_ends_with_connection() -> None:
 @pytest.mark.parametrize(
     "more", [b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n", b""]
 )
-def test_connection_with_unexpected_input_is_not_reused(more: bytes) -> None:
+def test_connection_with_unexpected_input_is_not_reused(
+    more: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not even for a request that must not be sent twice."""
+    received: set[asyncio.StreamReader] = set()
 
-    async def once(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer(message["id"], DONE))
-        await writer.drain()
-        await asyncio.sleep(0.02)
-        writer.write(more) if more else writer.close()
+    def watch(name: str) -> None:
+        feed = getattr(asyncio.StreamReader, name)
+
+        def note(reader: asyncio.StreamReader, *data: bytes) -> None:
+            feed(reader, *data)
+            if data in ((), (more,)):
+                received.add(reader)
+
+        monkeypatch.setattr(asyncio.StreamReader, name, note)
+
+    watch("feed_data")
+    watch("feed_eof")
 
     async def main() -> None:
+        answered = asyncio.Event()
+
+        async def once(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(message["id"], DONE))
+            await answered.wait()
+            answered.clear()
+            writer.write(more) if more else writer.write_eof()
+
         async with connected(once) as (client, played):
-            for _ in range(3):
+            for number in range(1, 4):
                 await client.call_tool("t")
-                await asyncio.sleep(0.06)
+                answered.set()
+                await until(lambda: len(received - played.readers) == number)  # noqa: B023
             assert [number for number, _ in played.requests] == [1, 1, 2, 3]
 
     run(main())
 
 
-@pytest.mark.parametrize("when", [0.0, 0.02])
-def test_connection_reset_is_not_reused(when: float, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("idle", [False, True])
+def test_connection_reset_is_not_reused(idle: bool, caplog: pytest.LogCaptureFixture) -> None:
     """In the middle of a call, or while idle."""
 
-    async def reset(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        sock = writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        if when:
-            writer.write(answer(message["id"], DONE))
-            await asyncio.sleep(when)
-        writer.transport.abort()
-
     async def main() -> None:
+        answered = asyncio.Event()
+
+        async def reset(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+            sock = writer.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if idle:
+                writer.write(answer(message["id"], DONE))
+                await answered.wait()
+                answered.clear()
+            writer.transport.abort()
+
         async with connected(reset) as (client, played):
+            unconnected = descriptors() - 2
             for _ in range(2):
-                if when:
+                if idle:
                     await client.call_tool("t")
-                    await asyncio.sleep(2 * when)
+                    answered.set()
+                    # Only the system knows that the client has seen it.
+                    await until(lambda: descriptors() <= unconnected)
                 else:
                     with pytest.raises(ConnectionLost, match="breaks off"):
                         await client.call_tool("t")
@@ -237,13 +277,18 @@ def test_call_timed_out_closes_connection() -> None:
             await done(server, message, writer)
 
     async def main() -> None:
+        async def call(client: Client, callers: float, own: float) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(callers):
+                    await client.call_tool("ill", timeout=own)
+
         async with connected(hang) as (client, played):
-            for give_up in (asyncio.timeout(0.02), asyncio.timeout(5)):
-                played.gone.clear()
-                with pytest.raises(TimeoutError):
-                    async with give_up:
-                        await client.call_tool("ill", timeout=0.05)
-                await played.gone.wait()
+            for number, timeouts in enumerate([(5, 10), (10, 5)], 1):
+                calling = asyncio.create_task(call(client, *timeouts))
+                await played.until(lambda: (number, "tools/call") in played.requests)  # noqa: B023
+                advance_clock(6)
+                await calling
+                await played.until(lambda: not played.serving)
             assert (await client.call_tool("well")).content == []
             assert [number for number, _ in played.requests] == [1, 1, 2, 3]
 
@@ -287,13 +332,13 @@ def test_megabyte_over_http_passes_both_ways() -> None:
 
 
 def test_idle_connections_expire(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http.client._pool._IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("mcp_core.http.client._pool._IDLE_SECONDS", 5)
 
     async def main() -> None:
         async with connected(done) as (client, played):
             await asyncio.gather(client.call_tool("t"), client.call_tool("t"))
-            await played.gone.wait()
-            await asyncio.sleep(0.1)
+            advance_clock(6)
+            await played.until(lambda: not played.serving)
             await client.call_tool("t")
             assert played.opened == 3
 
@@ -352,7 +397,8 @@ def test_tls_certificates_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
             assert played.opened == 1
             with pytest.raises(ConnectFailed, match="certificate verify failed"):
                 await connect(url, versions=[E]).__aenter__()
-            await asyncio.sleep(0.01)
+            # One of asyncio's own is for the handshake that failed.
+            await until(lambda: len(asyncio.all_tasks()) == 1)
 
     run(main())
 

@@ -19,7 +19,7 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core import PeerError
 from mcp_core.types import TextContent
-from tests.asyncio_shim.loop import run
+from tests.asyncio_shim.loop import run_with_processes as run
 from tests.conformance import everything_server
 from tests.core.helpers import VERSIONS, D, E
 from tests.interop import official

@@ -18,7 +18,7 @@ from mcp_asyncio_shim._runtime import open_recorder
 from mcp_core.adapters import CannotRecord, Recorder, Recording
 from mcp_core.registry import Server
 from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
-from tests.asyncio_shim.loop import run
+from tests.asyncio_shim.loop import run, run_with_processes
 from tests.asyncio_shim.test_http_transport import on_trio
 from tests.core.helpers import E
 
@@ -98,7 +98,7 @@ def test_child_is_recorded_on_both_sides(path: Path, tmp_path: Path) -> None:
         async with connect(argv, record=path, inherit_env=True) as client:
             await talk(client)
 
-    run(main())
+    run_with_processes(main())
     (header, sent), (their_header, received) = read_file(path), read_file(theirs)
     assert (header.transport, header.observer) == ("stdio", "client")
     assert (their_header.transport, their_header.observer) == ("stdio", "server")

@@ -6,17 +6,18 @@ import asyncio
 import contextvars
 import json
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import Struct
 
+from mcp_asyncio_shim._runtime import AsyncioRuntime
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
 from mcp_core.types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from tests.asyncio_shim.loop import descriptors, run, served, text_of
 from tests.core.helpers import META_CAPABILITIES, D, E, cancelled, line, ping, result
+from tests.virtual_time import thread_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ class Handlers:
         self.server = Server("handlers", limits=Limits(**limits))
         self.started, self.go = asyncio.Event(), asyncio.Event()
         self.seen: list[str] = []
+        loop = asyncio.get_running_loop()
 
         @self.server.tool
         async def wait() -> str:
@@ -59,6 +61,7 @@ class Handlers:
         @self.server.tool
         async def flood(number: int, context: Context) -> int:
             """Report much progress, a kibibyte each."""
+            self.started.set()
             for step in range(number):
                 await context.progress(step, message="x" * 1000)
                 self.seen.append("reported")
@@ -67,6 +70,7 @@ class Handlers:
         @self.server.tool(thread=True)
         def flood_from_a_thread(number: int, context: Context) -> int:
             """Report much progress from a thread."""
+            loop.call_soon_threadsafe(self.started.set)
             for step in range(number):
                 context.progress_nowait(step, message="x" * 1000)
                 self.seen.append("reported")
@@ -439,17 +443,27 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
 
 
 @pytest.mark.parametrize("tool", ["flood", "flood_from_a_thread"])
-def test_client_not_reading_blocks_progress(tool: str) -> None:
+def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    drain = AsyncioRuntime.drain
+
+    async def drain_for_thread(runtime: AsyncioRuntime, id: Any) -> None:
+        with thread_waiting():
+            await drain(runtime, id)
+
+    if tool == "flood_from_a_thread":
+        monkeypatch.setattr(AsyncioRuntime, "drain", drain_for_thread)
+
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
             wire.send(wire.calling(1, tool, {"number": 3000}, progressToken=1))
-            seen = -1
-            while seen < len(handlers.seen) or not seen:
-                seen = len(handlers.seen)
-                await asyncio.sleep(0.1)
+            await handlers.started.wait()
+            await asyncio.sleep(1)  # until nothing goes on
+            seen = len(handlers.seen)
             assert 64 < seen < 2000  # what the socket, the transport and the queue hold
+            await asyncio.sleep(1)
+            assert len(handlers.seen) == seen
             wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
             messages = [await wire.receive() for _ in range(3001)]
             assert [message["params"]["progress"] for message in messages[:-1]] == list(range(3000))
@@ -480,10 +494,10 @@ def test_link_calls_handle_timeout() -> None:
     async def main() -> None:
         handlers = Handlers(in_flight=1, waiting=1, pause=0.1)
         async with served(handlers.server) as wire:
-            started = time.monotonic()
+            started = asyncio.get_running_loop().time()
             wire.send(*(wire.calling(id, "wait") for id in range(4)))
             refused = [await wire.receive(), await wire.receive()]
-            assert 0.1 <= time.monotonic() - started < 5
+            assert asyncio.get_running_loop().time() - started == pytest.approx(0.1)
             assert [answer["id"] for answer in refused] == [2, 3]
             assert all("ask again later" in answer["error"]["message"] for answer in refused)
             handlers.go.set()

@@ -21,7 +21,7 @@ import pytest
 from mcp_asyncio_shim import _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
-from tests.asyncio_shim.loop import run
+from tests.asyncio_shim.loop import run_with_processes as run
 from tests.conformance import everything_server
 from tests.core.helpers import INITIALIZED, VERSIONS, D, Message, initialize, line, ping, request
 

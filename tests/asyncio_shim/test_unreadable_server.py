@@ -9,7 +9,7 @@ import pytest
 from mcp_asyncio_shim import _stdio, connect
 from mcp_core.connection import _unreadable
 from mcp_trio.testing.hostile import hostile_command
-from tests.asyncio_shim.loop import run
+from tests.asyncio_shim.loop import PATIENCE, run_with_processes
 from tests.unreadable import ROWS, options
 
 
@@ -30,12 +30,12 @@ def test_unreadable_response_of_child_fails_the_call_at_once(
     async def main() -> None:
         async with connect(hostile_command(attack), **options()) as client:
             with pytest.raises(error) as caught:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(PATIENCE):
                     await client.call_tool("x", timeout=None)
             if responds:
                 await client.ping()
         for text in texts:
             assert text in str(caught.value)
 
-    run(main())
+    run_with_processes(main())
     assert capfd.readouterr().err == f"attack: {attack}\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -237,17 +237,22 @@ REFUSALS: list[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize(("response", "why"), REFUSALS)
 def test_upgrade_refused_raises(response: bytes, why: str) -> None:
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(response)
-        writer.close()
-
     async def main() -> None:
+        refused = asyncio.Event()
+
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(response)
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            refused.set()
+
         async with await asyncio.start_server(refuse, "127.0.0.1", 0) as listener:
             port = listener.sockets[0].getsockname()[1]
             with pytest.raises(ConnectFailed, match=why):
                 await connect(f"ws://127.0.0.1:{port}/mcp").__aenter__()
-            await asyncio.sleep(0.01)
+            await refused.wait()
         with pytest.raises(ConnectFailed, match="cannot connect"):
             await connect(f"ws://127.0.0.1:{port}/mcp").__aenter__()
 

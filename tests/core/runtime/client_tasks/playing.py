@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import selectors
 import socket
 from collections.abc import Callable
 from contextlib import aclosing, suppress
@@ -24,6 +23,7 @@ import mcp_asyncio_shim
 from mcp_asyncio_shim._link import Link
 from mcp_core.runtime import AbstractClient, client_config
 from mcp_trio import connect_stream, memory_pair
+from tests import virtual_time
 from tests.core.helpers import D, E, Message
 
 if TYPE_CHECKING:
@@ -339,31 +339,6 @@ def play_trio(
         raise group.exceptions[0] from None
 
 
-class _JumpingSelector(selectors.DefaultSelector):
-    """Adds to `now` what it would have to wait."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        found = super().select(0)
-        if not found and timeout != 0:
-            if timeout is None:
-                return super().select(5)
-            self.now += max(timeout, 0)
-        return found
-
-
-class _JumpingLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next deadline when every task waits."""
-
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now
-
-
 def play_asyncio(
     main: Callable[[Play], Awaitable[T]],
     version: str,
@@ -398,8 +373,7 @@ def play_asyncio(
             writer.close()
             await asyncio.gather(serving, writer.wait_closed(), return_exceptions=True)
 
-    with asyncio.Runner(loop_factory=_JumpingLoop) as runner:
-        return runner.run(run())
+    return virtual_time.run(run())
 
 
 PLAYS = [play_trio, play_asyncio]
