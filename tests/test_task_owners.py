@@ -176,8 +176,9 @@ def test_task_without_session_or_user_is_found_by_its_id_and_not_listed(play: Pl
     async def scene(connect: Connect) -> None:
         client = await connect(D)
         assert client.session == ""
-        task_id = await client.create("work", seconds=0.05)
+        task_id = await client.create("work", held=True)
         assert (await client.state(task_id))["status"] == "working"
+        await client.go()
         assert await client.text(task_id) == "called by work"
         with pytest.raises(RpcError, match="needs a session") as caught:
             await client.request("tasks/list")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 import trio
+from trio.testing import MockClock
 
 from mcp_core.registry import Server, Tasks
 from mcp_core.tasks import TaskKey, TaskLimits
@@ -16,7 +17,7 @@ from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
-from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E, RpcError
+from tests.task_play.wires import ASYNCIO_WIRES, PATIENCE, WIRES, D, E, RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,9 +26,14 @@ if TYPE_CHECKING:
 
     Scene = Callable[[WireClient, FaultyStore], Awaitable[None]]
 
+
+def run_trio(main: Callable[[], Awaitable[None]]) -> None:
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
 # A client of the one user of a server, so that each test can look into the store.
 KINDS: dict[str, tuple[Callable[..., None], Wire]] = {
-    "trio": (trio.run, WIRES["memory"]),
+    "trio": (run_trio, WIRES["memory"]),
     "asyncio": (lambda main: loop.run(main()), ASYNCIO_WIRES["WebSocket over ASGI"]),
 }
 LIMITS = TaskLimits(message_interval=0.001, lease=0.3)
@@ -63,7 +69,7 @@ async def code_of(awaitable: Awaitable[Any]) -> int:
 
 
 async def until(ready: Callable[[], object]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         while True:
             if ready():
                 return
@@ -95,14 +101,15 @@ def test_store_that_cannot_be_read_fails_the_request_only(
     play: Callable[[Scene, str], None], version: str
 ) -> None:
     async def scene(client: WireClient, store: FaultyStore) -> None:
-        task_id = await client.create("work", seconds=0.02)
+        task_id = await client.create("work", held=True)
         store.failing |= {"get", "page"}
         for method in ("tasks/get", "tasks/cancel"):
             assert await code_of(client.request(method, {"taskId": task_id})) == -32603
         if client.version == D:
             assert await code_of(client.request("tasks/list")) == -32603
             assert await code_of(client.outcome(task_id)) == -32603
-        await anyio.sleep(0.05)  # the handler has ended
+        await client.go()
+        await client.until_journal("after work")
         store.failing.clear()
         await client.until(task_id, "completed")
 
@@ -114,8 +121,9 @@ def test_outcome_is_stored_when_the_store_works_again(
     play: Callable[[Scene, str], None], version: str
 ) -> None:
     async def scene(client: WireClient, store: FaultyStore) -> None:
-        task_id = await client.create("work", seconds=0.02)
+        task_id = await client.create("work", held=True)
         store.failing.add("change")
+        await client.go()
         await until(lambda: store.failures >= 2)
         assert (await client.state(task_id))["status"] == "working"
         store.failing.clear()
@@ -215,7 +223,7 @@ def test_client_that_disconnects_while_its_task_is_created_leaves_no_task(versio
                 raise ZeroDivisionError
         assert not store._records
 
-    trio.run(main)
+    run_trio(main)
 
 
 @versions
@@ -314,4 +322,4 @@ def test_many_tasks_of_one_owner_are_listed_and_bounded(count: int) -> None:
             assert sorted(listed) == sorted(ids)
             assert len(json.dumps(page)) < 100_000
 
-    trio.run(main)
+    run_trio(main)

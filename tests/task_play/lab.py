@@ -1,5 +1,7 @@
 """A server whose tools run as tasks, for any runtime: its handlers wait through anyio only.
 
+They wait for the client rather than for a time: each call of the tool `go` lets one of them go on.
+
 `python -m tests.task_play.lab trio` serves it on stdin and stdout, `asyncio` too.
 """
 
@@ -34,10 +36,33 @@ class Name(Struct):
     name: str
 
 
+class Gate:
+    """Lets one handler pass for each call of `open_once`, whichever comes first."""
+
+    def __init__(self) -> None:
+        self._passes = 0
+        self._waiting: list[anyio.Event] = []
+
+    async def wait(self) -> None:
+        if self._passes:
+            self._passes -= 1
+            return
+        opened = anyio.Event()
+        self._waiting.append(opened)
+        await opened.wait()
+
+    def open_once(self) -> None:
+        if self._waiting:
+            self._waiting.pop(0).set()
+        else:
+            self._passes += 1
+
+
 def make_lab(tasks: Tasks | None = None) -> Server:
     """Return the server. Its tool `journal` returns what happened since it was last called."""
     server = Server("lab", tasks=tasks or Tasks(store=MemoryTaskStore(), limits=LIMITS))
     journal: list[str] = []
+    gate = Gate()
 
     @server.middleware
     async def around(context: Context, proceed: Callable[[], Awaitable[Any]]) -> Any:
@@ -47,7 +72,7 @@ def make_lab(tasks: Tasks | None = None) -> Server:
         try:
             return await proceed()
         finally:
-            if name != "journal":
+            if name not in ("journal", "go"):
                 journal.append(f"after {name}")
 
     @server.tool(name="journal")
@@ -57,12 +82,18 @@ def make_lab(tasks: Tasks | None = None) -> Server:
         journal.clear()
         return text
 
+    @server.tool
+    def go() -> None:
+        """Let one handler go on."""
+        gate.open_once()
+
     @server.tool(task="optional")
-    async def work(context: Context, seconds: float = 0.01) -> str:
-        """Report, and wait."""
+    async def work(context: Context, held: bool = False) -> str:
+        """Report, and wait for `go` if held."""
         journal.append("work")
         await context.progress(1, 2, "half")
-        await anyio.sleep(seconds)
+        if held:
+            await gate.wait()
         assert context.state["from middleware"] == "work"
         return f"called by {CALLER.get()}"
 
@@ -75,12 +106,12 @@ def make_lab(tasks: Tasks | None = None) -> Server:
             journal.append("cancelled")
         return ""
 
-    add_questions(server, journal)
+    add_questions(server, journal, gate)
     add_others(server)
     return server
 
 
-def add_questions(server: Server, journal: list[str]) -> None:
+def add_questions(server: Server, journal: list[str], gate: Gate) -> None:
     """Add the tools that ask their client."""
 
     @server.tool(task="optional")
@@ -94,11 +125,17 @@ def add_questions(server: Server, journal: list[str]) -> None:
 
     @server.tool(task="optional")
     async def impatient(context: Context) -> str:
-        """Ask, and go on without the answer."""
-        with anyio.move_on_after(0.05):
+        """Ask, withdraw the question at the first `go`, and ask another at the second."""
+        async with anyio.create_task_group() as group:
+
+            async def withdraw() -> None:
+                await gate.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(withdraw)
             await context.elicit("In time?", Name)
-            return "answered"
-        await anyio.sleep(0.05)
+            raise AssertionError("answered")
+        await gate.wait()
         answer = await context.elicit("At all?", Name)
         return f"{answer.action} the second"
 

@@ -59,10 +59,11 @@ async def _code(awaitable: Awaitable[Any]) -> int:
 
 
 async def task_runs_to_its_end(client: WireClient) -> None:
-    created = await client.create_task("work", seconds=0.05)
+    created = await client.create_task("work", held=True)
     assert created["status"] == "working"
     state = await client.state(created["taskId"])
     assert (state["status"], state["taskId"]) == ("working", created["taskId"])
+    await client.go()
     assert await client.text(created["taskId"]) == "called by work"
     state = await client.state(created["taskId"])
     assert (state["status"], "result" in state) == ("completed", client.version == E)
@@ -71,9 +72,11 @@ async def task_runs_to_its_end(client: WireClient) -> None:
 
 
 async def task_is_notified_of(client: WireClient) -> None:
-    task_id = await client.create("work", seconds=0.1)
+    task_id = await client.create("work", held=True)
     if client.version == E:
         client.listen(task_id)
+        await client.until_notified(lambda message: message["method"].endswith("acknowledged"))
+        await client.go()
         last = await client.until_notified(
             lambda message: message["params"].get("status") == "completed"
         )
@@ -82,6 +85,7 @@ async def task_is_notified_of(client: WireClient) -> None:
         methods = {message["method"] for message in client.notifications}
         assert methods == {"notifications/subscriptions/acknowledged", "notifications/tasks"}
         return
+    await client.go()
     last = await client.until_notified(
         lambda message: message["params"].get("status") == "completed"
     )
@@ -108,10 +112,12 @@ async def task_asks_too_often(client: WireClient) -> None:
     assert len(client.asked) == 4
 
 
-async def question_is_withdrawn_after_the_handlers_own_timeout(client: WireClient) -> None:
+async def question_is_withdrawn_by_its_handler(client: WireClient) -> None:
     task_id = await client.create("impatient")
     first = await client.until(task_id, "input_required")
+    await client.go()
     again = await client.until(task_id, "working")
+    await client.go()
     second = await client.until(task_id, "input_required")
     if client.version == E:
         (old,), (new,) = first["inputRequests"], second["inputRequests"]
@@ -251,7 +257,7 @@ SCENES: Final[list[Callable[[WireClient], Awaitable[None]]]] = [
     task_is_notified_of,
     task_asks_its_client,
     task_asks_too_often,
-    question_is_withdrawn_after_the_handlers_own_timeout,
+    question_is_withdrawn_by_its_handler,
     task_uses_the_clients_model,
     task_asks_for_roots,
     task_returns_its_question,

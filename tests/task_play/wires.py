@@ -104,6 +104,10 @@ class WireClient:
         result = await self.request("tools/call", {"name": tool, "arguments": arguments})
         return result["content"][0]["text"]
 
+    async def go(self) -> None:
+        """Let one handler of the lab go on."""
+        await self.request("tools/call", {"name": "go"})
+
     async def create(self, tool: str, /, *, task: Message | None = None, **arguments: Any) -> str:
         """Call a tool as a task, and return its id."""
         state = await self.create_task(tool, task=task, **arguments)
