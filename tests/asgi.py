@@ -23,6 +23,7 @@ from mcp_core import Limits
 from mcp_core.auth import ApiKeys, Grant, OAuthResourceServer
 from mcp_core.registry import Context, Server
 from tests.core.http.router_harness import GET, HOST, POST, D, E, initialize, meta, request
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     App = Callable[[Any, Any, Any], Awaitable[None]]
     Make = Callable[..., App]
 
-PATIENCE: Final = 20.0
 STREAM: Final = b"text/event-stream"
 ACCEPT: Final = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}
 
@@ -368,8 +368,8 @@ class Neutral:
 
     async def until(self, ready: Callable[[], object]) -> None:
         with anyio.fail_after(PATIENCE):
-            while not ready():
-                await anyio.lowlevel.checkpoint()
+            while not ready():  # noqa: ASYNC110
+                await anyio.sleep(0.001)
 
 
 class Lived:

@@ -21,6 +21,7 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
+from trio.testing import MockClock
 
 import mcp_asyncio_shim
 import mcp_trio
@@ -68,7 +69,11 @@ class Driver(NamedTuple):
     run_to_the_end: Callable[[Main], None]
 
 
-TRIO = Driver("mcp_trio", mcp_trio.asgi, trio.run, trio.run)
+def run_trio(main: Main) -> None:
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+TRIO = Driver("mcp_trio", mcp_trio.asgi, run_trio, trio.run)
 ASYNCIO = Driver(
     "mcp_asyncio_shim",
     mcp_asyncio_shim.asgi,

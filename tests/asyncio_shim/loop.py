@@ -11,7 +11,7 @@ import json
 import os
 import socket
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_asyncio_shim import serve_streams
 from tests import virtual_time
@@ -25,13 +25,13 @@ from tests.core.helpers import (
     request,
     stateless_request,
 )
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     from mcp_core.registry import Server
 
-PATIENCE: Final = 20.0  # no test hangs for longer
 T = TypeVar("T")
 
 

@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tests.waiting import PATIENCE
+
 HERE: Final = Path(__file__).parent
-PATIENCE: Final = 20.0
 
 
 class Servers:

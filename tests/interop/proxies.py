@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["haproxy", "nginx", "serve_nginx", "wait_for"]
 
-PATIENCE: Final = 20.0
 
 # `{h2}` selects HTTP/2 to the backend, `{requests}` the requests per connection. Streams are not
 # buffered.

@@ -25,6 +25,7 @@ from mcp_trio import connect, connect_http
 from tests.interop.official import D, E, everything, served, unfinished_streams
 from tests.interop.proxies import haproxy, nginx
 from tests.trio_.cli.program import run
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,7 +37,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
     unfinished_streams,
 ]
-PATIENCE = 20
 every_revision = pytest.mark.parametrize("version", ALL)
 both_eras = pytest.mark.parametrize("version", [E, D])
 

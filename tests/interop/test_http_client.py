@@ -65,6 +65,7 @@ from tests.interop.test_sdk_server_utilities import (
     test_sdk_server_without_list_changed_capability,
     test_sdk_server_without_logging_capability_sends_logs,
 )
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -105,7 +106,6 @@ __all__ = [
 ]
 
 E, D, C, B, A = ALL
-PATIENCE = 20
 SDK = [
     ("sdk_server", "sessions"),
     ("sdk_server", "stateless"),

@@ -18,6 +18,7 @@ from trio_websocket import open_websocket_url
 
 from mcp_trio import asgi, memory_pair, serve_http, serve_stream
 from tests.asgi import Call, Host, serve_app
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -47,7 +48,6 @@ D: Final = "2025-11-25"
 E: Final = "2026-07-28"
 TASKS: Final = "io.modelcontextprotocol/tasks"
 META: Final = "io.modelcontextprotocol/"
-PATIENCE: Final = 20.0
 CAPABILITIES: Final[dict[str, Any]] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}},

@@ -11,16 +11,19 @@ import socket
 import subprocess
 import threading
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 
 from mcp_core import Connection, Role
 from mcp_core import types as t
 from mcp_trio.testing import _leaks
 from mcp_trio.testing._leaks import KINDS, LeakDetector
 from tests.core.helpers import client_config, line, ping, server_config, stateless_request
+from tests.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -192,8 +195,8 @@ def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
         stop.wait()
 
     async def give_up() -> None:
-        with trio.move_on_after(0.01):
-            await trio.to_thread.run_sync(block, abandon_on_cancel=True)
+        abandon = partial(trio.to_thread.run_sync, block, abandon_on_cancel=True)
+        await cancel_once_blocked(abandon)
 
     with LeakDetector() as watch:
         trio.run(trio.to_thread.run_sync, len, ())
@@ -304,7 +307,7 @@ def test_leaks_tasks_that_end_in_time_are_ignored() -> None:
         trio.lowlevel.spawn_system_task(trio.lowlevel.checkpoint)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(beat)
-            await trio.sleep(0.01)
+            await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
         return 5
 

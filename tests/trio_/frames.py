@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from tests.core.http.frames import TEXT, short
-from tests.trio_.wire import PATIENCE
+from tests.waiting import patience
 
 __all__ = ["FrameWire"]
 
@@ -23,12 +23,12 @@ class FrameWire:
         self.headers: dict[bytes, bytes] = {}
 
     async def send(self, data: bytes) -> None:
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience()):
             await self.stream.send_all(data)
 
     async def more(self) -> bool:
         """Read more. Return False at the end."""
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience()):
             try:
                 data = bytes(await self.stream.receive_some(65_536))
             except trio.BrokenResourceError:

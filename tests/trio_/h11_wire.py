@@ -18,7 +18,7 @@ from mcp_trio import memory_pair
 from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
 from mcp_trio.http_server._h11_connection import H11ServerConnection
-from tests.trio_.wire import PATIENCE
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -74,7 +74,7 @@ class HttpWire:
 
     async def more(self) -> bool:
         """Read more. Return False at the end."""
-        with trio.fail_after(PATIENCE * 5):
+        with trio.fail_after(patience()):
             data = bytes(await self.stream.receive_some(65_536))
         self.buffer += data
         return bool(data)

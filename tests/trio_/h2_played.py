@@ -31,6 +31,7 @@ from tests.core.http.h2_frames import (
     number,
     setting,
 )
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -52,7 +53,6 @@ __all__ = [
     "window",
 ]
 
-PATIENCE: Final = 5.0
 OK: Final = ((b":status", b"200"), (b"content-type", b"application/json"))
 TABLE, MOST, FIRST_WINDOW, MAX_FRAME = 1, 3, 4, 5
 
@@ -119,7 +119,7 @@ class H2Played:
 
     async def until(self, kind: int, stream: int | None = None, *, flags: int = 0) -> Frame:
         """Read until there is such a frame that was not returned before, and return it."""
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience()):
             while True:
                 for found in self.frames:
                     if (
@@ -143,7 +143,7 @@ class H2Played:
 
     async def ended(self) -> bool:
         """Read until the end of the connection."""
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience()):
             while await self.more():
                 pass
         return True
@@ -204,7 +204,7 @@ class Exchange:
         return self.pause
 
     async def ends(self) -> Exchange:
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience()):
             await self.over.wait()
         return self
 
@@ -253,7 +253,7 @@ async def playing(*pairs: tuple[int, int]) -> AsyncIterator[Play]:
             async with trio.open_nursery() as asking:
                 yield Play(client, server, asking)
                 asking.cancel_scope.cancel()
-            with trio.fail_after(PATIENCE):
+            with trio.fail_after(patience()):
                 await client.aclose()
         finally:
             client._scope.cancel()  # the scope is shielded, but a failing test must end

@@ -34,7 +34,7 @@ from tests.core.http.h2_frames import (
     post,
 )
 from tests.trio_.h11_wire import FakeRouter
-from tests.trio_.wire import PATIENCE
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -116,7 +116,7 @@ class H2Wire:
 
     async def more(self) -> bool:
         """Read more. Return False at the end."""
-        with trio.fail_after(PATIENCE * 5):
+        with trio.fail_after(patience()):
             data = bytes(await self.stream.receive_some(65_536))
         self._heard += data
         while len(self._heard) >= 9:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.waiting import PATIENCE, until
 
+if TYPE_CHECKING:
     from mcp_trio.streams._stdio import Streams
+
+__all__ = ["alive", "line", "python", "rest", "until"]
 
 
 def python(source: str, *args: object) -> list[str]:
@@ -28,15 +30,9 @@ def alive(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(20):
-        while not condition():  # noqa: ASYNC110  the system has no event for it
-            await trio.sleep(0.02)
-
-
 async def line(stream: Streams) -> str:
     got = bytearray()
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while not got.endswith(b"\n"):
             chunk = await stream.receive_some(1)
             if not chunk:
@@ -46,5 +42,5 @@ async def line(stream: Streams) -> str:
 
 
 async def rest(stream: Streams) -> bytes:
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         return b"".join([bytes(chunk) async for chunk in stream])

@@ -24,7 +24,8 @@ from mcp_core import CallTimeout, ConnectFailed, ConnectionLost
 from mcp_trio import Grace, connect, connect_stdio
 from tests.core.helpers import D, E, cancelled
 from tests.trio_.pipes import alive, until
-from tests.trio_.wire import PATIENCE, Wire, text_of
+from tests.trio_.wire import Wire, text_of
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

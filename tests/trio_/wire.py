@@ -1,7 +1,7 @@
 """The other end of a conversation, in lines of JSON, without using the code under test.
 
 `Wire` is a `ScriptedPeer` with shorter names for frequent steps. `served` runs a server on one end
-of a memory pair and yields the other end. Other waits may take `PATIENCE` seconds.
+of a memory pair and yields the other end. Other waits may take `patience()` seconds.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import trio.testing
 from mcp_trio import serve_stream
 from mcp_trio.testing import ScriptedPeer, memory_pair
 from tests.core.helpers import D, E, Message, request, stateless_request
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mcp_core.registry import Server
 
-PATIENCE: Final = 30.0
 ERAS: Final = (D, E)
 
 
@@ -127,6 +127,6 @@ async def served(
         if opened:
             await wire.shake_hands()
         yield wire
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(patience()):
             await ours.aclose()
             await ended.wait()

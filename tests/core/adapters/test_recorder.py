@@ -17,6 +17,7 @@ import pytest
 from mcp_core.adapters import CannotRecord, Recorder, Recording, _recorder
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.trace import DamagedLine, TraceLine, read_trace
+from tests.waiting import wait_until
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs files as on POSIX")
 POST = RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")])
@@ -44,13 +45,6 @@ def read_lines(path: Path) -> list[TraceLine]:
     found = [line for _, line in lines]
     assert not [line for line in found if isinstance(line, DamagedLine)]
     return [line for line in found if isinstance(line, TraceLine)]
-
-
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 @pytest.fixture

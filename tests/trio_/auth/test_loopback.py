@@ -16,6 +16,7 @@ import trio.testing
 from mcp_core.auth import AuthorizationFailed, Browse, HttpResponse
 from mcp_trio.auth import _loopback
 from mcp_trio.auth._loopback import LoopbackListener
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -123,7 +124,7 @@ async def test_loopback_idle_connections_do_not_block_the_redirect() -> None:
     """A page that knows the port could open them, and browsers open spare connections too."""
     async with waiting() as (loopback, answers), trio.open_nursery() as nursery:
         held = [await connected(loopback) for _ in range(200)]
-        with trio.fail_after(3):
+        with trio.fail_after(PATIENCE):
             assert (await response_to(loopback, GOOD)).startswith(b"HTTP/1.1 200")
         for stream in held:
             nursery.start_soon(stream.aclose)

@@ -23,7 +23,7 @@ from tests.trio_.auth.test_authorization import headless
 from tests.trio_.host.played import reached, usable
 from tests.trio_.host.test_host import make_server, text_of
 from tests.trio_.oauth_world import oauth_world
-from tests.trio_.wire import PATIENCE
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -22,6 +22,7 @@ from tests.core.runtime.client_tasks.playing import (
     state,
 )
 from tests.core.runtime.client_tasks.test_poller import ADA, ASK, TOOLS
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -185,7 +186,8 @@ async def test_call_given_up_as_client_ends_cancels_task(version: str) -> None:
     """The end of the client drops its other requests."""
     script = HttpScript(version, answers(version))
     script.server.answers["tasks/get"] = [state(version)]
-    async with connected(script) as client:
-        with trio.move_on_after(0.1):
-            await client.call_tool("research")
+    async with connected(script) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(client.call_tool, "research")
+        await until(lambda: script.server.count("tasks/get"))
+        nursery.cancel_scope.cancel()
     assert script.server.count("tasks/cancel") == 1

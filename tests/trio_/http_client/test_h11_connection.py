@@ -11,6 +11,7 @@ from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio.http_client._h11_connection import H11ClientConnection, open_tunnel
+from tests.waiting import until
 
 HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
 REQUEST = (
@@ -329,9 +330,7 @@ async def test_h11_client_server_closed_is_noticed_on_a_socket() -> None:
         client = H11ClientConnection(ours)
         assert not client.server_closed()
         await theirs.aclose()
-        with trio.fail_after(5):
-            while not client.server_closed():  # noqa: ASYNC110 - the system has no event for it
-                await trio.sleep(0.01)
+        await until(client.server_closed)
         await client.aclose()
 
 

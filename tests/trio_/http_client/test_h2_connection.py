@@ -51,6 +51,7 @@ from tests.trio_.h2_played import (
     settings,
     window,
 )
+from tests.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -952,8 +953,7 @@ async def test_h2_client_closed_while_opening() -> None:
     ours, theirs = memory_pair()
     client = H2ClientConnection(ours, "http")
     async with trio.open_nursery() as nursery:
-        with trio.move_on_after(0.01):
-            await client.open(nursery)
+        await cancel_once_blocked(client.open, nursery)
         with trio.CancelScope() as scope:
             scope.cancel()
             await client.aclose()

@@ -48,7 +48,8 @@ from tests.fakes.authorization_server import AuthorizationServer
 from tests.trio_.h11_wire import Answer, HttpWire, get
 from tests.trio_.http_session import served_over_http
 from tests.trio_.http_wire import MemoryConnector
-from tests.trio_.wire import ERAS, PATIENCE
+from tests.trio_.wire import ERAS
+from tests.waiting import patience
 
 ANN = Grant("ann", "app", frozenset({"read"}))
 
@@ -264,7 +265,7 @@ async def test_token_check_is_cancelled_when_the_client_disconnects() -> None:
         await wire.send(call())
         await slow.started.wait()
         await wire.stream.aclose()
-        with trio.fail_after(PATIENCE * 5):
+        with trio.fail_after(patience()):
             await slow.left.wait()
         assert slow.over == ["cancelled"]
         slow.go.set()

@@ -35,7 +35,7 @@ from tests.trio_.h2_wire import H2Answer, H2Wire, window
 from tests.trio_.h11_wire import HttpWire, get
 from tests.trio_.http_server.test_auth import StalledVerifier, guard, scoped_server
 from tests.trio_.http_session import events_in, served_over_http
-from tests.trio_.wire import PATIENCE
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     pass
@@ -304,7 +304,7 @@ async def test_http2_token_check_is_cancelled_with_its_stream() -> None:
         await session.send(head, frame(DATA, END_STREAM, session.id, body))
         await slow.started.wait()
         await session.send(frame(RST_STREAM, 0, session.id, number(CANCEL)))
-        with trio.fail_after(PATIENCE * 5):
+        with trio.fail_after(patience()):
             await slow.left.wait()
         assert slow.over == ["cancelled"]
         slow.go.set()

@@ -38,6 +38,7 @@ from mcp_trio import (
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
 from tests.trio_.oauth_world import oauth_world
+from tests.waiting import until
 
 SERVER_FILE = """
 import sys
@@ -383,9 +384,8 @@ async def test_disk_that_is_full_does_not_end_the_conversation(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with connect(make_server(), record="/dev/full") as client:
-        await trio.sleep(0.1)
+        await until(lambda: caplog.records)
         await talk(client)
-        await trio.sleep(0.1)
         await talk(client)
     errors = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert [each.getMessage() for each in errors] == [
@@ -415,9 +415,7 @@ async def test_slow_disk_loses_lines_and_never_waits(
         record.received(b'{"half":')  # lost, too: the rest of it must be no message
         assert time.perf_counter() - began < 2
         gate.set()
-        with trio.fail_after(10):
-            while recorder._queue:  # noqa: ASYNC110 - a thread empties it
-                await trio.sleep(0.01)
+        await until(lambda: not recorder._queue)  # a thread empties it
         record.received(b'1}\n{"whole":1}\n')
     _, lines = read_file(path)
     sent = [line for line in lines if line.sender == "client"]
@@ -505,7 +503,7 @@ async def test_internal_error_of_the_thread_is_logged_once(
     async with open_recorder(path, "client", "stream") as recorder:
         assert recorder is not None
         recorder.put(fail, None, 0)
-        await trio.sleep(0.1)
+        await until(lambda: caplog.text)
         recorder.note("later")
     assert "is not written any more: internal error" in caplog.text
 

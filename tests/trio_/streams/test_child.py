@@ -26,6 +26,7 @@ from mcp_core.client._child_environment import INHERITED_VARIABLES, MARK_VARIABL
 from mcp_trio.streams import _child
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 from tests.trio_.pipes import alive, line, python, rest, until
+from tests.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,7 +217,6 @@ async def test_child_output_is_read_after_its_exit() -> None:
     async with spawn(python(words), grace=QUICK) as child:
         pid = int(await line(child.stream))
         await until(lambda: child.returncode is not None)
-        await trio.sleep(0.1)
         got = await rest(child.stream)
         assert got == b"x" * 50_000 + b"\n"
         await child.stream.send_all(b"anyone?\n")  # the daemon holds the other end
@@ -258,8 +258,7 @@ async def test_child_aclose_from_another_task_ends_it() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
             await trio.testing.wait_all_tasks_blocked()
-            with trio.move_on_after(0.02):
-                await child.aclose()  # cancels only this wait
+            await cancel_once_blocked(child.aclose)  # cancels only this wait
             nursery.start_soon(child.aclose)
             nursery.start_soon(child.aclose)
         assert ended == [b""]
@@ -358,6 +357,7 @@ ADOPT = (
 ORPHANING_CLIENT = """
 import os, sys, trio
 from mcp_trio.streams._child import Grace, spawn
+from tests.waiting import cancel_once_blocked
 async def main():
     async with spawn(sys.argv[1:], grace=Grace(20, 20)) as child:
         while await child.stream.receive_some(): pass

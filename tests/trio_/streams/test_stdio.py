@@ -23,6 +23,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 from tests.trio_.pipes import rest
+from tests.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,9 +90,7 @@ async def test_stdio_only_the_stream_uses_the_pipes(ends: Ends) -> None:
 @pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_stdio_read_waits_and_can_be_cancelled(ends: Ends) -> None:
     with ends.streams() as stream:
-        with trio.move_on_after(0.02) as scope:
-            await stream.receive_some()
-        assert scope.cancelled_caught
+        await cancel_once_blocked(stream.receive_some)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stream.send_all, bytes(1_000_000))
             got = 0
@@ -167,9 +166,7 @@ async def test_stdio_one_socket_for_both_directions() -> None:
             await stream.send_all(b"answer")
             assert ours.recv(100) == b"answer"
             await stream.send_eof()  # must not make the receiving half blocking
-            with trio.move_on_after(0.02) as scope:
-                await stream.receive_some()
-            assert scope.cancelled_caught
+            await cancel_once_blocked(stream.receive_some)
             ours.sendall(b"request")
             assert await stream.receive_some() == b"request"
         assert os.get_blocking(theirs.fileno())
@@ -215,6 +212,7 @@ async def test_stdio_closed_descriptor_raises_with_its_name(ends: Ends) -> None:
 SERVER = """
 import os, subprocess, sys, trio
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
+from tests.waiting import cancel_once_blocked
 
 async def main():
     with standard_streams() as stream:
