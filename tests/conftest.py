@@ -115,9 +115,10 @@ settings.register_profile("thorough", parent=settings.get_profile("mcp-trio"), m
 settings.load_profile("mcp-trio")
 
 # What the default run leaves out (`addopts` in pyproject.toml), and how to run it.
-LEFT_OUT = "not slow and not process and not interop and not conformance and not node"
+LEFT_OUT = "not slow and not perf and not process and not interop and not conformance and not node"
 THE_REST = [
     "pytest -m slow",
+    "pytest -m perf",
     'pytest -m "process or interop or node"',
     "pytest -m conformance",
 ]
@@ -138,7 +139,7 @@ if threading.current_thread() is threading.main_thread() and hasattr(signal, "SI
 
 
 # Seconds for one test; by default it is `timeout` in pyproject.toml.
-LONGEST = {"conformance": 600, "slow": 300, "interop": 120, "node": 120}
+LONGEST = {"conformance": 600, "slow": 300, "perf": 120, "interop": 120, "node": 120}
 
 _TIMED_OUT = pytest.StashKey[float]()
 

@@ -21,11 +21,12 @@ SETTINGS = """
 addopts =
     -p tests.conftest
     -p no:cacheprovider
-    -m "not slow and not process and not interop and not conformance and not node"
+    -m "not slow and not perf and not process and not interop and not conformance and not node"
 trio_mode = true
 markers =
     requirement
     slow
+    perf
     node
 """
 
@@ -105,7 +106,7 @@ def test_a_test_that_hangs_fails_by_name_and_the_run_goes_on(tmp_path: Path) -> 
     assert "3 failed, 1 passed, 1 deselected" in output
     assert (
         "Tests were left out. To run them too: "
-        'pytest -m slow, pytest -m "process or interop or node"' in output
+        'pytest -m slow, pytest -m perf, pytest -m "process or interop or node"' in output
     )
 
 

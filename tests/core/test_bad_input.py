@@ -416,6 +416,7 @@ def test_line_over_limit_in_chunks_reported_once(version: str, size: int) -> Non
     assert still_answers(harness, version)
 
 
+@pytest.mark.perf
 def test_endless_line_uses_constant_memory() -> None:
     """300 MB without a newline take constant memory, and the time to search them once."""
     harness = ConnectionHarness(Connection(SERVER, server_config()))

@@ -122,6 +122,7 @@ def test_nearly_valid_values_of_schema_are_often_invalid() -> None:
     assert True in found
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("name", HOSTILE)
 def test_schema_of_stranger_takes_bounded_time(name: str) -> None:
     times: list[float] = []

@@ -540,6 +540,7 @@ async def test_server_request_before_initialize_is_rejected() -> None:
 # --- large amounts ------------------------------------------------------------------------------
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("version", [D, E])
 async def test_server_300_mib_without_newline_uses_constant_memory(version: str) -> None:
     chunk = b"x" * 256 * 1024

@@ -361,6 +361,7 @@ async def test_listening_to_too_many_tasks_is_refused(autojump_clock: object) ->
         await peer.expect_error(request)
 
 
+@pytest.mark.perf
 async def test_outcome_reaches_a_listening_client_within_5_ms() -> None:
     steps = Steps()
     async with conversation(E, steps.server, Plain) as peer:

@@ -145,6 +145,7 @@ def test_pattern_matches_like_a_regular_expression(pattern: str, tool: str) -> N
     assert ToolRule(tool=pattern, is_pattern=True).matches(tool, None) is expected
 
 
+@pytest.mark.perf
 def test_pattern_with_many_stars_is_matched_in_linear_time() -> None:
     before = time.process_time()
     assert not ToolRule(tool="*a" * 1000 + "b", is_pattern=True).matches("a" * 100_000, None)

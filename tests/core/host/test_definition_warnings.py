@@ -153,6 +153,7 @@ def test_warnings_do_not_depend_on_order() -> None:
     assert find_warnings(tool("create_issue"), "evil", ToolNames(names[::-1])) == expected
 
 
+@pytest.mark.perf
 def test_hostile_names_are_searched_in_linear_time() -> None:
     # Two letters of a common word differ, so all of them share entries and none is one edit away.
     at = [(one, two) for one in range(38) for two in range(one)]

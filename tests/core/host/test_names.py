@@ -176,6 +176,7 @@ def test_names_do_not_depend_on_order(servers: dict[str, list[str]]) -> None:
         assert list(map(str, table.collisions())) == list(map(str, expected.collisions()))
 
 
+@pytest.mark.perf
 def test_table_of_many_tools_is_built_in_linear_time() -> None:
     names = [f"tool_{number}" for number in range(100)]
     before = time.process_time()

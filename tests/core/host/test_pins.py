@@ -256,6 +256,7 @@ def test_change_that_is_long_says_how_much_is_left_out() -> None:
     assert change_of(tool(""), tool("x"), limit=2)[-1] == "!1 more line is not shown"
 
 
+@pytest.mark.perf
 def test_change_of_hostile_size_is_described_in_linear_time() -> None:
     before, after = (tool("\n".join(str(n * k) for n in range(50_000))) for k in (2, 3))
     started = time.process_time()

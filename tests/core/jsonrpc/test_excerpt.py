@@ -89,6 +89,7 @@ def test_excerpt_tells_the_id_of_any_response(
     assert excerpt_of(data).identify() == (id, "response")
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("data", [b"{", b'{"a":"', b'"id"' * 250, b',"id":7' * 140, b"\\" * 1024])
 def test_excerpt_of_hostile_input_takes_little_time(data: bytes) -> None:
     excerpt = excerpt_of(data.ljust(EXCERPT_SIZE, b'"') + b"}")

@@ -129,6 +129,7 @@ def test_line_buffer_too_long_reported_before_newline() -> None:
     assert buffer.next_line() is None
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("size", [1, 7, 4096, 10**9])
 def test_line_buffer_many_lines_take_linear_time(size: int) -> None:
     """The cost is linear, for one chunk or many, and returned lines are not kept."""
@@ -151,6 +152,7 @@ def test_line_buffer_many_lines_take_linear_time(size: int) -> None:
     assert time.perf_counter() - started < 5
 
 
+@pytest.mark.perf
 def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
     size = 4 * 1024 * 1024
     buffer = LineBuffer(size)

@@ -182,6 +182,7 @@ def test_paged_list_counts_long_cursors() -> None:
         listing.add_page(page(cursor="b" * 1_800))
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "schema",
     [

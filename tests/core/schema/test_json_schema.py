@@ -521,6 +521,7 @@ def test_untrusted_schema_costly_references_are_limited(
     assert crawled.count < 50_000
 
 
+@pytest.mark.perf
 def test_schema_places_of_long_keys_take_little_memory() -> None:
     schema: Any = {"properties": {f"p{i}": {} for i in range(900)}}
     for _ in range(10):

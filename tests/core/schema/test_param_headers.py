@@ -188,6 +188,7 @@ def test_param_headers_at_header_limit_is_accepted() -> None:
     )
 
 
+@pytest.mark.perf
 def test_param_headers_hostile_schema_takes_linear_time() -> None:
     """Wide objects at the end of long paths."""
     wide = schema(**{"k" * 100 + str(i): {} for i in range(40_000)})

@@ -196,6 +196,7 @@ def test_any_bytes_are_lines_or_an_error(junk: bytes) -> None:
         pass
 
 
+@pytest.mark.perf
 def test_trace_of_any_size_takes_constant_memory() -> None:
     """30 MB, of which one line has most: memory does not grow with either."""
     block = encode_line(PING) * 1000

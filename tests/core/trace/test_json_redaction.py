@@ -93,6 +93,7 @@ def test_string_is_decoded_as_far_as_possible(token: str, text: str) -> None:
     assert decode_string(token) == text
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 50_000, '"' * 200_001, "\\" * 200_000])
 def test_hostile_text_takes_linear_time(text: str) -> None:
     start = time.perf_counter()

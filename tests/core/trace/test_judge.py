@@ -446,11 +446,13 @@ def said(sender: Any, message: Any) -> TraceLine:
     return TraceLine(t=0.0, sender=sender, raw=json.dumps(message))
 
 
+@pytest.mark.perf
 def test_judge_of_requests_with_one_id_does_not_grow() -> None:
     request = ask(1, "tools/call", name="t", arguments={"text": "x" * 400})
     assert traced_growth(lambda number: [said("client", request)], 300, 1_500) < 200_000
 
 
+@pytest.mark.perf
 def test_judge_of_large_rounds_does_not_grow() -> None:
     def large_round(number: int) -> Iterator[TraceLine]:
         asked = {"method": "roots/list", "params": {"text": "x" * 100_000}}
@@ -476,6 +478,7 @@ def posted(number: int, message: Any, answered: Any, conversation: int = 1) -> I
     yield TraceLine(**place, sender="server", http=head, raw=json.dumps(answered), end="complete")
 
 
+@pytest.mark.perf
 def test_judge_of_large_exchanges_does_not_grow() -> None:
     def large_exchange(number: int) -> Iterator[TraceLine]:
         call = ask(
@@ -487,6 +490,7 @@ def test_judge_of_large_exchanges_does_not_grow() -> None:
     assert traced_growth(large_exchange, 20, 120) < 1_000_000
 
 
+@pytest.mark.perf
 def test_judge_of_large_requests_without_a_response_does_not_grow() -> None:
     def large_request(number: int) -> Iterator[TraceLine]:
         call = ask(number, "tools/call", name="t", arguments={"a": "x" * 100_000}, _meta=META_E)
@@ -495,6 +499,7 @@ def test_judge_of_large_requests_without_a_response_does_not_grow() -> None:
     assert traced_growth(large_request, 100, 200) < 1_000_000
 
 
+@pytest.mark.perf
 def test_judge_of_conversations_with_large_lists_does_not_grow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -509,6 +514,7 @@ def test_judge_of_conversations_with_large_lists_does_not_grow(
     assert traced_growth(large_list, 30, 90) < 1_000_000
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "params",
     [

@@ -574,6 +574,7 @@ def test_stderr_loses_credentials_of_every_scheme(line: str, shown: str) -> None
     assert Redactor(KEY).redact_line(TraceLine(t=0, kind="stderr", text=line)).text == shown
 
 
+@pytest.mark.perf
 def test_line_of_stderr_with_many_names_is_read_in_linear_time() -> None:
     text = "a:b " * 100_000 + "key" + "=a" * 100_000
     begun = time.process_time()
@@ -581,6 +582,7 @@ def test_line_of_stderr_with_many_names_is_read_in_linear_time() -> None:
     assert time.process_time() - begun < 10
 
 
+@pytest.mark.perf
 def test_long_lines_of_stderr_are_not_searched_by_a_pattern() -> None:
     """A pattern keeps the interpreter for itself: 1 MiB took half a second."""
     line = TraceLine(t=0, kind="stderr", text="the handler has answered 200\t" * 10_000)

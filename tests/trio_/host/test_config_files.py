@@ -398,6 +398,7 @@ def test_managed_file_is_not_that_of_the_environment() -> None:
 # Size, and other programs
 
 
+@pytest.mark.perf
 def test_ten_thousand_servers_are_read_in_seconds(root: Path, environ: Mapping[str, str]) -> None:
     names = [f"server-{number}" for number in range(10_000)]
     value = {

@@ -108,6 +108,7 @@ def test_file_above_the_limit_is_refused() -> None:
         parse_env_file(b"A=".ljust(limit + 1, b"x"), file=".env")
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "part", ['A="\n"\n', "A='\\'\n", 'A="x" y\n', "A=`#`#\n", "A=\"'`\n", "\n", "A=" + "'x'" * 99]
 )

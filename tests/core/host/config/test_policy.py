@@ -456,6 +456,7 @@ def test_star_stands_for_any_text(pattern: str, text: str, matches: bool) -> Non
     assert _matches_text(pattern, text) == matches
 
 
+@pytest.mark.perf
 def test_many_stars_take_linear_time() -> None:
     start = time.process_time()
     assert not _matches_text("*a" * 5_000 + "b*c", "a" * 100_000 + "c")

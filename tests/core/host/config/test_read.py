@@ -200,6 +200,7 @@ def test_read_config_above_the_limit_is_refused_unread() -> None:
     assert read_config(data + b" ", file=".mcp.json", max_size=5 << 20).servers == {}
 
 
+@pytest.mark.perf
 def test_read_config_ten_thousand_servers_take_linear_time() -> None:
     def seconds(count: int, *, wrong: bool) -> float:
         entry = {"command": 1 if wrong else "npx", "args": ["-y", "x"], "env": {"A": "b"}}

@@ -82,6 +82,7 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     assert left_over(harness) == {}
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("size", [100, 5_000, 30_000, 65_536])
 def test_body_in_pieces_is_held_in_small_blocks(size: int) -> None:
     """One buffer of megabytes for each body would leave holes in the heap."""
