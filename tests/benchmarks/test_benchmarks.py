@@ -194,7 +194,7 @@ def test_benchmark_last_line_is_json_with_all_figures(
     script: str, options: list[str], promised: set[str]
 ) -> None:
     argv = [sys.executable, str(BENCHMARKS / script), *options]
-    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=25).stdout
     figures = json.loads(output.splitlines()[-1])
     assert promised <= figures.keys()
     # What a part adds is a difference of two medians: of a few calls it can be negative.
@@ -248,7 +248,7 @@ def test_path_of_one_call_stays_short(tmp_path: Path) -> None:
     copy = tmp_path / "architecture.md"
     copy.write_text(page, "utf-8")
     argv = [sys.executable, str(BENCHMARKS / "bench_path.py"), "--update", str(copy)]
-    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=25).stdout
     figures = json.loads(output.splitlines()[-1])
     for path, (calls, files) in LONGEST_PATHS.items():
         assert figures[f"{path}_calls"] <= calls
@@ -309,7 +309,7 @@ async def test_benchmark_http_servers_behave_alike(script: str, mode: str) -> No
         "2",
     ]
     version = "2026-07-28" if mode == "modern" else "2025-11-25"
-    with trio.fail_after(30):
+    with trio.fail_after(25):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(trio.run_process, argv, check=False))
             while True:

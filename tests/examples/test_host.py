@@ -29,7 +29,7 @@ def run(typed: str) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
         capture_output=True,
         encoding="utf-8",
-        timeout=30,
+        timeout=25,
         check=False,
     )
     assert done.stderr == ""

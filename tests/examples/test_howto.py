@@ -79,7 +79,7 @@ def test_settings_of_testing_page_find_leak(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=25,
         check=False,
     )
     assert "descriptor" in done.stdout

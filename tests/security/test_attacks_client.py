@@ -90,7 +90,7 @@ async def test_client_attack_is_rejected(
     bad = ATTACKS[name]
     monkeypatch.setattr(_fetch, "_TIMEOUT", bad.patience)
     bad.set_up(world)
-    with trio.fail_after(30):
+    with trio.fail_after(25):
         if bad.later is None:
             with pytest.raises(ConnectFailed) as caught:
                 async with connect_with_login(world, bad.profile):

@@ -145,7 +145,7 @@ async def log_in(
     # A client_id, so that the redirect URI is /callback.
     profile = ClientProfile(client_id="us")
     login = LoginConfig(profile=profile, storage=MemoryStorage(), tls=world.tls)
-    with trio.fail_after(30):
+    with trio.fail_after(25):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
         ) as client:

@@ -914,7 +914,7 @@ async def test_server_attack_is_rejected(
 ) -> None:
     bad = ATTACKS[name]
     async with attacked(monkeypatch, **bad.options) as site:
-        with trio.fail_after(30):
+        with trio.fail_after(25):
             answer = await bad.make(site)
         assert answer.status == bad.status, answer
         if answer.status == 401:

@@ -326,7 +326,7 @@ async def test_client_method_not_offered_is_not_sent() -> None:
     async with connected() as (client, wire):
         for method in "logging/setLevel", "server/discover", "tasks/list":
             with pytest.raises(LocalProtocolError):
-                await client.request(method, timeout=1)
+                await client.request(method)
         assert await wire.is_silent()
 
 

@@ -259,7 +259,7 @@ mcp_trio.run(server)
 
 async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nursery) -> None:
     command = [sys.executable, "-c", CHILD, str(request.config.rootpath)]
-    with trio.fail_after(30):
+    with trio.fail_after(25):
         async with connect(command) as one, connect(command) as two:
             callers = [
                 CallTask(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]

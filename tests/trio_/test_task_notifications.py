@@ -463,7 +463,7 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
             work = await create(peer, "work", **task)
             if version == E:
                 await listen(peer, work, asking)
-            await trio.sleep(0.01)
+            await trio.testing.wait_all_tasks_blocked()
             await peer.aclose()
         del peer, nursery, client_end, server_end
         assert isinstance(served.tasks, TaskService)
@@ -474,5 +474,5 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
         left = [each for each in gc.get_objects() if type(each) in (Link, Service)]
         assert [each for each in left if id(each) not in others] == []
         steps.go.set()  # its progress and its end go nowhere
-        await trio.sleep(0.01)
+        await trio.testing.wait_all_tasks_blocked()
         assert len(served.tasks._running) == 1

@@ -34,6 +34,7 @@ from mcp_trio.auth._loopback import LoopbackListener
 from tests.fakes.browser import login_page_of, visit
 from tests.trio_.http_client.test_connector import TinyProxy, listening
 from tests.trio_.oauth_world import oauth_world, redirect_uri_in, state_in
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -110,7 +111,7 @@ async def test_stored_tokens_are_used_inside_a_deadline(world: World) -> None:
     async with opened(world, headless(storage=storage)):
         pass
     world.posted.clear()
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         async with opened(world, headless(storage=storage)):
             pass
     assert {token for _, token in world.posted} == {"CANARY-token-1"}
@@ -687,11 +688,23 @@ async def test_login_by_another_process_is_noticed(world: World) -> None:
     assert world.tokens == 1
 
 
-async def test_two_clients_with_one_storage_refresh_once(world: World, tmp_path: Path) -> None:
+async def test_two_clients_with_one_storage_refresh_once(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As two processes do.
 
     A second use of the old refresh token would be rejected, or revoke all tokens.
     """
+    refused: list[str] = []  # the keys of the locks that the other client has to wait for
+    lock = FileStorage.lock
+
+    def watched(storage: FileStorage, key: str) -> Callable[[], None] | None:
+        release = lock(storage, key)
+        if release is None:
+            refused.append(key)
+        return release
+
+    monkeypatch.setattr(FileStorage, "lock", watched)
     async with (
         opened(world, headless(storage=FileStorage(tmp_path))) as one,
         opened(world, headless(storage=FileStorage(tmp_path))) as other,
@@ -702,7 +715,7 @@ async def test_two_clients_with_one_storage_refresh_once(world: World, tmp_path:
         nursery.start_soon(one.list_tools)
         await world.waits.wait()
         nursery.start_soon(other.list_tools)
-        await trio.sleep(0.2)
+        await until(lambda: refused)
         world.paused.set()
     assert world.tokens == 2
 

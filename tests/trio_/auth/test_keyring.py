@@ -27,9 +27,10 @@ from tests.fakes.keychain import (
 )
 from tests.trio_.auth.test_authorization import HEADLESS, browse
 from tests.trio_.oauth_world import oauth_world
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from keyring.backend import KeyringBackend
@@ -268,6 +269,17 @@ async def test_two_clients_with_one_keychain_refresh_once(
 
     monkeypatch.setattr(keychain, "get_password", note_thread)
 
+    refused: list[str] = []  # the keys of the locks that the other client has to wait for
+    lock = KeyringStorage.lock
+
+    def watched(storage: KeyringStorage, key: str) -> Callable[[], None] | None:
+        release = lock(storage, key)
+        if release is None:
+            refused.append(key)
+        return release
+
+    monkeypatch.setattr(KeyringStorage, "lock", watched)
+
     def login() -> LoginConfig:
         return LoginConfig(profile=HEADLESS, storage=KeyringStorage(), browse=browse)
 
@@ -283,7 +295,7 @@ async def test_two_clients_with_one_keychain_refresh_once(
         nursery.start_soon(one.list_tools)
         await world.waits.wait()
         nursery.start_soon(other.list_tools)
-        await trio.sleep(0.2)
+        await until(lambda: refused)
         world.paused.set()
     assert world.tokens == 2
     assert threads == {False}

@@ -229,7 +229,7 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
         **DISCOVERED,
         "capabilities": {"tools": {"listChanged": True}},
     }
-    with trio.fail_after(60):
+    with trio.fail_after(25):
         async with connected(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(50):
                 await client.call_tool("t")

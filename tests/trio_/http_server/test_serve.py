@@ -27,6 +27,7 @@ from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.trio_.h11_wire import FakeRouter, HttpWire, get, serving
 from tests.trio_.http_session import HttpSession, MemoryListener, events_in, served_over_http
 from tests.trio_.wire import text_of
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,6 +41,7 @@ class Notes:
     """A record of what happened in the handlers."""
 
     def __init__(self) -> None:
+        self.started: list[str] = []
         self.ended: list[str] = []
 
 
@@ -55,6 +57,7 @@ def make(notes: Notes | None = None) -> Server:
     @server.tool
     async def sleep(seconds: float, name: str = "") -> str:
         """Sleep."""
+        notes.started.append(name)
         try:
             await trio.sleep(seconds)
         except trio.Cancelled:
@@ -719,7 +722,7 @@ def test_run_http_shuts_down_on_a_signal(
             await session.send(
                 session.posting(session.calling(1, "sleep", {"seconds": 0.2, "name": "it"}))
             )
-            await trio.sleep(0.05)
+            await until(lambda: notes.started)
             signal.raise_signal(number)
             assert text_of(json.loads((await session.answer()).body)) == "slept"
 

@@ -440,14 +440,14 @@ mcp_trio.run(mcp_trio.Server("x"))
 def test_http2_is_not_imported_by_a_stdio_server() -> None:
     words = [sys.executable, "-c", PIPE]
     sent = encoded(initialize(D)) + b"\n"
-    done = subprocess.run(words, input=sent, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(words, input=sent, capture_output=True, timeout=25, check=True)
     assert json.loads(done.stdout)["result"]["protocolVersion"] == D
     assert done.stderr.splitlines()[-1] == b"[]"
 
 
 def test_http2_is_not_imported_without_http2_clients() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=25, check=True
     )
     assert done.stdout == "[]\n", done.stdout
 
@@ -463,7 +463,7 @@ def tool(name: str) -> str:
 
 
 async def run(*words: str) -> str:
-    with trio.fail_after(60):
+    with trio.fail_after(25):
         done = await trio.run_process(words, capture_stdout=True, capture_stderr=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()

@@ -63,7 +63,7 @@ async def test_conversation_through_the_proxy_is_whole_and_clean(
     path = tmp_path / "a.mcp.jsonl"
     log: list[AccessLogEntry] = []
     steps: list[float] = []
-    with trio.fail_after(30):
+    with trio.fail_after(25):
         async with (
             open_recorder(path, "between", "http") as recorder,
             trio.open_nursery() as nursery,
@@ -100,7 +100,7 @@ async def test_calls_of_several_clients_pass_side_by_side() -> None:
                 result = await client.call_tool("add", {"a": number, "b": 1})
                 assert str(number + 1) in str(result.content)
 
-    with trio.fail_after(30):
+    with trio.fail_after(25):
         async with trio.open_nursery() as nursery:
             server = await nursery.start(serve_http, make_server())
             url = await proxy_of(nursery, server.url)

@@ -13,6 +13,7 @@ from mcp_core.trace import ReplayClient, ReplayServer
 from mcp_trio.replay._stream import play_on_stream, serve_on_stream
 from tests.core.trace.conversations import C, S, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from mcp_core.trace import RecordedTrace
@@ -33,7 +34,7 @@ async def play(trace: RecordedTrace, *, pace: float = 0.0) -> tuple[ReplayClient
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_on_stream, server, theirs)
-        with trio.fail_after(1000):
+        with trio.fail_after(patience()):
             await play_on_stream(client, ours)
         await ours.aclose()
     return client, server

@@ -381,7 +381,7 @@ def test_child_orphans_are_reaped_without_an_init_process(words: list[str]) -> N
     """Either we are process 1 and must reap them, or another process is that does not reap them."""
     leader = python(GRANDCHILD + "grandchild('time.sleep(60)'); say('bye')")
     done = subprocess.run(
-        [sys.executable, "-c", *words, *leader], capture_output=True, timeout=30, check=False
+        [sys.executable, "-c", *words, *leader], capture_output=True, timeout=25, check=False
     )
     assert (done.stdout, done.stderr) == (b"none left\n", b"")
 
@@ -668,10 +668,10 @@ def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
         trio.run(main)
         """
     words = [sys.executable, "-c", textwrap.dedent(source)]
-    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(words, capture_output=True, timeout=25, check=False)
     assert (done.returncode, done.stderr) == (0, b"complaint\n")
     closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
-    assert subprocess.run(closed, timeout=30, check=False).returncode == 0
+    assert subprocess.run(closed, timeout=25, check=False).returncode == 0
 
 
 @pytest.mark.process

@@ -231,7 +231,7 @@ def run(
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     options = {"stderr": subprocess.PIPE, "env": env, **options}
     return subprocess.run(
-        words, input=stdin, stdout=subprocess.PIPE, timeout=30, check=False, **options
+        words, input=stdin, stdout=subprocess.PIPE, timeout=25, check=False, **options
     )
 
 

@@ -25,7 +25,7 @@ def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=25,
         check=False,
     )
     assert result.returncode == 0, result.stderr

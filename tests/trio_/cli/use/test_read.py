@@ -81,7 +81,7 @@ def test_read_pipe_or_file_gets_exact_bytes(
         [*COMMAND, "read", uri, *library],
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
         capture_output=True,
-        timeout=60,
+        timeout=25,
         check=False,
     )
     assert (piped.returncode, piped.stdout) == (0, data)
@@ -159,7 +159,7 @@ def test_read_full_disk_is_reported_once() -> None:
             [*COMMAND, "read", "tea://menu", *TEAHOUSE],
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=25,
             check=False,
         )
     assert result.returncode == 2

@@ -1,0 +1,158 @@
+"""Time in tests: no short wait for a real clock, none as long as the test, measuring apart.
+
+The second half proves with small modules that every rule can fail.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.conftest import INTEROP, STARTS_PROGRAMS
+from tests.layering.clocks import TestModule
+
+ROOT = Path(__file__).parents[2]
+# Complaints that are right and stay, by file and a part of the line, with the reason.
+ALLOWED: Final = {
+    ("tests/examples/test_examples.py", "'nap'"): "an example of a call that times out",
+    (
+        "tests/security/internet.py",
+        "trio.sleep",
+    ): "drips bytes; the client has the timeout",
+    ("tests/spec/mutation_runner.py", "TIMEOUT"): "a program, which starts runs of pytest",
+    ("tests/task_play/kills.py", "STEP"): "a server that is killed at a random time",
+    ("tests/task_play/kills.py", "trio.sleep"): "the pause between two looks at all tasks",
+    ("tests/task_play/kills.py", "fail_after(60)"): "a program; its tests are slow",
+    (
+        "tests/testing/hostile/test_server_attacks.py",
+        "'attack'",
+    ): "that a call times out is one way to survive",
+    ("tests/trio_/cancelling.py", "move_on_after"): "all who use it have a mock clock",
+    ("tests/trio_/fuzz/targets.py", "subprocess.run"): "for tests with a timeout of their own",
+    (
+        "tests/trio_/http_client/test_transport_sockets.py",
+        "trio.sleep",
+    ): "the system tells the client's socket of the end, and nobody else",
+    ("tests/trio_/test_cancellation_server.py", "time.sleep"): "a thread that blocks for a while",
+}
+
+
+def test_tests_keep_the_rules_about_time() -> None:
+    found, used = [], set()
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        interop = path.is_relative_to(INTEROP)
+        module = TestModule(
+            path.read_text("utf-8"),
+            left_out=interop or path in STARTS_PROGRAMS,
+            takes_longer=interop,
+        )
+        name = path.relative_to(ROOT).as_posix()
+        for line, what in module.complaints():
+            reasons = {key for key in ALLOWED if key[0] == name and key[1] in what}
+            used |= reasons
+            if not reasons:
+                found.append(f"{name}:{line}: {what}")
+    assert not found, "\n" + "\n".join(found)
+    assert ALLOWED.keys() == used, "some entries of ALLOWED are needed no more"
+
+
+def complaints(text: str, **options: bool) -> list[str]:
+    return [what for _, what in TestModule(f"import trio, time\n{text}", **options).complaints()]
+
+
+SHORT_WAITS = [
+    "async def test_it():\n    await trio.sleep(0.1)",
+    "async def test_it():\n    with trio.move_on_after(4.9):\n        pass",
+    "async def test_it():\n    async with asyncio.timeout(1):\n        pass",
+    "async def test_it():\n    await asyncio.wait_for(main(), 1)",
+    "async def test_it(client):\n    await client.call_tool('t', timeout=0.1)",
+    "QUICK = 0.1\nasync def test_it():\n    await trio.sleep(QUICK)",
+    "QUICK: Final = 0.1\nasync def test_it():\n    await trio.sleep(QUICK)",
+    "async def test_it(late):\n    await trio.sleep(0.1 if late else 0)",
+    "async def helper():\n    await trio.sleep(0.1)",
+    # A mock clock moves neither threads nor the run of another test.
+    "def test_it(autojump_clock):\n    time.sleep(0.1)",
+    (
+        "async def one():\n    await trio.sleep(0.1)\n"
+        "async def test_one(autojump_clock):\n    await one()\n"
+        "async def test_two():\n    await one()"
+    ),
+    (
+        "from tests.virtual_time import run\nasync def main():\n    await trio.sleep(0.1)\n"
+        "def test_it():\n    run(main())\n    trio.run(main)"
+    ),
+]
+NO_SHORT_WAITS = [
+    "async def test_it():\n    await trio.sleep(0)",
+    "async def test_it():\n    with trio.fail_after(5):\n        pass",
+    "async def test_it():\n    while not ready():\n        await trio.sleep(0.01)",
+    "async def test_it(autojump_clock):\n    await trio.sleep(0.1)",
+    "async def test_it(mock_clock):\n    await trio.sleep(0.1)",
+    (
+        "pytestmark = pytest.mark.usefixtures('autojump_clock')\n"
+        "async def test_it():\n    await trio.sleep(0.1)"
+    ),
+    "@pytest.mark.process\nasync def test_it():\n    await trio.sleep(0.1)",
+    "pytestmark = pytest.mark.slow\nasync def test_it():\n    await trio.sleep(0.1)",
+    (
+        "async def one():\n    await trio.sleep(0.1)\nasync def two():\n    await one()\n"
+        "async def test_it(autojump_clock):\n    await two()"
+    ),
+    (
+        "async def one():\n    await trio.sleep(0.1)\nROWS = [one]\n"
+        "@pytest.mark.parametrize('row', ROWS)\n"
+        "async def test_it(row, autojump_clock):\n    await row()"
+    ),
+    (
+        "async def main():\n    await trio.sleep(0.1)\n"
+        "def test_it():\n    trio.run(main, clock=MockClock(autojump_threshold=0))"
+    ),
+    (
+        "from tests.asyncio_shim.loop import run as run_it\nasync def main():\n"
+        "    await asyncio.sleep(0.1)\ndef test_it():\n    run_it(main())"
+    ),
+    (
+        "from tests.asyncio_shim import loop\nasync def main():\n"
+        "    await asyncio.sleep(0.1)\ndef test_it():\n    loop.run(main())"
+    ),
+]
+
+
+@pytest.mark.parametrize("text", SHORT_WAITS)
+def test_short_wait_for_a_real_clock_is_refused(text: str) -> None:
+    [found] = complaints(text)
+    assert found.startswith("waits for a real clock: ")
+
+
+@pytest.mark.parametrize("text", NO_SHORT_WAITS)
+def test_wait_without_a_real_clock_is_accepted(text: str) -> None:
+    assert complaints(text) == []
+
+
+def test_short_wait_of_a_file_that_is_left_out_is_accepted() -> None:
+    assert complaints(SHORT_WAITS[0], left_out=True) == []
+
+
+@pytest.mark.parametrize(
+    "wait",
+    ["trio.fail_after(30)", "process.communicate(timeout=60)", "asyncio.wait_for(main(), 100)"],
+)
+def test_wait_as_long_as_the_test_is_refused(wait: str) -> None:
+    text = f"async def test_it():\n    {wait}"
+    [found] = complaints(text, left_out=True)
+    assert found.startswith("waits for as long as the test: ")
+    assert complaints(text.replace("_it()", "_it(autojump_clock)")) == []
+    assert complaints(f"@pytest.mark.timeout(90)\n{text}") == []
+    assert complaints(text, takes_longer=True) == []
+
+
+@pytest.mark.parametrize(
+    "clock", ["time.perf_counter()", "time.process_time()", "tracemalloc.start()"]
+)
+def test_measuring_without_its_mark_is_refused(clock: str) -> None:
+    text = f"def test_it():\n    began = {clock}"
+    [found] = complaints(text)
+    assert found.endswith("without the mark perf")
+    assert complaints(f"@pytest.mark.perf\n{text}") == []
