@@ -251,10 +251,11 @@ async def test_file_that_is_no_program_is_a_verdict(tmp_path: Path) -> None:
 async def test_process_that_hangs_fails_after_the_timeout() -> None:
     begin = time.monotonic()
     async with Host({"a": program("hangs")}, connect_timeout=0.3, wait=0.0) as host:
+        await until(lambda: bool(children()))
+        pids = list(children())
         status = await reached(host, "failed", "a")
         assert "the server did not answer initialize" in status.reason
         assert time.monotonic() - begin < 4  # SIGTERM comes after 2 s
-        pids = list(children())
     assert not any(alive(pid) for pid in pids)
 
 
@@ -279,13 +280,25 @@ async def test_cancelled_block_leaves_no_process(when: str) -> None:
     config = {"a": program("hangs" if when == "connecting" else ""), "b": program()}
     pids: set[int] = set()
     before = children().keys()
-    with trio.move_on_after(1.5) as scope:
-        async with Host(config, wait=None) as host:
-            pids |= children().keys() - before
-            if when == "restarting":
-                host.restart("a")
-            await trio.sleep_forever()
+    entered = trio.Event()
+
+    async def cancel(scope: trio.CancelScope) -> None:
+        await until(lambda: len(children().keys() - before) >= 2)
+        pids.update(children().keys() - before)
+        if when != "connecting":
+            await entered.wait()
+        scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            nursery.start_soon(cancel, scope)
+            async with Host(config, wait=None) as host:
+                if when == "restarting":
+                    host.restart("a")
+                entered.set()
+                await trio.sleep_forever()
     assert scope.cancelled_caught
+    assert len(pids) >= 2
     assert not any(alive(pid) for pid in pids)
     assert children().keys() <= before
 
