@@ -162,6 +162,7 @@ def test_any_secret_is_found_in_every_spelling(secret: str) -> None:
         assert known.found_in(f'"{spell(secret)}"')
 
 
+@pytest.mark.perf
 def test_text_without_secret_is_searched_in_linear_time() -> None:
     """1 MiB of what is nearly an escape, or nearly a secret."""
     numbers = random.Random(1)

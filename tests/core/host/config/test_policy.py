@@ -222,6 +222,7 @@ def test_readings_of_any_path_are_few_and_readings_of_readings_are_no_others(pat
                 assert (read_target(each) or frozenset()) <= readings
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "path", ["%25" * 1300, "/" * 4000, ";" * 4000, "../" * 1300, "\\" * 4000, "a;/" * 1300]
 )
