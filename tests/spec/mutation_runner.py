@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spec.code_match import replace_code, replace_text
 from tests.spec.test_manifest import ids_of_the_default_run, marked_files, marks_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
@@ -51,18 +52,37 @@ class Mutation:
 
     Attributes:
         rows: ids of the manifest.
-        file: the path of the file below the root of the repository.
-        old: code that occurs exactly once in the file.
+        where: `file::qualified.name`: a path below the repository's root, and the definition or
+            assignment in which the change is. A file alone means anywhere in it.
+        old: code that occurs exactly once there; `tests/spec/code_match.py` says how it is found.
         new: the code that replaces it.
     """
 
     rows: tuple[str, ...]
-    file: str
+    where: str
     old: str
     new: str
 
     def __str__(self) -> str:
-        return f"{' '.join(self.rows)} {self.file} {self.old.strip().splitlines()[0].strip()!r}"
+        return f"{' '.join(self.rows)} {self.where} {self.old.strip().splitlines()[0].strip()!r}"
+
+    @property
+    def file(self) -> str:
+        return self.where.partition("::")[0]
+
+    def change(self, text: str) -> str:
+        """Return the file's text with the change.
+
+        Raises:
+            ValueError: `old` does not occur exactly once.
+        """
+        file, _, scope = self.where.partition("::")
+        try:
+            if file.endswith(".py"):
+                return replace_code(text, scope, self.old, self.new)
+            return replace_text(text, self.old, self.new)
+        except ValueError as exc:
+            raise ValueError(f"{self}: {exc}") from None
 
     def apply(self, root: Path) -> None:
         """Change the file below `root`.
@@ -71,10 +91,33 @@ class Mutation:
             ValueError: `old` does not occur exactly once.
         """
         path = root / self.file
-        text = path.read_text("utf-8")
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self}: `old` occurs {text.count(self.old)} times")
-        path.write_text(text.replace(self.old, self.new), "utf-8")
+        path.write_text(self.change(path.read_text("utf-8")), "utf-8")
+
+
+def find_stale(mutations: Iterable[Mutation], root: Path = ROOT) -> list[str]:
+    """Return a line for each mutation whose code is no longer in the repository, or not once."""
+    stale = []
+    for each in mutations:
+        try:
+            each.change((root / each.file).read_text("utf-8"))
+        except (OSError, ValueError) as exc:
+            stale.append(str(exc))
+    return stale
+
+
+def find_broken(mutations: Iterable[Mutation], root: Path = ROOT) -> list[str]:
+    """Return a line for each mutation that is stale, or that leaves a file with a syntax error."""
+    broken = []
+    for each in mutations:
+        try:
+            text = each.change((root / each.file).read_text("utf-8"))
+            if each.file.endswith(".py"):
+                compile(text, each.file, "exec")
+        except (OSError, ValueError) as exc:
+            broken.append(str(exc))
+        except SyntaxError as exc:
+            broken.append(f"{each}: `new` does not fit there: {exc}")
+    return broken
 
 
 @dataclass(frozen=True)
