@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pytest
 
@@ -27,8 +27,10 @@ from tests.spec.code_match import replace_code, replace_text
 from tests.spec.test_manifest import ids_of_the_default_run, marked_files, marks_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+T = TypeVar("T")
+R = TypeVar("R")
 ROOT = Path(__file__).parents[2]
 COPIED = (
     "mcp_core",
@@ -161,7 +163,7 @@ def _cost(marked: tuple[Path, str]) -> tuple[bool, int]:
 
 @contextmanager
 def copied() -> Iterator[Path]:
-    """Copy the code and the tests to a temporary directory."""
+    """Copy the code and the tests to a temporary directory, with their bytecode, which fits."""
     with tempfile.TemporaryDirectory(prefix="mutation") as name:
         for each in COPIED:
             source = ROOT / each
@@ -169,7 +171,7 @@ def copied() -> Iterator[Path]:
                 shutil.copytree(
                     source,
                     Path(name, each),
-                    ignore=shutil.ignore_patterns("__pycache__", "node_modules"),
+                    ignore=shutil.ignore_patterns("node_modules"),
                 )
             else:
                 shutil.copy2(source, name)
@@ -243,30 +245,44 @@ def _run_files(root: Path, files: Sequence[str], rows: Sequence[str]) -> tuple[s
     return failed, "" if finished else f"pytest exits {process.returncode}\n{output[-2000:]}"
 
 
-def run_mutation(root: Path, mutation: Mutation) -> Outcome:
-    """Apply a mutation below `root`, run the tests of its rows, and restore the file."""
-    path = root / mutation.file
+@contextmanager
+def changed_file(path: Path) -> Iterator[None]:
+    """Restore the file in the end, after a change that the block makes."""
     original = path.read_bytes()
     status = path.stat()
-    start = time.monotonic()
     try:
-        mutation.apply(root)
-        failed, error = run_tests(root, mutation.rows)
-    except ValueError as exc:
-        failed = set()
-        error = str(exc)
+        yield
     finally:
         path.write_bytes(original)
         # The bytecode of the mutated file has another time, and is not used for this one.
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def run_mutation(root: Path, mutation: Mutation) -> Outcome:
+    """Apply a mutation below `root`, run the tests of its rows, and restore the file."""
+    start = time.monotonic()
+    with changed_file(root / mutation.file):
+        try:
+            mutation.apply(root)
+            failed, error = run_tests(root, mutation.rows)
+        except ValueError as exc:
+            failed = set()
+            error = str(exc)
     survived = tuple(row for row in mutation.rows if row not in failed)
     return Outcome(mutation, survived, error, time.monotonic() - start)
 
 
 def run_mutations(mutations: Sequence[Mutation], jobs: int = 1) -> Iterator[Outcome]:
     """Run mutations, each job in its own copy, and yield the outcomes as they come."""
-    todo: SimpleQueue[Mutation] = SimpleQueue()
-    done: SimpleQueue[Outcome | BaseException] = SimpleQueue()
+    return run_in_copies(mutations, run_mutation, jobs)
+
+
+def run_in_copies(
+    mutations: Sequence[T], run: Callable[[Path, T], R], jobs: int = 1
+) -> Iterator[R]:
+    """Call `run` with a copy and each mutation, and yield the results as they come."""
+    todo: SimpleQueue[T] = SimpleQueue()
+    done: SimpleQueue[_Result[R] | BaseException] = SimpleQueue()
     stopped = threading.Event()
     for each in mutations:
         todo.put(each)
@@ -279,7 +295,7 @@ def run_mutations(mutations: Sequence[Mutation], jobs: int = 1) -> Iterator[Outc
                         mutation = todo.get_nowait()
                     except Empty:
                         return
-                    done.put(run_mutation(root, mutation))
+                    done.put(_Result(run(root, mutation)))
         except BaseException as exc:  # noqa: BLE001 - passed on to the caller
             done.put(exc)
 
@@ -288,14 +304,19 @@ def run_mutations(mutations: Sequence[Mutation], jobs: int = 1) -> Iterator[Outc
         thread.start()
     try:
         for _ in mutations:
-            outcome = done.get()
-            if isinstance(outcome, BaseException):
-                raise outcome
-            yield outcome
+            result = done.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result.value
     finally:
         stopped.set()
         for thread in threads:
             thread.join()
+
+
+@dataclass(frozen=True)
+class _Result(Generic[R]):
+    value: R
 
 
 def chosen(

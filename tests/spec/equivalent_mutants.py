@@ -1,0 +1,35 @@
+"""Random mutants after which the code does the same, so that no test can notice them.
+
+A survivor of `python -m tests.spec.random_mutants` is printed with its key. It gets an entry here
+only with a reason that holds for every input. What is unlikely, or hard to test, is no reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["EQUIVALENTS", "Equivalent"]
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A change that nothing can notice.
+
+    Attributes:
+        where: `file::qualified.name`.
+        old: the statement, as `ast.unparse` writes it, with `...` for bodies.
+        new: the statement after the change.
+        why: the reason.
+    """
+
+    where: str
+    old: str
+    new: str
+    why: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.where, self.old, self.new
+
+
+EQUIVALENTS: tuple[Equivalent, ...] = ()

@@ -1,0 +1,468 @@
+"""Mutants drawn at random: what share of small faults does a test notice?
+
+    python -m tests.spec.random_mutants [--count N] [--area NAME] [--seed N] [--jobs N]
+
+Every place of the code that an operator can change is as likely as another one of its area. A
+mutant meets the tests that mirror its module first, then those that import it, then the others of
+its area; the first failure ends it. A survivor is a test to write, or an entry of `EQUIVALENTS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import difflib
+import os
+import random
+import re
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tests.spec.code_match import SourceFile
+from tests.spec.equivalent_mutants import EQUIVALENTS
+from tests.spec.mutation_operators import RandomMutant, find_places, make_mutant
+from tests.spec.mutation_runner import ROOT, changed_file, copied, run_in_copies
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["AREAS", "Area", "RandomOutcome", "Rate", "draw", "rates", "run_mutant", "stages"]
+
+FEWEST: Final = 60  # mutants of an area, below which its rate says little
+COUNT: Final = 360  # gives each area `FEWEST`
+# Seconds for the tests of a stage. Each test has a limit of its own, so this is for what hangs
+# outside of tests; a slow machine must not turn it into a verdict.
+STAGE_TIMEOUT: Final = 1800.0
+_MEMORY: Final = 8 << 30  # bytes of address space for a test run
+# Other implementations are slow, and what they notice our own tests should notice too.
+_LEFT_OUT: Final = frozenset({"conformance", "interop", "node", "perf", "slow"})
+# Tables that are generated, texts of the manifest, programs to read.
+_NO_CODE: Final = (
+    "mcp_core/trace/_shape_table.py",
+    "mcp_core/trace/rows/",
+    "mcp_core/_version.py",
+    "mcp_trio/examples/",
+)
+# They compare the code with a copy of itself, and would notice changes that mean nothing.
+_NO_TESTS: Final = ("tests/layering/", "tests/spec/test_mutations.py", "tests/interop/")
+
+
+@dataclass(frozen=True)
+class Area:
+    """A part of the code whose rate is counted by itself.
+
+    Attributes:
+        folders: of its code; a file belongs to the area with the longest that fits.
+        tests: the folders, or beginnings of file names, of all tests that a mutant meets.
+        weight: its share of the mutants drawn.
+        floor: the lowest rate that passes.
+        goal: the rate to reach.
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    tests: tuple[str, ...]
+    weight: int = 1
+    floor: float = 0.80
+    goal: float = 0.90
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_WHOLE = ("tests/spec/", "tests/security/", "tests/test_")
+AREAS: Final = (
+    Area(
+        "core",
+        ("mcp_core/",),
+        ("tests/core/", *_WHOLE, "tests/trio_/http", "tests/trio_/host/", "tests/trio_/test_"),
+        weight=2,
+        floor=0.88,
+        goal=0.95,
+    ),
+    Area(
+        "runtime",
+        ("mcp_core/runtime/", "mcp_core/adapters/"),
+        (
+            *(
+                "tests/core/runtime/",
+                "tests/core/adapters/",
+                "tests/trio_/test_",
+                "tests/trio_/host/",
+            ),
+            *("tests/trio_/http", "tests/asyncio_shim/", *_WHOLE),
+        ),
+    ),
+    Area(
+        "trio",
+        ("mcp_trio/",),
+        (
+            *("tests/trio_/test_", "tests/trio_/auth/", "tests/trio_/host/", "tests/trio_/http"),
+            *("tests/trio_/recording/", "tests/trio_/streams/", "tests/testing/", *_WHOLE),
+        ),
+    ),
+    Area(
+        "tools",
+        ("mcp_trio/cli/", "mcp_trio/fuzz/", "mcp_trio/replay/", "mcp_trio/proxy/"),
+        (
+            *("tests/trio_/cli/", "tests/trio_/fuzz/", "tests/trio_/replay/", "tests/trio_/proxy/"),
+            *("tests/testing/", "tests/fuzz_targets/", "tests/security/"),
+        ),
+    ),
+    Area("shim", ("mcp_asyncio_shim/",), ("tests/asyncio_shim/", *_WHOLE)),
+)
+_PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
+
+
+# -- Drawing ---------------------------------------------------------------------------------------
+
+
+def files_of(area: Area, root: Path = ROOT) -> list[str]:
+    """Return the Python files of an area."""
+    found = [
+        path.relative_to(root).as_posix()
+        for package in _PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+    ]
+    return [name for name in found if not name.startswith(_NO_CODE) and area_of(name) is area]
+
+
+def area_of(file: str) -> Area:
+    """Return the area of a file."""
+    fitting = [
+        (len(folder), area) for area in AREAS for folder in area.folders if file.startswith(folder)
+    ]
+    return max(fitting, key=lambda each: each[0])[1]
+
+
+def counts(areas: Sequence[Area], count: int) -> dict[Area, int]:
+    """Return how many of `count` mutants are drawn from each area."""
+    total = sum(area.weight for area in areas)
+    return {area: round(count * area.weight / total) for area in areas}
+
+
+def draw(
+    sources: Mapping[str, SourceFile],
+    count: int,
+    chooser: random.Random,
+    equivalents: Collection[tuple[str, str, str]] = (),
+) -> list[RandomMutant]:
+    """Return different mutants of the files, without those that are equivalent.
+
+    Fewer than `count` are returned if there are no more.
+    """
+    places = [(file, place) for file, source in sources.items() for place in find_places(source)]
+    choices = [
+        (file, place, chooser.randrange(len(place.choices)))
+        for file, place in chooser.sample(places, len(places))
+    ]
+    found: dict[tuple[str, str, str], RandomMutant] = {}
+    for file, place, choice in choices:
+        if len(found) == count:
+            break
+        mutant = make_mutant(sources[file], file, place, choice)
+        if mutant.key in equivalents or mutant.key in found or mutant.old == mutant.new:
+            continue
+        with contextlib.suppress(SyntaxError):
+            compile(mutant.replacement.apply(sources[file].text), file, "exec")
+            found[mutant.key] = mutant
+    return list(found.values())
+
+
+# -- Tests of a mutant -----------------------------------------------------------------------------
+
+
+@cache
+def _imports(path: Path, root: Path) -> frozenset[str]:
+    """Return the files of the repository that a file imports, with the packages above them."""
+    names: set[str] = set()
+    package = path.relative_to(root).parent.parts
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*start, *filter(None, [node.module])])
+            names.update([module, *(f"{module}.{each.name}" for each in node.names)])
+    found = set()
+    for name in names:
+        base = root.joinpath(*name.split("."))
+        for each in (base.with_suffix(".py"), base / "__init__.py"):
+            if each.is_file():
+                found.add(each.relative_to(root).as_posix())
+    return frozenset(found)
+
+
+@cache
+def _distances(file: str, root: Path) -> dict[str, int]:
+    """Return over how many imports each test file reaches the code of `file`."""
+    importers: dict[str, list[str]] = {}
+    for folder in (*_PACKAGES, "tests"):
+        for path in sorted((root / folder).rglob("*.py")):
+            for each in _imports(path, root):
+                importers.setdefault(each, []).append(path.relative_to(root).as_posix())
+    found = {file: 0}
+    pending = deque([file])
+    while pending:
+        each = pending.popleft()
+        for name in importers.get(each, ()):
+            if name not in found:
+                found[name] = found[each] + 1
+                pending.append(name)
+    return found
+
+
+def mirrored(file: str, root: Path = ROOT) -> list[str]:
+    """Return the test files that mirror a module: those of its name first, then of its folder."""
+    package, *folders, name = file.split("/")
+    tests = {"mcp_core": "core", "mcp_trio": "trio_", "mcp_asyncio_shim": "asyncio_shim"}[package]
+    # The first folder of the tests that exists, from the module's own upwards.
+    while not (folder := root.joinpath("tests", tests, *folders)).is_dir():
+        folders.pop()
+    names = [path.relative_to(root).as_posix() for path in sorted(folder.glob("test_*.py"))]
+    stem = name.removesuffix(".py").strip("_")
+    of_name = [each for each in names if f"_{stem}" in each.rpartition("/")[2]]
+    # Without folders all tests of the driver stand there.
+    others = [each for each in names if each not in of_name] if folders else []
+    return [*of_name, *others]
+
+
+def stages(file: str, root: Path = ROOT) -> list[list[str]]:
+    """Return the test files for a mutant of `file`: mirrored, near by imports, all others."""
+    area = area_of(file)
+    distances = _distances(file, root)
+    first = mirrored(file, root)
+    wide = [
+        name
+        for name in sorted(distances, key=lambda each: (distances[each], each))
+        if name.startswith(area.tests)
+        and not name.startswith(_NO_TESTS)
+        and name.rpartition("/")[2].startswith("test_")
+        and name not in first
+    ]
+    near = [name for name in wide if distances[name] <= 2]
+    far = [name for name in wide if distances[name] > 2]
+    return [stage for stage in (first, near, far) if stage]
+
+
+# -- Running ---------------------------------------------------------------------------------------
+
+Verdict: TypeAlias = Literal["killed", "timeout", "survived"]
+
+
+@dataclass(frozen=True)
+class RandomOutcome:
+    """The result of one mutant: the test that noticed it, if one did."""
+
+    mutant: RandomMutant
+    verdict: Verdict
+    test: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """The end of a run of pytest: whether a test failed, and the first that did."""
+
+    __test__ = False
+    failed: bool
+    test: str = ""
+    timed_out: bool = False
+
+
+def _marks(root: Path) -> str:
+    """Return what `-m` selects. pytest refuses names of markers that the project does not have."""
+    options = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]
+    known = {each.partition(":")[0] for each in options["ini_options"].get("markers", ())}
+    return " and ".join(f"not {name}" for name in sorted(known & _LEFT_OUT))
+
+
+def run_tests(root: Path, tests: Sequence[str], *, stop: bool = True) -> TestRun:
+    """Run tests below `root`, until one fails if `stop` is true.
+
+    Raises:
+        RuntimeError: pytest could not be called like this.
+    """
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-rfE"),
+        *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-m", _marks(root)),
+        *(["-x"] if stop else []),
+        *tests,
+    ]
+    hidden = ("PYTEST_ADDOPTS", "CI", "MUTATION_ROWS", "MUTATION_REPORT")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    # A mutant may write anywhere.
+    with tempfile.TemporaryDirectory(dir=root, prefix="home") as home:
+        environment |= {"PYTHONPATH": str(root), "HOME": home, "TMPDIR": home}
+        with subprocess.Popen(
+            command,
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            if hasattr(resource, "prlimit"):
+                with contextlib.suppress(ProcessLookupError):
+                    resource.prlimit(process.pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+            try:
+                output, _ = process.communicate(timeout=STAGE_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                return TestRun(True, timed_out=True)
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode in (0, 5):  # 5: all are deselected
+        return TestRun(False)
+    if process.returncode == 4 and stop:
+        raise RuntimeError(f"pytest cannot run: {output[-2000:]}")
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - (.*))?$", output, re.MULTILINE)
+    if not found:
+        return TestRun(True, f"pytest exits {process.returncode}")
+    return TestRun(True, found[1], "Timeout" in (found[2] or ""))
+
+
+def run_mutant(root: Path, mutant: RandomMutant) -> RandomOutcome:
+    """Apply a mutant below `root`, run its tests in stages, and restore the file."""
+    start = time.monotonic()
+    path = root / mutant.file
+    verdict: Verdict = "survived"
+    test = ""
+    with changed_file(path):
+        path.write_text(mutant.replacement.apply(path.read_text("utf-8")), "utf-8")
+        for stage in stages(mutant.file, root):
+            run = run_tests(root, stage)
+            if run.failed:
+                verdict = "timeout" if run.timed_out else "killed"
+                test = run.test
+                break
+    return RandomOutcome(mutant, verdict, test, time.monotonic() - start)
+
+
+def failing_anyway(outcomes: Iterable[RandomOutcome]) -> str:
+    """Return a test that noticed a mutant, but fails on the unchanged code too; "" without one."""
+    tests = sorted({each.test for each in outcomes if each.test.startswith("tests/")})
+    if not tests:
+        return ""
+    with copied() as root:
+        return run_tests(root, tests, stop=False).test
+
+
+# -- Rates -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many of an area's mutants a test noticed."""
+
+    area: Area
+    killed: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        return self.killed / self.total
+
+    @property
+    def is_too_low(self) -> bool:
+        """True if the mutants are enough to judge the area, and its rate is below the floor."""
+        return self.total >= FEWEST and self.share < self.area.floor
+
+    def __str__(self) -> str:
+        text = f"{self.area.name:8} {self.killed:4} of {self.total:4} {self.share:6.1%}"
+        if self.total < FEWEST:
+            return f"{text}  too few to judge: {FEWEST} are needed"
+        verdict = "too low" if self.is_too_low else "passes"
+        return (
+            f"{text}  {verdict}: at least {self.area.floor:.0%}, the goal is {self.area.goal:.0%}"
+        )
+
+
+def rates(outcomes: Iterable[RandomOutcome]) -> list[Rate]:
+    """Return the rates of the areas that have outcomes."""
+    by_area: dict[Area, list[RandomOutcome]] = {}
+    for each in outcomes:
+        by_area.setdefault(area_of(each.mutant.file), []).append(each)
+    return [
+        Rate(area, sum(each.verdict != "survived" for each in by_area[area]), len(by_area[area]))
+        for area in AREAS
+        if area in by_area
+    ]
+
+
+def diff(mutant: RandomMutant, text: str) -> Iterator[str]:
+    """Yield the lines of a mutant's diff."""
+    return difflib.unified_diff(
+        text.splitlines(),
+        mutant.replacement.apply(text).splitlines(),
+        *(mutant.file, f"{mutant.scope or '<module>'} {mutant.operator}"),
+        lineterm="",
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw and run mutants. Return the exit code: 1 if an area's rate is too low."""
+    parser = argparse.ArgumentParser(prog="python -m tests.spec.random_mutants")
+    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"default: {COUNT}")
+    parser.add_argument("--area", choices=[*map(str, AREAS)], help="draw from this area only")
+    parser.add_argument("--seed", type=int, metavar="N")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="copies to work in")
+    options = parser.parse_args(arguments)
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    areas = [area for area in AREAS if options.area in (None, area.name)]
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    mutants: list[RandomMutant] = []
+    for area, count in counts(areas, options.count).items():
+        sources = {name: SourceFile((ROOT / name).read_text("utf-8")) for name in files_of(area)}
+        # By the area's name, so that `--area` draws the same ones.
+        chooser = random.Random(f"{seed} {area.name}")
+        mutants += draw(sources, count, chooser, {each.key for each in EQUIVALENTS})
+    random.Random(seed).shuffle(mutants)
+    console.print(f"{len(mutants)} mutants, seed {seed}")
+    outcomes: list[RandomOutcome] = []
+    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("mutants", total=len(mutants))
+        for outcome in run_in_copies(mutants, run_mutant, options.jobs):
+            outcomes.append(outcome)
+            text = f"{outcome.verdict:8} {outcome.seconds:6.1f} s {outcome.mutant} {outcome.test}"
+            console.print(text.rstrip())
+            progress.advance(task)
+    return report(outcomes, failing_anyway(outcomes), seed, console)
+
+
+def report(outcomes: Sequence[RandomOutcome], failing: str, seed: int, console: Console) -> int:
+    """Print every survivor and the rates. Return the exit code."""
+    for each in outcomes:
+        if each.verdict == "survived":
+            console.print("", *diff(each.mutant, (ROOT / each.mutant.file).read_text()), sep="\n")
+            console.print(f"equivalent? {each.mutant.key}")
+    console.print(f"\nseed {seed}")
+    found = rates(outcomes)
+    for rate in found:
+        console.print(str(rate))
+    if failing:
+        console.print(f"the rates mean nothing: {failing} fails on the unchanged code")
+    return 1 if failing or any(rate.is_too_low for rate in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
