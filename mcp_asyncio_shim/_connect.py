@@ -317,8 +317,7 @@ async def _upgrade(
             writer.write(wire.send(event) or b"")
         wire.receive_data(await reader.readuntil(b"\r\n\r\n"))
         response = wire.next_event()
-        if not isinstance(response, h11.InformationalResponse | h11.Response):
-            raise EOFError  # blank lines only
+        assert isinstance(response, h11.InformationalResponse | h11.Response)
         error = upgrade.find_error(Head(response.status_code, list(response.headers)))
         if error is not None:
             raise ConnectFailed(str(error)) from error

@@ -230,6 +230,7 @@ REFUSALS: list[tuple[bytes, str]] = [
         "does not match the request",
     ),
     (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "cannot connect to 127.0.0.1:"),
+    (b"\r\n\r\n", "cannot connect to 127.0.0.1:.* no response line"),
     (b"", "cannot connect to 127.0.0.1:"),
     (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 70_000, "cannot connect to 127.0.0.1:"),
 ]
@@ -255,6 +256,39 @@ def test_upgrade_refused_raises(response: bytes, why: str) -> None:
             await refused.wait()
         with pytest.raises(ConnectFailed, match="cannot connect"):
             await connect(f"ws://127.0.0.1:{port}/mcp").__aenter__()
+
+    run(main())
+
+
+def test_upgrade_without_response_ends_after_ten_seconds() -> None:
+    """The loop's time stands still, but for what the test adds."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        loop.time = lambda: now  # type: ignore[method-assign]
+        requested = asyncio.Event()
+
+        async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            requested.set()
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            connecting = asyncio.create_task(
+                connect(f"ws://127.0.0.1:{port}/mcp", initialize_timeout=None).__aenter__()
+            )
+            await requested.wait()
+            for passed, is_over in ((9.9, False), (0.2, True)):
+                now += passed
+                await asyncio.wait([connecting], timeout=0)
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert connecting.done() is is_over
+            with pytest.raises(ConnectFailed, match="cannot connect"):
+                await connecting
 
     run(main())
 

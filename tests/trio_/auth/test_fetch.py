@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 import trustme
 
 from mcp_core.auth import MAX_BODY, FetchFailed, HttpRequest, HttpResponse, may_fetch
@@ -136,6 +137,43 @@ async def test_fetch_slow_response_times_out(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(_fetch, "_TIMEOUT", 0.05)
     with pytest.raises(FetchFailed, match="did not answer within"):
         await got(OK + b"content-length: 5\r\n\r\nx", hang=True)
+
+
+async def test_fetch_has_fifteen_seconds(mock_clock: trio.testing.MockClock) -> None:
+    """The clock stands still, but for what the server adds."""
+    ended = False
+
+    async def serve(stream: trio.abc.Stream) -> None:
+        await until_blank_line(stream)
+        mock_clock.jump(14.9)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not ended
+        mock_clock.jump(0.2)
+        await trio.sleep_forever()
+
+    async with listening(serve) as port:
+        with pytest.raises(FetchFailed, match="did not answer within 15 s"):
+            await fetch(HttpRequest("GET", f"http://127.0.0.1:{port}/"), allow=anywhere)
+        ended = True
+
+
+async def test_fetch_tries_four_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name server may list thousands, each of which would be connected to."""
+
+    async def look_up(host: str, port: int, **more: object) -> list[object]:
+        return [(2, 1, 6, "", (f"192.0.2.{each}", port)) for each in range(1, 9)]
+
+    tried: list[str] = []
+
+    async def connect(host: str, port: int) -> trio.SocketStream:
+        tried.append(host)
+        raise OSError("refused")
+
+    monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(trio, "open_tcp_stream", connect)
+    with pytest.raises(FetchFailed):
+        await fetch(HttpRequest("GET", "http://name.example/"), allow=anywhere)
+    assert tried == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import webbrowser
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
@@ -179,6 +179,80 @@ async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPa
         async with await connected(loopback) as stream:
             assert await stream.receive_some() == b""
         await response_to(loopback, GOOD)
+
+
+# -- The defaults, by a clock that stands still but for what the test adds -------------------------
+
+
+async def is_closed(stream: trio.SocketStream) -> bool:
+    """True if the listener has closed the connection, once nothing happens any more."""
+    await trio.testing.wait_all_tasks_blocked()
+    with trio.move_on_after(0):
+        return await stream.receive_some() == b""
+    return False
+
+
+async def test_loopback_request_has_five_seconds(mock_clock: trio.testing.MockClock) -> None:
+    async with waiting() as (loopback, _), await connected(loopback) as stream:
+        await stream.send_all(b"GET /callback")
+        # Connections are accepted in their order.
+        assert b" 404 " in await response_to(loopback, "GET /other")
+        mock_clock.jump(4.9)
+        assert not await is_closed(stream)
+        mock_clock.jump(0.2)
+        assert await stream.receive_some() == b""
+        await response_to(loopback, GOOD)
+
+
+async def test_loopback_seventeenth_connection_closes_the_oldest(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """The clock stands still, so no timeout closes it."""
+    async with waiting() as (loopback, _):
+        held = [await connected(loopback) for _ in range(16)]
+        # Each one has been accepted once a later one has an answer, which takes a place too.
+        assert b" 404 " in await response_to(loopback, "GET /other")
+        assert await held[0].receive_some() == b""
+        assert not await is_closed(held[1])
+        for stream in held:
+            await stream.aclose()
+        await response_to(loopback, GOOD)
+
+
+async def test_loopback_head_of_over_32_kib_closes_the_connection(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with waiting() as (loopback, _):
+        for size, is_too_long in ((32_000, False), (33_000, True)):
+            async with await connected(loopback) as stream:
+                await stream.send_all(b"GET /other HTTP/1.1\r\nhost: x\r\nx: " + b"x" * size)
+                if is_too_long:
+                    with suppress(trio.BrokenResourceError):  # what it did not read is reset
+                        assert await stream.receive_some() == b""
+                else:
+                    await stream.send_all(b"\r\n\r\n")
+                    assert b" 404 " in await stream.receive_some()
+        await response_to(loopback, GOOD)
+
+
+async def test_loopback_login_has_five_minutes(mock_clock: trio.testing.MockClock) -> None:
+    loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
+    step = Browse("https://as.example/?state=s", loopback.redirect_uri)
+    ended = trio.Event()
+
+    async def wait() -> None:
+        with pytest.raises(AuthorizationFailed, match="login page within 300 s"):
+            await loopback.wait_for_redirect(step, open_browser=False)
+        ended.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        for passed, is_over in ((0.0, False), (299.0, False), (2.0, True)):
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(passed)
+            await trio.testing.wait_all_tasks_blocked()
+            assert ended.is_set() is is_over
+    loopback.close()
 
 
 async def test_loopback_accept_waits_for_free_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
