@@ -122,6 +122,26 @@ def test_print_goes_to_stderr() -> None:
     assert sorted(stderr.split()) == ["early", "echoed", "printed", "written"]
 
 
+def test_print_that_stderr_does_not_take_is_lost() -> None:
+    """It stays in a buffer, which must not reach the client at the exit."""
+    tool = '''
+@server.tool
+def report() -> str:
+    """Print a word, and flush nothing."""
+    print("printed")
+    return "done"
+
+mcp_asyncio_shim.run(server)
+'''
+    reader, stderr = os.pipe()
+    os.close(reader)
+    server = Started(SERVER + tool, stderr=stderr).open()
+    os.close(stderr)
+    server.call("report")
+    assert server.receive()["result"]["content"][0]["text"] == "done"
+    assert server.end()[0] == ""
+
+
 def test_client_closing_stdout_ends_server() -> None:
     server = Started().open()
     server.call("wait")

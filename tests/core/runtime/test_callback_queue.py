@@ -237,6 +237,22 @@ def test_queue_too_many_waiting_drops_oldest_and_says_so_once(
     assert heard == [0, 4, 5]
 
 
+def test_queue_holds_a_thousand_messages() -> None:
+    heard: list[int] = []
+
+    async def callback(value: int) -> None:
+        heard.append(value)
+
+    bench = Bench(callback)
+    for value in range(1001):
+        bench.queue.call(value)
+    assert bench.events == []
+    bench.queue.call(1001)
+    assert bench.events == ["overflow"]
+    bench.work()
+    assert heard == [0, *range(2, 1002)]
+
+
 def test_queue_abandoned_before_task_began_closes_coroutine() -> None:
     async def callback(value: int) -> None:
         raise AssertionError  # pragma: no cover
