@@ -1451,8 +1451,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("RES-11",),
         "mcp_core/registry/_validation.py::_URI",
-        r'r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f\"<>\\^`{|}]*"',
-        r'r"[A-Za-z0-9+.-]*:[^\x00-\x20\x7f\"<>\\^`{|}]*"',
+        r'r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f-\x9f\"<>\\^`{|}]*"',
+        r'r"[A-Za-z0-9+.-]*:[^\x00-\x20\x7f-\x9f\"<>\\^`{|}]*"',
     ),
     Mutation(
         ("RES-12",),
