@@ -47,6 +47,14 @@ def test_number_of_attacks_is_that_of_the_tables(page: str) -> None:
     assert re.findall(r"(\d+) (?:bounded )?attacks\b", read(page)) == [str(sum(map(len, tables)))]
 
 
+def test_security_page_names_the_tests_that_play_its_attacks() -> None:
+    played = set(re.findall(r"`([\w/]+/test_\w+\.py)`", read("docs/explanation/security.md")))
+    tests = ROOT / "tests"
+    assert {name for name in played if not (tests / name).exists()} == set()
+    attacks = {path.relative_to(tests).as_posix() for path in tests.glob("security/test_attacks_*")}
+    assert attacks - played == set()
+
+
 def test_reference_has_a_page_for_every_public_package() -> None:
     described = [
         name

@@ -119,6 +119,10 @@ def _write_junit(path: str, report: CheckReport) -> None:
         raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
 
 
+def _count(number: int, word: str) -> str:
+    return f"{number} {word if number == 1 else f'{word}s'}"
+
+
 def fill_report(path: str, report: CheckReport) -> None:
     """Judge the trace in the file `path`, and add the findings to `report`.
 
@@ -289,8 +293,9 @@ class CheckReport:
         lines = "line is" if self.damaged == 1 else "lines are"
         damaged = f". {self.damaged} {lines} damaged" if self.damaged else ""
         return (
-            f"{self.messages} messages: {self.failed} failed, {self.inconclusive} inconclusive"
-            f"{known}{damaged}. {len(self.passed)} rows passed; {len(ROWS) - len(JUDGED_ROWS)} of "
+            f"{_count(self.messages, 'message')}: {self.failed} failed, {self.inconclusive}"
+            f" inconclusive{known}{damaged}. {_count(len(self.passed), 'row')} passed;"
+            f" {len(ROWS) - len(JUDGED_ROWS)} of "
             f"{len(ROWS)} rows are not judged from a trace"
         )
 
