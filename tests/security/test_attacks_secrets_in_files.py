@@ -365,6 +365,7 @@ COMMANDS = {
     "read": ("read", "x://leak"),
     "prompt": ("prompt", "leak"),
     "inspect": ("inspect",),
+    "listen": ("listen", "x://leak"),  # an error, because nothing can be subscribed to
     "fuzz": ("fuzz", "--cases", "1", "--seed", "1", "--output", "out/fuzz", "--junit", "out/j.xml"),
 }
 
@@ -377,7 +378,7 @@ def test_values_of_a_configured_server_are_in_no_file_of_a_command(
     out = servers.project / "out"
     out.mkdir()
     words = [*COMMANDS[command], "--record", "out/x.mcp.jsonl", "--server", "spy"]
-    _run(servers, *words, *(() if command == "inspect" else ("--yes",)))
+    _run(servers, *words, *(() if command in ("inspect", "fuzz") else ("--yes",)))
     assert_hidden(out, VARIABLE, FORWARDED, IN_FILE, ARGUMENT, least=2 if command == "fuzz" else 1)
 
 
@@ -434,3 +435,8 @@ def test_trace_with_a_random_path_is_judged_and_compared_as_before(tmp_path: Pat
     assert PATH in (tmp_path / "plain").read_text()
     assert found[0] == found[1]
     assert not diff_traces(*traces).differences
+    from tests.trio_.cli.program import run
+
+    for words in ("check", "hidden"), ("diff", "hidden", "plain"):
+        result = run(*words, cwd=tmp_path)
+        assert result.returncode == 0, result.stdout + result.stderr
