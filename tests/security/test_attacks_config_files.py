@@ -148,8 +148,8 @@ def test_file_of_others_shadows_no_server_of_the_user(shared: Shared, how: str) 
         (("call", "--server", "spy", "--yes", "tool"), 2),
         (("call", "mcp__spy__tool", "--yes"), 2),
         (("inspect", "--server", "spy", "--yes"), 2),
-        (("fuzz", "--server", "spy", "--yes"), 2),
-        (("proxy", "--server", "spy", "--yes"), 2),
+        (("fuzz", "--server", "spy"), 2),
+        (("proxy", "--server", "spy"), 2),
     ],
 )
 @pytest.mark.parametrize("how", KINDS)

@@ -103,17 +103,32 @@ async def test_thread_write_waits_for_the_reader(pipe: tuple[int, int]) -> None:
     assert received == MUCH
 
 
-async def test_thread_write_cancelled_sends_no_further_chunk(pipe: tuple[int, int]) -> None:
+async def test_thread_write_cancelled_sends_no_further_chunk(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    write = _threads._write
+
+    def noted(fd: int, data: bytes) -> int:
+        begun.append(len(data))
+        return write(fd, data)
+
+    monkeypatch.setattr(_threads, "_write", noted)
     async with ThreadReceiveStream(pipe[0]) as source:
         async with ThreadSendStream(pipe[1]) as sink:
-            await cancel_once_blocked(sink.send_all, MUCH)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(sink.send_all, MUCH)
+                await until(lambda: len(begun) == 2)  # the pipe holds the first chunk only
+                nursery.cancel_scope.cancel()
             assert sink.busy
             received = bytearray()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(sink.send_all, b"next")
                 while not received.endswith(b"next"):
                     received += await source.receive_some()
-        assert received == b"x" * 131_072 + b"next"
+        assert begun == [65_536, 65_536, 4]
+        assert len(received) == 131_076
+        assert set(received[:131_072]) == {ord("x")}
         assert await source.receive_some() == b""
 
 
