@@ -1,0 +1,93 @@
+"""Files that earlier versions have stored are opened by this one.
+
+`tests/stored/` has files as the version of 2026-11-28 (before approvals knew what they replace)
+wrote them: a task that was completed, an approval with a rule, a login, a trace, and reports of
+`check` and `fuzz`. A change of a form comes with a file of the form before it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+import mcp_trio
+from mcp_core.auth.client._tokens import decode_tokens
+from mcp_core.host import ServerLaunch, approval_state, decode_approvals, make_launch, read_config
+from mcp_core.registry import Server, Tasks
+from mcp_trio import SqliteTaskStore
+from mcp_trio.cli import main
+
+STORED: Final = Path(__file__).parent / "stored"
+FILE: Final = "/project/.mcp.json"
+ENTRY: Final = (
+    b'{"mcpServers": {"notes": {"type": "http", "url": "https://notes.example/mcp",'
+    b' "headers": {"X-A": "b"}}}}'
+)
+
+
+def test_task_of_a_stored_file_has_its_result(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as database:
+        database.executescript((STORED / "tasks.sql").read_text("utf-8"))
+    (tmp_path / "tasks.db").chmod(0o600)
+    server = Server("library", tasks=Tasks(store=SqliteTaskStore(tmp_path / "tasks.db")))
+
+    @server.tool(task="optional")
+    async def copy(name: str) -> str:
+        """Copy a book."""
+        raise AssertionError("the task was completed")
+
+    async def main() -> str:
+        reference = (STORED / "task.txt").read_text("utf-8").strip()
+        async with mcp_trio.connect(server, tasks=True) as client:
+            return (await (await client.task(reference)).result()).text
+
+    assert trio.run(main) == "A copy of Emma"
+
+
+def launch() -> ServerLaunch:
+    """Return the launch that was approved."""
+    return make_launch(read_config(ENTRY, file=FILE).servers["notes"])
+
+
+def test_stored_approval_holds_for_the_same_launch() -> None:
+    approval = decode_approvals((STORED / "approvals.json").read_bytes()).find(FILE, "notes")
+    assert approval is not None
+    assert approval_state(launch(), approval, replaces=()) == "approved"
+    assert [(rule.tool, rule.is_allowed) for rule in approval.rules] == [("write", False)]
+
+
+def test_stored_approval_holds_for_no_server_that_takes_a_place() -> None:
+    approval = decode_approvals((STORED / "approvals.json").read_bytes()).find(FILE, "notes")
+    state = approval_state(launch(), approval, replaces=["/home/ann/mcp.json (user)"])
+    assert state == "new"
+
+
+def test_stored_login_has_its_tokens() -> None:
+    tokens = decode_tokens((STORED / "login.json").read_bytes())
+    assert tokens is not None
+    assert (tokens.client_id, tokens.issuer) == ("c", "https://as.example")
+    assert tokens.access.reveal() == "t1"
+    assert tokens.refresh is not None
+    assert tokens.refresh.reveal() == "r1"
+
+
+def test_stored_report_of_check_is_a_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = str(STORED / "a.mcp.jsonl")
+    assert main(["check", trace]) == 1
+    assert main(["check", "--baseline", str(STORED / "check.json"), trace]) == 0
+    assert "1 known" in capsys.readouterr().out
+
+
+def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> None:
+    pytest.importorskip("hypothesis")
+    from mcp_trio.fuzz._report import read_cases, read_known
+
+    assert read_known((STORED / "fuzz.json").read_text("utf-8"))
+    shutil.copy(STORED / "fuzz.json", tmp_path / "report.json")
+    assert [case[0][0] for case in read_cases(tmp_path)] == ["open", "open", "open"]
