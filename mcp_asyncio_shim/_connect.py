@@ -26,7 +26,6 @@ from mcp_core.runtime import (
     ClientConfigOptions,
     client_config,
     client_context,
-    launch_secrets,
     shows_keywords,
 )
 
@@ -126,8 +125,12 @@ async def connect(
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
     client_config(options)  # an invalid option must not replace a trace
-    inherited = os.environ if inherit_env else None
-    known = launch_secrets(env=env, headers=headers, inherited=inherited) if record else frozenset()
+    known: frozenset[str] = frozenset()
+    if record is not None:
+        from mcp_core.runtime import launch_secrets
+
+        inherited = os.environ if inherit_env else None
+        known = launch_secrets(env=env, headers=headers, inherited=inherited)
     async with _recorded(record, target, known) as recorder:
         connecting = _connect(
             target,

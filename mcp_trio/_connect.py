@@ -27,7 +27,6 @@ from mcp_core.runtime import (
     check_keywords_of,
     client_config,
     client_context,
-    launch_secrets,
     shows_keywords,
 )
 from mcp_trio.streams._child import Grace, spawn
@@ -521,6 +520,7 @@ def _open_recorder(
     record = options.get("record")
     if record is None:
         return nullcontext()
+    from mcp_core.runtime import launch_secrets
     from mcp_trio.recording._open import open_recorder
 
     inherited = os.environ if inherit_env else None

@@ -12,8 +12,6 @@ from mcp_core._errors import show_public_path
 from mcp_core._keywords import check_keywords as check_keywords
 from mcp_core._keywords import check_keywords_of as check_keywords_of
 from mcp_core._keywords import shows_keywords as shows_keywords
-from mcp_core._launch_secrets import launch_secrets as launch_secrets
-from mcp_core._secret_patterns import is_secret_field as is_secret_field
 from mcp_core._text import ByteEscaper as ByteEscaper
 from mcp_core._text import shorten_text as shorten_text
 from mcp_core.client._calls import CallOptions as CallOptions
@@ -61,6 +59,9 @@ from .client_tasks._task import TaskReference as TaskReference
 from .client_tasks._task import TaskState as TaskState
 
 if TYPE_CHECKING:
+    from mcp_core._launch_secrets import launch_secrets as launch_secrets
+    from mcp_core._secret_patterns import is_secret_field as is_secret_field
+
     from ._asgi_app import AsgiApplication as AsgiApplication
     from ._asgi_request import AsgiRequest as AsgiRequest
     from ._asgi_request import AsgiRuntime as AsgiRuntime
@@ -154,4 +155,13 @@ def __getattr__(name: str) -> Any:
         for module in (_asgi_app, _asgi_request, _http_requests):
             if name in module.__all__:
                 return getattr(module, name)
+    # Their patterns take as long to compile as a tenth of our modules to load.
+    if name == "launch_secrets":
+        from mcp_core._launch_secrets import launch_secrets
+
+        return launch_secrets
+    if name == "is_secret_field":
+        from mcp_core._secret_patterns import is_secret_field
+
+        return is_secret_field
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
