@@ -53,14 +53,25 @@ class Failure:
         return next(iter(lines or self.text.strip().splitlines()), "")
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a test that failed. With xdist this runs in the main process, for all workers."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Note what fails, in the process that has the reports of all workers of xdist."""
     path = os.environ.get(_REPORT)
-    if path and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
-        sections = "".join(f"\n-- {title} --\n{text}" for title, text in report.sections)
-        line = json.dumps([report.nodeid, report.longreprtext + sections])
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+    if path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Notes(Path(path)))
+
+
+class _Notes:
+    """A plugin that writes each failure to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            sections = "".join(f"\n-- {title} --\n{text}" for title, text in report.sections)
+            line = json.dumps([report.nodeid, report.longreprtext + sections])
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
 
 
 def run_pytest(arguments: Sequence[str]) -> tuple[int, list[Failure]]:

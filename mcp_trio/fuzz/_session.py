@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "META",
+    "RECONNECTED",
     "UNANSWERED",
     "SentRequest",
     "TargetFault",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 UNANSWERED: Final = "RPC-35"
+RECONNECTED: Final = "the client has reconnected"  # why a session has ended, by our own choice
 META: Final = "io.modelcontextprotocol/"
 TASKS: Final = META + "tasks"
 # Levels of rows that are obligations. The others are readings and choices of this project.

@@ -23,7 +23,7 @@ from mcp_core.runtime import launch_secrets
 from mcp_core.trace import Redactor, StreamChannel, TraceLine
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 
-from ._session import MESSAGE_LIMIT, TargetSession, new_header
+from ._session import MESSAGE_LIMIT, RECONNECTED, TargetSession, new_header
 
 if TYPE_CHECKING:
     import os
@@ -124,7 +124,7 @@ class StdioSession(TargetSession):
 
     async def successor(self) -> StdioSession:
         """Return the session of another process, in the same trace."""
-        self.end("the client has reconnected")
+        self.end(RECONNECTED)
         return await self._target.open(keep=self.lines is not None, former=self)
 
     async def aclose(self) -> None:

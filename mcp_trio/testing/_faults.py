@@ -157,12 +157,15 @@ async def _reason_for_silence(
 
 
 def _describe_silence(session: TargetSession) -> str:
+    from mcp_trio.fuzz._session import RECONNECTED
+
     for request in session.requests:
         error = request.answer.get("error") if request.answer is not None else None
         if isinstance(error, dict):
             text = escape_text(str(error.get("message", ""))[:_SHOWN])
             return f"it answers {request.method} with the error {error.get('code')!r}: {text}"
-    return f"{session.ended or 'it did not respond'}{session.describe()}"
+    reason = "" if session.ended == RECONNECTED else session.ended
+    return f"{reason or 'it did not respond'}{session.describe()}"
 
 
 def _cure(target: str | Sequence[str], cwd: str | os.PathLike[str] | None) -> str:

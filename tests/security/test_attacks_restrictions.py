@@ -239,7 +239,8 @@ def test_denied_tool_is_not_called_by_a_fuzzer_that_calls_all(
     world: World, lists: dict[str, Any]
 ) -> None:
     file = world.write(".mcp.json", **lists)
-    words = [sys.executable, "-m", "mcp_trio", "fuzz", "--config", str(file), "--yes"]
+    words = [sys.executable, "-m", "mcp_trio", "fuzz", "--config", str(file)]
+    words += ["--approve-server", "s"]
     words += ["--cases", "15", "--seed", "1", "--era", "legacy", "--no-shrink"]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:

@@ -294,10 +294,10 @@ def test_fault_of_command_prints_traceback_without_controls(
         raise KeyError(arguments[0]) from ValueError(f"{arguments[0]}\x1b[2J\u202e")
 
     monkeypatch.setattr(mcp_trio.cli, "_run_subcommand", fail)
-    assert mcp_trio.cli.main(["a"]) == 1
+    assert mcp_trio.cli.main(["a"]) == 70
     shown = capsys.readouterr().err
     assert "ValueError: a\\u001b[2J\\u202e\n" in shown
-    assert shown.endswith("KeyError: 'a'\n")
+    assert "KeyError: 'a'\n" in shown
 
 
 # -- stderr of the server ----------------------------------------------------------------------
