@@ -646,3 +646,10 @@ def test_known_secret_is_hidden_in_junk_commands_and_urls() -> None:
 def test_message_without_known_secret_is_the_same_line() -> None:
     line = TraceLine(t=0, raw='{"method":"ping"}')
     assert Redactor(KEY, secrets=["rhubarb"]).redact_line(line) is line
+
+
+@pytest.mark.parametrize("name", ["mcp-name", "mcp-param-uri"])
+def test_header_that_repeats_the_message_stays_as_the_message_has_it(name: str) -> None:
+    uri = "https://example.com/9f8e7d6c5b4a39281706?id=123"
+    assert Redactor(KEY).redact_header(name, uri) == uri
+    assert Redactor(KEY).redact_header("x-other", uri) != uri
