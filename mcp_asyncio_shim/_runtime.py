@@ -151,8 +151,8 @@ async def open_recorder(
 ) -> AsyncIterator[Recorder | None]:
     """Open the recorder of a conversation, or give None if `record` is None.
 
-    The arguments are those of `Recorder`, where `known` is `secrets`. At the end, the file is
-    closed within two seconds, also if the task is cancelled.
+    The arguments are passed to `Recorder`, `known` as its `secrets`. At the end, the file is closed
+    within two seconds, also if the task is cancelled.
 
     Raises:
         CannotRecord: the file cannot be opened.

@@ -47,7 +47,7 @@ _BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 class _Spelling(NamedTuple):
-    """A spelling of a secret, of which a beginning or an end is enough.
+    """A spelling of a secret. Its beginning or its end is enough to be found.
 
     Attributes:
         text: the spelling.

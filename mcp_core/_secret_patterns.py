@@ -67,8 +67,8 @@ SECRET_FORM: Final = re.compile(
 )
 MIN_SECRET: Final = 6  # characters; a shorter one would match inside ordinary words
 
-# Texts of settings, and words of the protocol. Where a variable that is no secret by its name has
-# one of these, hiding it would make messages unreadable.
+# Texts of settings, and words of the protocol. If a variable has one of them as its value, and its
+# name isn't a secret's, hiding the value would make messages unreadable.
 _PLAIN_VALUES: Final = frozenset(
     """
     array assistant bearer boolean config critical default development disabled emergency enabled
@@ -88,7 +88,7 @@ _KINDS: Final = frozenset("Aa0")
 _RUN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")  # a word, or a number
 _HEX: Final = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]{10,}", re.IGNORECASE)
 _MAX_RUN: Final = 2.5  # characters of a run, on average, of a random text; names have more
-_LONG: Final = 12  # characters from which a number is no date, and a lack of vowels no chance
+_LONG: Final = 12  # a number of so many characters isn't a date, and a lack of vowels isn't chance
 _INNER_DIGIT: Final = re.compile(r"[A-Za-z][0-9]++[A-Za-z]")
 _CONSONANTS: Final = re.compile(r"[b-df-hj-np-tv-xz]{4}", re.IGNORECASE)
 

@@ -383,7 +383,7 @@ class ConfiguredSession:
         words = approve_words(self.choice.config, server)
         cure = f"to see what it runs, and to approve it: {words}"
         question = self._consent.declined.get(server)
-        if question is None:  # what it runs has changed in this moment
+        if question is None:  # its launch has changed since it was approved a moment ago
             text = f"the server {shown} is not approved, so it was not started; {cure}"
             return CliError(text, NO_CONNECTION)
         if question.replaces:

@@ -189,7 +189,7 @@ def _check_lists(change: MemberChange, text: str, place: ConfigPath) -> None:
     """Check that the lists of a new entry can be read again.
 
     Raises:
-        CliError: a name in them is none of a tool.
+        CliError: a list has a name that no tool can have.
     """
     read = read_config(change.apply(text), file=str(place.path))
     problems = [each for each in read.problems if each.server == change.path[-1]]
