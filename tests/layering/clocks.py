@@ -61,8 +61,17 @@ class TestModule:
 
     __test__ = False
 
-    def __init__(self, text: str, *, left_out: bool = False, takes_longer: bool = False) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        tree: ast.Module | None = None,
+        left_out: bool = False,
+        takes_longer: bool = False,
+    ) -> None:
         self._text = text
+        self._lines = text.split("\n")
+        self._tree = tree or ast.parse(text)
         self._left_out = left_out
         self._takes_longer = takes_longer
 
@@ -71,6 +80,8 @@ class TestModule:
         if not (_CONCERNED.search(self._text) and _CAN_WAIT.search(self._text)):
             return
         for name, node in self._parts:
+            if not self._may_complain(node):
+                continue
             tests = self._tests_of[name]
             marks = [self._module_names | self._names[test] for test in tests]
             virtual = bool(tests) and all(
@@ -80,12 +91,24 @@ class TestModule:
                 bool(tests) and all(_marked(each, LEFT_OUT) for each in marks)
             )
             takes_longer = self._takes_longer or any(_marked(each, TAKES_LONGER) for each in marks)
-            yield from self._complaints_of(node, virtual, left_out, takes_longer)
+            yield from self._complaints_of(
+                node, virtual=virtual, left_out=left_out, takes_longer=takes_longer
+            )
+
+    def _may_complain(self, top: ast.stmt) -> bool:
+        """True if there is a complaint unless the tests' clocks and marks excuse it.
+
+        To find out which tests use a part takes longer than all else.
+        """
+        first = min(each.lineno for each in [top, *getattr(top, "decorator_list", ())])
+        return bool(_CONCERNED.search("\n".join(self._lines[first - 1 : top.end_lineno]))) and any(
+            self._complaints_of(top, virtual=False, left_out=False, takes_longer=False)
+        )
 
     def _complaints_of(
-        self, top: ast.stmt, virtual: bool, left_out: bool, takes_longer: bool
+        self, top: ast.stmt, *, virtual: bool, left_out: bool, takes_longer: bool
     ) -> Iterator[tuple[int, str]]:
-        if not left_out and (found := _names_in(top) & MEASURES) and _is_test(top):
+        if not left_out and _is_test(top) and (found := _names_in(top) & MEASURES):
             yield top.lineno, f"measures by {', '.join(sorted(found))} without the mark perf"
         polls = {
             id(call)
@@ -130,10 +153,6 @@ class TestModule:
             yield self._constants[node.id]
 
     # -- What uses what ----------------------------------------------------------------------------
-
-    @cached_property
-    def _tree(self) -> ast.Module:
-        return ast.parse(self._text)
 
     @cached_property
     def _parts(self) -> list[tuple[str, ast.stmt]]:

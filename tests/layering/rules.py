@@ -15,12 +15,18 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import chain
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
+
+Node = TypeVar("Node", bound=ast.AST)
+# The fields of a statement with the statements inside of it.
+STATEMENTS: Final = ("body", "orelse", "handlers", "finalbody", "cases")
 
 PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 
@@ -188,6 +194,7 @@ CALLS_SEND_ALL: Final = (
 )
 
 ACTING_BUILTINS: Final = frozenset({"__import__", "eval", "exec", "input", "open", "print"})
+CALENDAR_METHODS: Final = frozenset({"now", "today", "utcnow"})
 MSGSPEC_ERRORS: Final = frozenset({"DecodeError", "EncodeError", "MsgspecError", "ValidationError"})
 REVISION: Final = re.compile(r"20\d\d-\d\d-\d\d")
 VERSION_NAMES: Final = re.compile(
@@ -230,6 +237,28 @@ class SourceFile:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    def nodes(self, *types: type[Node]) -> Iterator[Node]:
+        """Return the nodes of some types. The tree is walked once for all rules."""
+        for type in types:
+            yield from self._nodes.get(type, ())  # type: ignore[misc]
+
+    @cached_property
+    def _nodes(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        for node in ast.walk(self.tree):
+            found[type(node)].append(node)
+        return found
+
+    @cached_property
+    def classes(self) -> list[tuple[int, str]]:
+        """The classes, each as line and name."""
+        return [(node.lineno, node.name) for node in self.nodes(ast.ClassDef)]
+
+    def forget_tree(self) -> None:
+        """Free the memory for the tree, when the rules about one file have seen it."""
+        vars(self).pop("tree", None)
+        vars(self).pop("_nodes", None)
+
     @property
     def package(self) -> str:
         return self.path.split("/")[0]
@@ -244,7 +273,9 @@ class SourceFile:
         return list(self._imports(self.tree, at_once=True))
 
     def _imports(self, parent: ast.AST, *, at_once: bool) -> Iterator[Import]:
-        for node in ast.iter_child_nodes(parent):
+        # Only statements have statements inside: to look into expressions too takes longer.
+        inside = (getattr(parent, name, ()) for name in STATEMENTS)
+        for node in chain.from_iterable(inside):
             if isinstance(node, ast.Import):
                 yield from (Import(node.lineno, alias.name, at_once) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -369,23 +400,25 @@ def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
     if file.package != "mcp_core" or file.is_one_of(IS_CONTEXT_MANAGER):
         return
     has_coroutines = file.is_one_of(HAS_COROUTINES)
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Attribute) and (
-            node.attr in NO_COROUTINES or ast.unparse(node) == "types.coroutine"
+    for attribute in file.nodes(ast.Attribute):
+        if attribute.attr in NO_COROUTINES or (
+            attribute.attr == "coroutine" and ast.unparse(attribute) == "types.coroutine"
         ):
-            yield node.lineno, f"uses {ast.unparse(node)}"
-        elif isinstance(node, ast.FunctionDef) and node.name in NO_COROUTINES - {"__aiter__"}:
-            yield node.lineno, f"defines {node.name}"
-        elif has_coroutines:
-            continue
-        elif isinstance(node, ast.AsyncFunctionDef):
-            yield node.lineno, f"is a coroutine: async def {node.name}"
-        elif isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor):
-            yield node.lineno, f"waits: {ast.unparse(node).splitlines()[0]}"
-        elif isinstance(node, ast.comprehension) and node.is_async:
-            yield node.iter.lineno, "waits: async for"
-        elif isinstance(node, ast.FunctionDef) and node.name == "__aiter__":
-            yield node.lineno, f"defines {node.name}"
+            yield attribute.lineno, f"uses {ast.unparse(attribute)}"
+    refused = NO_COROUTINES - {"__aiter__"} if has_coroutines else NO_COROUTINES
+    for function in file.nodes(ast.FunctionDef):
+        if function.name in refused:
+            yield function.lineno, f"defines {function.name}"
+    if not has_coroutines:
+        for coroutine in file.nodes(ast.AsyncFunctionDef):
+            yield coroutine.lineno, f"is a coroutine: async def {coroutine.name}"
+        for each in file.nodes(ast.Await):
+            yield each.lineno, f"waits: {ast.unparse(each)}"
+        for statement in file.nodes(ast.AsyncWith, ast.AsyncFor):
+            yield statement.lineno, f"waits: {ast.unparse(statement).splitlines()[0]}"
+        for loop in file.nodes(ast.comprehension):
+            if loop.is_async:
+                yield loop.iter.lineno, "waits: async for"
     for item in file.imports:
         if item.target == "types.coroutine":
             yield item.line, "imports types.coroutine"
@@ -404,34 +437,29 @@ def the_core_only_computes(file: SourceFile) -> Complaints:
     """No builtin that reads, prints or runs, and no reading of the calendar."""
     if file.package != "mcp_core":
         return
-    for node in ast.walk(file.tree):
-        if not isinstance(node, ast.Call):
-            continue
-        called = ast.unparse(node.func)
-        if called in ACTING_BUILTINS:
-            yield node.lineno, f"calls {called}()"
-        elif re.fullmatch(r"(.*\.)?(datetime|date)\.(now|utcnow|today)", called):
-            yield node.lineno, f"reads the clock by {called}()"
+    for node in file.nodes(ast.Call):
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in ACTING_BUILTINS:
+            yield node.lineno, f"calls {function.id}()"
+        elif isinstance(function, ast.Attribute) and function.attr in CALENDAR_METHODS:
+            called = ast.unparse(function)
+            if re.search(r"\bdate(time)?\.\w+$", called):
+                yield node.lineno, f"reads the clock by {called}()"
 
 
 def versions_are_compared_in_one_place(file: SourceFile) -> Complaints:
     """Elsewhere a difference between revisions is a field of the dialect, or a missing row."""
     if file.is_one_of(COMPARES_VERSIONS):
         return
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Compare):
-            # `is None` asks whether a version was given, which says nothing about which.
-            sides = (
-                [node.left, *node.comparators]
-                if not isinstance(node.ops[0], ast.Is | ast.IsNot)
-                else []
-            )
-        elif isinstance(node, ast.MatchValue):
-            sides = [node.value]
-        else:
-            continue
-        if any(_is_version(side) for side in sides):
+    for node in file.nodes(ast.Compare):
+        # `is None` asks whether a version was given, which says nothing about which.
+        if not isinstance(node.ops[0], ast.Is | ast.IsNot) and any(
+            map(_is_version, [node.left, *node.comparators])
+        ):
             yield node.lineno, f"compares versions: {ast.unparse(node)}"
+    for pattern in file.nodes(ast.MatchValue):
+        if _is_version(pattern.value):
+            yield pattern.lineno, f"compares versions: {ast.unparse(pattern)}"
 
 
 def _is_version(node: ast.expr) -> bool:
@@ -456,8 +484,8 @@ def msgspec_errors_are_caught_in_one_place(file: SourceFile) -> Complaints:
     for item in file.imports:
         if item.within("msgspec") and item.target.split(".")[-1] in MSGSPEC_ERRORS:
             yield item.line, f"imports {item.target}"
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Attribute) and node.attr in MSGSPEC_ERRORS:
+    for node in file.nodes(ast.Attribute):
+        if node.attr in MSGSPEC_ERRORS:
             named = ast.unparse(node)
             if named.startswith("msgspec."):
                 yield node.lineno, f"names {named}"
@@ -467,8 +495,8 @@ def writers_are_few(file: SourceFile) -> Complaints:
     """A stream has one writer; all other code hands bytes to it."""
     if file.package != "mcp_trio" or file.is_one_of(CALLS_SEND_ALL):
         return
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Attribute) and node.attr == "send_all":
+    for node in file.nodes(ast.Attribute):
+        if node.attr == "send_all":
             yield node.lineno, f"uses {ast.unparse(node)}"
 
 
@@ -476,10 +504,10 @@ def class_names_say_something(file: SourceFile) -> Complaints:
     """A name has no word such as Manager in place of one that explains."""
     if file.is_one_of(NAMED_BY_THE_SPECIFICATION):
         return
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.ClassDef) and node.name not in EXCEPTED_NAMES:
-            words = set(re.findall(r"[A-Z][a-z0-9]*", node.name)) & EMPTY_WORDS
-            yield from ((node.lineno, f"class {node.name}: {word} says nothing") for word in words)
+    for line, name in file.classes:
+        if name not in EXCEPTED_NAMES:
+            words = set(re.findall(r"[A-Z][a-z0-9]*", name)) & EMPTY_WORDS
+            yield from ((line, f"class {name}: {word} says nothing") for word in words)
 
 
 def class_names_are_unique(files: Sequence[SourceFile]) -> ProjectComplaints:
@@ -488,15 +516,13 @@ def class_names_are_unique(files: Sequence[SourceFile]) -> ProjectComplaints:
     for file in files:
         if file.package not in PACKAGES:
             continue
-        for node in ast.walk(file.tree):
-            if not isinstance(node, ast.ClassDef):
-                continue
-            in_pair = node.name in CLASS_NAMES and file.package in DRIVERS
-            key = (node.name, file.package if in_pair else "")
+        for line, name in file.classes:
+            in_pair = name in CLASS_NAMES and file.package in DRIVERS
+            key = (name, file.package if in_pair else "")
             if key in seen:
-                yield file.path, node.lineno, f"class {node.name} is also in {seen[key]}"
-            elif node.name in CLASS_NAMES and not in_pair:
-                yield file.path, node.lineno, f"class {node.name} is a name of the drivers"
+                yield file.path, line, f"class {name} is also in {seen[key]}"
+            elif name in CLASS_NAMES and not in_pair:
+                yield file.path, line, f"class {name} is a name of the drivers"
             seen.setdefault(key, file.path)
 
 

@@ -5,15 +5,15 @@ The second half proves with small modules that every rule can fail.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.conftest import INTEROP, STARTS_PROGRAMS
 from tests.layering.clocks import TestModule
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from tests.layering.sources import Findings
+
 # Complaints that are right and stay, by file and a part of the line, with the reason.
 ALLOWED: Final = {
     ("tests/examples/test_examples.py", "'nap'"): "an example of a call that times out",
@@ -39,17 +39,11 @@ ALLOWED: Final = {
 }
 
 
-def test_tests_keep_the_rules_about_time() -> None:
+def test_tests_keep_the_rules_about_time(sources: list[Findings]) -> None:
     found, used = [], set()
-    for path in sorted((ROOT / "tests").rglob("*.py")):
-        interop = path.is_relative_to(INTEROP)
-        module = TestModule(
-            path.read_text("utf-8"),
-            left_out=interop or path in STARTS_PROGRAMS,
-            takes_longer=interop,
-        )
-        name = path.relative_to(ROOT).as_posix()
-        for line, what in module.complaints():
+    for each in sources:
+        name = each.file.path
+        for line, what in each.waits:
             reasons = {key for key in ALLOWED if key[0] == name and key[1] in what}
             used |= reasons
             if not reasons:
@@ -58,8 +52,9 @@ def test_tests_keep_the_rules_about_time() -> None:
     assert ALLOWED.keys() == used, "some entries of ALLOWED are needed no more"
 
 
-def complaints(text: str, **options: bool) -> list[str]:
-    return [what for _, what in TestModule(f"import trio, time\n{text}", **options).complaints()]
+def complaints(text: str, *, left_out: bool = False, takes_longer: bool = False) -> list[str]:
+    module = TestModule(f"import trio, time\n{text}", left_out=left_out, takes_longer=takes_longer)
+    return [what for _, what in module.complaints()]
 
 
 SHORT_WAITS = [

@@ -109,8 +109,13 @@ class Prose:
 
 def prose_of_python(source: str) -> Iterator[Prose]:
     """Return the prose of a module."""
+    return prose_of_module(source, ast.parse(source))
+
+
+def prose_of_module(source: str, tree: ast.Module) -> Iterator[Prose]:
+    """Return the prose of a module that was parsed before."""
     yield from _comments(source)
-    yield from _of_statements([ast.parse(source)])
+    yield from _of_statements([tree])
 
 
 def prose_of_markdown(source: str) -> Iterator[Prose]:
