@@ -6,6 +6,7 @@ Fixtures of one area live with that area.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import shutil
@@ -115,8 +116,12 @@ settings.register_profile("thorough", parent=settings.get_profile("mcp-trio"), m
 settings.load_profile("mcp-trio")
 
 # What the default run leaves out (`addopts` in pyproject.toml), and how to run it.
-LEFT_OUT = "not slow and not perf and not process and not interop and not conformance and not node"
+LEFT_OUT = (
+    "not long and not slow and not perf and not process"
+    " and not interop and not conformance and not node"
+)
 THE_REST = [
+    "pytest -m long",
     "pytest -m slow",
     "pytest -m perf",
     'pytest -m "process or interop or node"',
@@ -152,15 +157,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     They wait for programs that take long to start, and the suite plays all scenarios in one run.
     """
     for item in items:
-        if item.path.is_relative_to(INTEROP):
-            item.add_marker("interop")
-        if item.path in STARTS_PROGRAMS:
-            item.add_marker("process")
-        if "suite" in getattr(item, "fixturenames", ()) and item.path.is_relative_to(CONFORMANCE):
+        by_file, in_suite = _marks_of_file(item.path)
+        for name in by_file:
+            item.add_marker(name)
+        if in_suite and "suite" in getattr(item, "fixturenames", ()):
             item.add_marker("conformance")
-        for name, seconds in LONGEST.items():
-            if item.get_closest_marker(name) and not item.get_closest_marker("timeout"):
-                item.add_marker(pytest.mark.timeout(seconds))
+        names = {mark.name for mark in item.iter_markers()}
+        seconds = next((LONGEST[name] for name in LONGEST if name in names), None)
+        if seconds is not None and "timeout" not in names:
+            item.add_marker(pytest.mark.timeout(seconds))
+
+
+@functools.cache
+def _marks_of_file(path: Path) -> tuple[list[str], bool]:
+    """Return the marks of all tests of a file, and whether they may be of the official suite."""
+    marks = {"interop": path.is_relative_to(INTEROP), "process": path in STARTS_PROGRAMS}
+    return [name for name, has in marks.items() if has], path.is_relative_to(CONFORMANCE)
 
 
 def pytest_collection_finish() -> None:

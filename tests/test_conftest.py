@@ -21,10 +21,11 @@ SETTINGS = """
 addopts =
     -p tests.conftest
     -p no:cacheprovider
-    -m "not slow and not perf and not process and not interop and not conformance and not node"
+    -m "not long and not slow and not perf and not process and not interop and not conformance and not node"
 trio_mode = true
 markers =
     requirement
+    long
     slow
     perf
     node
@@ -93,7 +94,11 @@ async def test_nothing_hangs(after):
     pass
 
 @pytest.mark.slow
-def test_takes_long():
+def test_takes_minutes():
+    pass
+
+@pytest.mark.long
+def test_takes_seconds():
     pass
 """
 
@@ -103,10 +108,11 @@ def test_a_test_that_hangs_fails_by_name_and_the_run_goes_on(tmp_path: Path) -> 
     for name in "test_waits_for_a_program", "test_waits_for_a_thread", "test_waits_in_trio":
         # pytest cuts the line to the width of a terminal, but not in CI, where the error follows.
         assert re.search(rf"FAILED .*test_it\.py::{name}( - .*)?$", output, re.MULTILINE), output
-    assert "3 failed, 1 passed, 1 deselected" in output
+    assert "3 failed, 1 passed, 2 deselected" in output
     assert (
         "Tests were left out. To run them too: "
-        'pytest -m slow, pytest -m perf, pytest -m "process or interop or node"' in output
+        'pytest -m long, pytest -m slow, pytest -m perf, pytest -m "process or interop or node"'
+        in output
     )
 
 
