@@ -47,7 +47,13 @@ def names(cases: list[Case]) -> list[str]:
 
 
 @pytest.mark.parametrize("each", CASES, ids=names(CASES))
-def test_rule_finds_the_fault_and_no_other(each: Case) -> None:
+def test_rule_judges_its_three_conversations(each: Case) -> None:
+    assert_fault_is_found_and_no_other(each)
+    assert_right_passes(each)
+    assert_nothing_is_judged_without_opportunity(each)
+
+
+def assert_fault_is_found_and_no_other(each: Case) -> None:
     found, judged = judge(None, list(each.fails), each.letter)
     report = [(finding.row, finding.sentence) for finding in found]
     assert each.row in {finding.row for finding in found}, report
@@ -59,16 +65,14 @@ def test_rule_finds_the_fault_and_no_other(each: Case) -> None:
     assert judged.opportunities[each.row] >= 1
 
 
-@pytest.mark.parametrize("each", CASES, ids=names(CASES))
-def test_rule_passes_what_is_right(each: Case) -> None:
+def assert_right_passes(each: Case) -> None:
     found, judged = judge(None, list(each.passes), each.letter)
     assert each.row not in each.pass_allowed
     assert [finding for finding in found if finding.row not in each.pass_allowed] == []
     assert each.is_part or judged.opportunities[each.row] >= 1
 
 
-@pytest.mark.parametrize("each", CASES, ids=names(CASES))
-def test_rule_without_opportunity_judges_nothing(each: Case) -> None:
+def assert_nothing_is_judged_without_opportunity(each: Case) -> None:
     found, judged = judge(None, list(each.none), each.letter)
     assert found == []
     assert judged.opportunities[each.row] == 0
