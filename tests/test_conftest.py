@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.conftest import LEFT_OUT, ROOT
 
 pytestmark = pytest.mark.timeout(120)  # they start a pytest of their own
-SETTINGS = """
+SETTINGS = f"""
 [pytest]
 addopts =
     -p tests.conftest
     -p no:cacheprovider
-    -m "not long and not slow and not perf and not process and not interop and not conformance and not node"
+    -m "{LEFT_OUT}"
 trio_mode = true
 markers =
     requirement
