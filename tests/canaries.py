@@ -32,10 +32,19 @@ def secrets_in(text: str) -> list[str]:
     return [found.group()[:12] for found in _SECRET.finditer(text)]
 
 
-@pytest.fixture(autouse=True)
-def _log_at_debug_level(request: pytest.FixtureRequest) -> None:
-    if _ABOUT_AUTHORIZATION.search(request.path.as_posix()):
-        request.getfixturevalue("caplog").set_level(logging.DEBUG, "mcp_trio")
+# Not a fixture: to set up one more for each of all tests takes longer than many of them.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Log at the level DEBUG in tests of authorization."""
+    if not _ABOUT_AUTHORIZATION.search(item.path.as_posix()):
+        return (yield)
+    logger = logging.getLogger("mcp_trio")
+    before = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        return (yield)
+    finally:
+        logger.setLevel(before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,7 @@ def test_traceback():
         raise ValueError("canary-4")
     except ValueError:
         logging.getLogger("mcp_trio").exception("failed")
+def test_debug(): logging.getLogger("mcp_trio.auth").debug("canary-9")
 def test_child(): subprocess.run([sys.executable, "-c", "print('canary-5')"])
 def test_descriptor(): os.write(2, b"canary-6")
 
@@ -40,7 +41,7 @@ def test_harmless(): print("a token was refused")
 
 @pytest.mark.process
 def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None:
-    place = tmp_path / "test_it.py"
+    place = tmp_path / "test_login.py"  # its name is of a test of authorization
     place.write_text(TESTS)
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.canaries", "-p", "no:cacheprovider",
@@ -53,9 +54,9 @@ def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None
     }
     assert passed == {"test_silent", "test_harmless", "test_afterwards"}, run.stdout + run.stderr
     assert "1 error" in run.stdout  # `test_afterwards`, at its end
-    assert "6 failed" in run.stdout
+    assert "7 failed" in run.stdout
     # Each failure names the finding, without the secret itself.
-    assert run.stdout.count("a secret was written") >= 7
+    assert run.stdout.count("a secret was written") >= 8
     assert re.search(r"canary-\d", run.stdout, re.IGNORECASE) is None
 
 
