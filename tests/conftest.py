@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 INTEROP = ROOT / "tests" / "interop"
 CONFORMANCE = ROOT / "tests" / "conformance"
 # Nearly every test of these files starts programs, which takes up to a second, or waits for sockets
-# in real time. The default run has the examples, `mcp-trio inspect`, and all that needs no process.
+# in real time. The default run has `mcp-trio inspect`, and all that needs no process.
 STARTS_PROGRAMS = [
     ROOT / "tests" / f"{name}.py"
     for name in """
@@ -40,9 +40,13 @@ STARTS_PROGRAMS = [
         asyncio_shim/test_neutral
         asyncio_shim/test_stdio
         benchmarks/test_benchmarks
+        examples/test_examples
         examples/test_fastapi_guard
+        examples/test_host
         examples/test_howto
+        examples/test_readme
         examples/test_selectors_loop
+        examples/test_shop
         examples/test_tutorial
         fuzz_targets/test_broken_client
         fuzz_targets/test_broken_server

@@ -89,6 +89,7 @@ def test_connection_in_memory_is_recorded(path: Path) -> None:
     assert lines[-1].end == "closed"
 
 
+@pytest.mark.process
 def test_child_is_recorded_on_both_sides(path: Path, tmp_path: Path) -> None:
     file, theirs = tmp_path / "server.py", tmp_path / "theirs"
     file.write_text(SERVER_FILE, "utf-8")
@@ -258,6 +259,7 @@ def test_recorder_is_closed_although_its_task_is_cancelled_meanwhile(
     assert [line.text for line in read_file(path)[1]] == ["a note"]
 
 
+@pytest.mark.process
 def test_recorder_is_loaded_on_first_use() -> None:
     program = "import sys, mcp_asyncio_shim; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()

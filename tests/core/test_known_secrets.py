@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core._known_secrets import KnownSecrets
+from tests.levels import fewer_examples
 
 SECRETS = [
     "sk-9f8e7d6c5b4a3928",
@@ -144,6 +145,7 @@ def test_repr_has_no_secret() -> None:
     assert "hunter2" not in repr(KnownSecrets(["hunter2"]))
 
 
+@fewer_examples(2)
 @given(st.text(), st.text(min_size=6, max_size=40))
 def test_hidden_secret_is_no_longer_found(text: str, secret: str) -> None:
     known = KnownSecrets([secret])

@@ -39,7 +39,9 @@ class Attack:
     """An attack on a client.
 
     `set_up` makes the world hostile. `text` is in the error and in the log. `later` runs with a
-    client that has logged in. `patience` is the client's timeout in seconds.
+    client that has logged in. `patience` is the client's timeout in seconds. `long` is True if the
+    default run has it at another place only: of a product of places and attacks it has each place
+    and each attack once.
     """
 
     set_up: SetUp
@@ -47,6 +49,7 @@ class Attack:
     profile: ClientProfile = PROFILE
     later: Later | None = None
     patience: float = 5.0
+    long: bool = False
 
 
 ATTACKS: dict[str, Attack] = {}
@@ -147,7 +150,7 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "leads to a user": (redirect(f"https://{MCP}@{EVIL}/prm"), "answered 302"),
     "leads to an invalid URL": (redirect("https://[::1"), "answered 302"),
 }
-for _name, (_answer, _text) in BAD_DOCUMENTS.items():
+for _number, (_name, (_answer, _text)) in enumerate(BAD_DOCUMENTS.items()):
     _patience = 0.4 if "within" in _text else 5.0
     # The challenge names the URL, so change_nothing else suggests a server without metadata.
     attack(
@@ -155,12 +158,14 @@ for _name, (_answer, _text) in BAD_DOCUMENTS.items():
         serve_at(PRM, answer=_answer),
         _text,
         patience=_patience,
+        long=_number % 2 == 1,
     )
     attack(
         f"the authorization server's metadata {_name}",
         serve_at(AS_META, AS_OIDC, answer=_answer),
         _text,
         patience=_patience,
+        long=_number % 2 == 0,
     )
 attack(
     "the metadata leads round in a circle",
@@ -255,12 +260,17 @@ BAD_URLS: dict[str, str] = {
     "https://127。0。0。1/x": "do not belong",
     "https://as.example/" + "x" * 9000: "longer than",
 }
-for _url, _text in BAD_URLS.items():
+for _number, (_url, _text) in enumerate(BAD_URLS.items()):
     _shown = _url if len(_url) < 60 else f"{_url[:40]}..."
-    attack(f"the browser is sent to {_shown!r}", server(authorization_endpoint=_url), _text)
-    attack(f"the code is wanted at {_shown!r}", server(token_endpoint=_url), _text)
-    attack(f"the client is registered at {_shown!r}", server(registration_endpoint=_url), _text)
-    attack(f"the authorization server is {_shown!r}", resource(authorization_servers=[_url]), _text)
+    for _place, (_name, _set_up) in enumerate(
+        {
+            "the browser is sent to": server(authorization_endpoint=_url),
+            "the code is wanted at": server(token_endpoint=_url),
+            "the client is registered at": server(registration_endpoint=_url),
+            "the authorization server is": resource(authorization_servers=[_url]),
+        }.items()
+    ):
+        attack(f"{_name} {_shown!r}", _set_up, _text, long=_place != _number % 4)
 for _url in ("javascript:x", "file:///etc/passwd", f"http://{MCP}/x", f"https://{MCP}@{EVIL}/"):
     attack(
         f"the challenge names {_url!r}",
@@ -313,17 +323,19 @@ def leads_to(host: str, set_up: SetUp) -> SetUp:
     return both
 
 
-for _host in FORBIDDEN:
+for _number, _host in enumerate(FORBIDDEN):
     _at = f"https://{_host}"
     attack(
         f"the challenge leads to {_host}",
         leads_to(_host, challenge(f'Bearer resource_metadata="{_at}/x"')),
         reason_against(_host),
+        long=_number % 2 == 1,
     )
     attack(
         f"the authorization server is at {_host}",
         leads_to(_host, resource(authorization_servers=[_at])),
         reason_against(_host),
+        long=_number % 2 == 0,
     )
 for _host in (
     "169.254.169.254",

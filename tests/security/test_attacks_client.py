@@ -20,6 +20,7 @@ from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, connect_http
 from mcp_trio.auth import _fetch
+from tests.levels import long
 from tests.security.client_attacks import (
     ATTACKS,
     PRIVATE,
@@ -79,7 +80,9 @@ async def test_login_honest_servers_succeeds_without_leaks(
 
 
 @pytest.mark.requirement("AC-7", "AC-12", "AF-2", "AF-5", "AF-9", "AT-4", "AU-1", "AU-3", "AU-4")
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(
+    "name", [long(name) if each.long else name for name, each in ATTACKS.items()]
+)
 async def test_client_attack_is_rejected(
     world: Internet,
     caplog: pytest.LogCaptureFixture,

@@ -66,7 +66,7 @@ def marks_in(source: str) -> tuple[set[str], list[str]]:
 
 
 # Marks of tests that the default run leaves out, besides all below tests/interop.
-LEFT_OUT = ("long", "slow", "interop", "conformance", "node")
+LEFT_OUT = ("long", "slow", "process", "interop", "conformance", "node")
 
 
 def _is_requirement(node: ast.AST) -> TypeGuard[ast.Call]:

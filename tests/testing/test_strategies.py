@@ -140,6 +140,7 @@ def test_schema_of_stranger_takes_bounded_time(name: str) -> None:
     assert max(steps, default=2.0) < 1.0  # two values, and what hypothesis does between them
 
 
+@pytest.mark.process
 def test_strategies_without_hypothesis_name_the_extra() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import mcp_trio.testing.strategies"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

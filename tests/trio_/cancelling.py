@@ -414,8 +414,12 @@ def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -
     return counting.steps
 
 
-# The default run cancels at every third step, `-m slow` at each of them.
-SEEDS_AND_STRIDES: Final = [(0, 3), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (0, 1))]
+# The default run cancels at every tenth step, `-m long` at every third, `-m slow` at each of them.
+SEEDS_AND_STRIDES: Final = [
+    (0, 10),
+    pytest.param(0, 3, marks=pytest.mark.long),
+    *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (0, 1)),
+]
 
 
 def play_at_every_step(

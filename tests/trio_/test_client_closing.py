@@ -257,6 +257,7 @@ mcp_trio.run(server)
 """
 
 
+@pytest.mark.process
 async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nursery) -> None:
     command = [sys.executable, "-c", CHILD, str(request.config.rootpath)]
     with trio.fail_after(25):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_trio._deadlines import Deadline, DeadlineRunner
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +104,7 @@ async def test_deadline_moved_by_its_own_callback(autojump_clock: MockClock) -> 
     assert repr(deadline) == "<Deadline at 25.0>"
 
 
+@fewer_examples(2)
 @given(
     moves=st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.just(math.inf))))
 )

@@ -39,12 +39,14 @@ def serve(stdout: Any, *words: str, command: Sequence[str] = ()) -> tuple[int, s
     return done.returncode, done.stderr.decode()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 def test_stdout_full_ends_server_with_status_and_reason() -> None:
     with FULL.open("wb") as stdout:
         assert serve(stdout) == (1, f"echo: {REASON}No space left on device\n")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 def test_stdout_full_ends_command_with_status_and_reason(tmp_path: Path) -> None:
     file = tmp_path / "server.py"
@@ -54,11 +56,13 @@ def test_stdout_full_ends_command_with_status_and_reason(tmp_path: Path) -> None
     assert (status, stderr) == (1, f"echo: {REASON}No space left on device\n")
 
 
+@pytest.mark.process
 def test_stdout_file_over_its_limit_ends_server_with_status_and_reason(tmp_path: Path) -> None:
     with (tmp_path / "stdout").open("wb") as stdout:
         assert serve(stdout, "limit") == (1, f"echo: {REASON}File too large\n")
 
 
+@pytest.mark.process
 def test_stdout_closed_by_the_client_ends_server_in_order() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -67,6 +67,7 @@ def test_second_recorder_of_a_file_is_refused_and_harms_no_trace(path: Path) -> 
     assert read_lines(path) == []
 
 
+@pytest.mark.process
 @POSIX
 def test_file_of_another_process_is_refused(path: Path) -> None:
     recorder = open_file(path)
@@ -270,6 +271,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.process
 @POSIX
 def test_trace_is_complete_after_an_interrupt_while_it_is_written(path: Path) -> None:
     program = subprocess.Popen(

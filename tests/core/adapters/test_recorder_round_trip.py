@@ -8,13 +8,14 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.adapters import Recording
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.trace import TraceLine
 from tests.core.adapters.test_recorder import open_file, read_lines
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ def pieces_of(data: st.DataObject, whole: bytes) -> list[bytes]:
     return [piece for piece in pieces if piece]
 
 
-@settings(max_examples=40)
+@fewer_examples(5)
 @given(st.lists(MESSAGES), st.lists(MESSAGES), st.data())
 def test_lines_of_a_stream_are_read_back(
     sent: list[bytes], received: list[bytes], data: st.DataObject
@@ -114,7 +115,7 @@ class Exchange:
         self.record.response(actions)
 
 
-@settings(max_examples=40)
+@fewer_examples(5)
 @given(st.data(), st.integers(1, 4), st.sampled_from(["client", "server"]))
 def test_messages_of_http_exchanges_are_read_back(
     data: st.DataObject, count: int, observer: str

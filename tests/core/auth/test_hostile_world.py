@@ -27,6 +27,7 @@ from mcp_core.auth import (
     find_url_error,
 )
 from tests.core.auth.play import Clock, McpRequest, authorizer, server_metadata, session
+from tests.levels import fewer_examples
 
 SERVER = "https://mcp.example.com"
 URL = f"{SERVER}/mcp"
@@ -198,6 +199,7 @@ def leaks(step: Any) -> list[str]:
 
 
 @pytest.mark.requirement("AC-13", "AF-9", "AT-2", "AT-4", "AU-1", "AU-4")
+@fewer_examples(5)
 @given(st.data())
 def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
     world = World(data.draw)

@@ -50,6 +50,7 @@ from tests.core.auth.minting import (
     key_alg,
     ours,
 )
+from tests.levels import fewer_examples
 
 ANY = ASYMMETRIC | SYMMETRIC
 MINE = {key.kid: private_key(key.as_dict(private=True)) for key in (RSA, EC, EC384, EC521, ED)}
@@ -152,6 +153,7 @@ def test_base64url_other_encodings_are_rejected(data: bytes) -> None:
         assert _jose._from_base64url(wrong) is None
 
 
+@fewer_examples(2)
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"')),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_core import types as t
 from mcp_core.client._cache import ResultCache
+from tests.levels import fewer_examples
 
 SECOND = 1000  # milliseconds
 
@@ -284,6 +285,7 @@ METHODS = ["tools/list", "prompts/list", "resources/list"]
 Step = tuple[str, str, int, int]  # operation, method, cursor, time to live
 
 
+@fewer_examples(2)
 @given(
     st.lists(
         st.tuples(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mcp_core.host import canonical_json, digest_json
 from mcp_core.host._canonical_json import _number, _write, is_double
 from mcp_core.types import Tool
+from tests.levels import fewer_examples
 
 # RFC 8785, appendix B: the bits of a double and its text.
 NUMBERS = {
@@ -173,16 +174,19 @@ def test_digest_is_the_sha_256_of_the_canonical_form() -> None:
     assert digest_json({"b": 2, "a": 1}) == f"sha256:{digest}"
 
 
+@fewer_examples(5)
 @given(json_values)
 def test_canonical_json_reads_back_as_the_same_value(value: Any) -> None:
     assert json.loads(canonical_json(value), parse_int=_as_double) == value
 
 
+@fewer_examples(5)
 @given(json_values)
 def test_canonical_json_is_the_same_by_both_ways(value: Any) -> None:
     assert canonical_json(value) == written(value)
 
 
+@fewer_examples(5)
 @given(json_values)
 def test_canonical_json_of_itself_is_the_same(value: Any) -> None:
     once = canonical_json(value)

@@ -24,6 +24,7 @@ from mcp_core.host import (
     read_resource_label,
     resource_label,
 )
+from tests.levels import fewer_examples
 
 FITTING = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 URI = "file:///notes?q=1#a"
@@ -147,6 +148,7 @@ def test_server_whose_scheme_fails_keeps_its_old_names() -> None:
     assert table.find("s") == ("s", "t")
 
 
+@fewer_examples(2)
 @given(servers)
 def test_names_all_fit_and_lead_back(servers: dict[str, list[str]]) -> None:
     table = table_of(servers)
@@ -242,6 +244,7 @@ def test_gateway_uri_that_is_malformed_leads_nowhere(wire: str) -> None:
     assert resources(a=[wire]).find(wire) is None
 
 
+@fewer_examples(2)
 @given(st.text(st.characters(), min_size=1), st.text(st.characters()))
 def test_gateway_uri_leads_back(server: str, uri: str) -> None:
     table = resources(**{server: [uri], server + "2": [uri]})

@@ -54,6 +54,7 @@ from tests.core.helpers import (
     server_config,
     single,
 )
+from tests.levels import fewer_examples, long
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -512,8 +513,9 @@ def check_cuts(version: str, *, noticed: bool, count: int = COUNT, step: int = 1
 @pytest.mark.requirement("SHL-18", "SHL-8")
 @pytest.mark.parametrize("version", RESUMABLE)
 @pytest.mark.parametrize("noticed", [True, False])
-def test_ten_events_cut_at_every_byte(version: str, noticed: bool) -> None:
-    check_cuts(version, noticed=noticed, count=9, step=1 if version == D and noticed else 13)
+@pytest.mark.parametrize("step", [67, long(1)])
+def test_ten_events_cut_at_many_bytes(version: str, noticed: bool, step: int) -> None:
+    check_cuts(version, noticed=noticed, count=9, step=step)
 
 
 @pytest.mark.slow
@@ -525,6 +527,7 @@ def test_fifty_events_cut_at_every_byte(version: str, noticed: bool) -> None:
     check_cuts(version, noticed=noticed)
 
 
+@fewer_examples(5)
 @given(st.sampled_from(RESUMABLE), st.booleans(), st.floats(0, 1))
 def test_fifty_events_cut_somewhere(version: str, noticed: bool, place: float) -> None:
     _, wire, key = fifty(version)
@@ -536,11 +539,12 @@ def test_fifty_events_cut_somewhere(version: str, noticed: bool, place: float) -
 
 @pytest.mark.parametrize("chunk", [3, 11])
 @pytest.mark.parametrize("when", ["at once", "one by one"])
-def test_events_cut_while_they_come(when: str, chunk: int) -> None:
+@pytest.mark.parametrize("step", [67, long(23)])
+def test_events_cut_while_they_come(when: str, chunk: int, step: int) -> None:
     received, wire, key = fifty(D, count=9, when=when, chunk=chunk)
     assert received == whole(9)
     body = wire.bodies[key]
-    for cut in range(0, len(body) + 1, 23):
+    for cut in range(0, len(body) + 1, step):
         received, _, _ = fifty(D, (cut,), count=9, when=when, chunk=chunk)
         assert received == (["ErrorReceived"] if cut < first_event(D, body) else whole(9)), cut
 
@@ -557,8 +561,9 @@ def check_two_cuts(version: str, *steps: int) -> None:
 
 
 @pytest.mark.parametrize("version", RESUMABLE)
-def test_the_resumed_stream_is_cut_too(version: str) -> None:
-    check_two_cuts(version, 101, 37)
+@pytest.mark.parametrize("steps", [(307, 101), long((101, 37))])
+def test_the_resumed_stream_is_cut_too(version: str, steps: tuple[int, int]) -> None:
+    check_two_cuts(version, *steps)
 
 
 @pytest.mark.slow
@@ -568,6 +573,7 @@ def test_the_resumed_stream_is_cut_too_at_many_places(version: str) -> None:
     check_two_cuts(version, 13, 11)
 
 
+@fewer_examples(5)
 @given(
     st.lists(st.integers(0, 1500), min_size=1, max_size=5),
     st.sampled_from(["at once", "one by one"]),

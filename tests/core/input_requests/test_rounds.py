@@ -71,6 +71,7 @@ from tests.core.server_requests import (
     offers,
     page,
 )
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -1155,6 +1156,7 @@ def test_whole_call_endless_rounds_fail() -> None:
     assert link.rounds == [["try 0"], ["try 1"], ["try 2"], ["try 3"]]
 
 
+@fewer_examples(5)
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), max_size=4), st.data())
 def test_whole_call_tasks_ask_in_any_order(stages: list[list[str]], data: st.DataObject) -> None:
     """Stages run in sequence; the tasks of each ask concurrently, in random order."""

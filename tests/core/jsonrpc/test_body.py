@@ -16,6 +16,7 @@ from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload
 from mcp_trio.testing.strategies._messages import VERSIONS, messages
 from mcp_trio.testing.strategies._mutations import damaged, malformed
 from mcp_trio.testing.strategies._values import encoded
+from tests.levels import fewer_examples
 
 LIMITS = Limits(id=8, method=40, batch=3, message=400)
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -235,6 +236,7 @@ def test_values_in_a_message_have_a_sharp_limit() -> None:
     assert not parse_body(data, Limits(decoded=weight - 1)).is_message
 
 
+@fewer_examples(5)
 @given(
     st.recursive(
         st.integers() | st.none() | st.text(alphabet='",:[{\\a\u00e9'),

@@ -29,6 +29,7 @@ from mcp_core.jsonrpc._codec import (
     split_batch,
     strip_white_space,
 )
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from random import Random
@@ -661,6 +662,7 @@ JSON = st.recursive(
 IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 
 
+@fewer_examples(2)
 @given(
     IDS,
     st.text(max_size=60),
@@ -683,6 +685,7 @@ def test_decode_accepts_output_of_other_encoders(
         assert json.loads(bytes(envelope.params)) == json.loads(json.dumps(params))
 
 
+@fewer_examples(2)
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.text(), JSON)
 def test_decode_duplicate_member_raises(members: dict[str, Any], key: str, value: Any) -> None:
     message = {**members, key: value, "jsonrpc": "2.0", "method": "m"}
@@ -760,6 +763,7 @@ def spell(value: Any, random: Random) -> str:
     return spell_text(value, random) if isinstance(value, str) else json.dumps(value)
 
 
+@fewer_examples(2)
 @given(OBJECTS, st.randoms(use_true_random=False))
 def test_duplicates_of_any_object_are_found_exactly(pairs: Pairs, random: Random) -> None:
     """The oracle knows the members, since it spelled them."""

@@ -17,6 +17,7 @@ from mcp_core.registry import CacheHint, Server
 from mcp_core.registry import _pages as pages
 from mcp_core.types import Prompt
 from tests.core.registry.lookup_helpers import EVERY_DIALECT, D, E, answered, request
+from tests.levels import fewer_examples
 
 LISTS = {
     "tools/list": "tools",
@@ -190,6 +191,7 @@ def test_cursor_of_a_redeclared_name_is_unknown() -> None:
     assert walk(server, "prompts/list") == [["n0", "n2"], ["n3", "n1"]]
 
 
+@fewer_examples(5)
 @given(data=st.data(), size=st.integers(1, 4), count=st.integers(0, 9))
 def test_list_pages_under_changes_hold_lasting_entries_once(
     data: st.DataObject, size: int, count: int

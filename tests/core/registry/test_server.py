@@ -255,6 +255,7 @@ def test_server_answer_invalid_arguments_is_a_result() -> None:
     assert isinstance(plan, Result)
 
 
+@pytest.mark.process
 def test_registry_import_loads_no_runtime() -> None:
     program = (
         "import sys, mcp_core.registry\n"

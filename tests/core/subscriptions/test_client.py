@@ -35,6 +35,7 @@ from mcp_core.subscriptions._client import ClientSubscription, ClientSubscriptio
 from mcp_core.subscriptions._server import Change, ChangeNotification
 from tests.core.helpers import SERVER_CAPABILITIES, STATEFUL, VERSIONS, C, D, E, Message, single
 from tests.core.subscriptions.test_server import NOTHING, TASKS, filter_of, subscription_table
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from mcp_core import Dialect
@@ -856,6 +857,7 @@ class Play:
             self.owed[subscription].difference_update(seen)
 
 
+@fewer_examples(2)
 @given(st.sampled_from((D, E)), st.lists(moves, max_size=60))
 def test_wire_any_message_order_misses_no_change(
     version: str, script: list[tuple[str, Any]]

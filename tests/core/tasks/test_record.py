@@ -25,6 +25,7 @@ from mcp_core.tasks import (
 )
 from mcp_core.tasks._record import new_task_id
 from mcp_trio.testing.strategies._values import encoded, example, json_objects, structs, texts
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
@@ -81,6 +82,7 @@ def records(draw: DrawFn) -> TaskRecord:
 # -- Encoding --------------------------------------------------------------------------------------
 
 
+@fewer_examples(5)
 @given(records())
 def test_record_round_trips(record: TaskRecord) -> None:
     assert decode_record(encode_record(record)) == record

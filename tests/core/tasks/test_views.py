@@ -29,6 +29,7 @@ from mcp_core.tasks._views import (
 )
 from tests.core.helpers import D, E, server_config
 from tests.core.tasks.task_schemas import assert_valid
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +126,7 @@ def check_views(record: TaskRecord, now: float) -> None:
 # -- Random walks ----------------------------------------------------------------------------------
 
 
+@fewer_examples(5)
 @given(st.lists(steps(), max_size=15))
 def test_walk_views_are_valid_and_agree(walk: Sequence[tuple[float, Any]]) -> None:
     record = new_record()

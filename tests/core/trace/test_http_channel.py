@@ -17,6 +17,7 @@ from mcp_core.trace import (
     encode_line,
     read_line,
 )
+from tests.levels import fewer_examples
 
 POST = RequestHead(b"POST", b"/mcp", [(b"a", b"\xe9")])
 JSON = (b"content-type", b"application/json")
@@ -186,6 +187,7 @@ actions = st.one_of(
 )
 
 
+@fewer_examples(5)
 @given(
     st.none() | st.binary(),
     st.lists(

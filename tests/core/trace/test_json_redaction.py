@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.trace._json_redaction import decode_string, replace_values, values_of
+from tests.levels import fewer_examples
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -26,6 +27,7 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[tuple[str
     return [(path, value)]
 
 
+@fewer_examples(5)
 @given(json_values, st.sampled_from([None, 1]), st.booleans())
 def test_values_of_valid_json_have_the_paths_of_a_decoder(
     value: Any, indent: int | None, ascii_only: bool
@@ -39,6 +41,7 @@ def test_values_of_valid_json_have_the_paths_of_a_decoder(
     assert found == leaves(value)
 
 
+@fewer_examples(5)
 @given(json_values)
 def test_redaction_of_everything_keeps_names_and_types(value: Any) -> None:
     text, pointers = replace_values(json.dumps(value), lambda each, token: True)

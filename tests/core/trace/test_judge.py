@@ -37,6 +37,7 @@ from tests.core.trace.conversations import (
 )
 from tests.core.trace.rules.http import IN, START, ended, got, sent
 from tests.core.trace.rules.messages import HANDSHAKE, META_E
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -89,6 +90,7 @@ MEMBERS = st.fixed_dictionaries(
 TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MEMBERS | VALUES), max_size=12)
 
 
+@fewer_examples(2)
 @given(st.sampled_from([None, *"ABCD"]), TEXTS)
 def test_judge_takes_any_json(letter: str | None, lines: list[Any]) -> None:
     start = None if letter is None else Start(letter)

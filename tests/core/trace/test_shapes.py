@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_core.trace._shape_table import SHAPES
 from mcp_core.trace._shapes import find_shape_error, has_shape
+from tests.levels import fewer_examples
 
 EVERY = [
     (letter, name)
@@ -39,6 +40,7 @@ def test_shape_table_has_a_name_once_in_each_revision() -> None:
     assert len(EVERY) == len(set(EVERY))
 
 
+@fewer_examples(2)
 @given(st.sampled_from(EVERY), JSON)
 def test_shape_check_takes_any_json(place: tuple[str, str], value: Any) -> None:
     find_shape_error(*place, value)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_core.urls import InvalidUriTemplate
 from mcp_core.urls._uri_template import OPERATORS, UriTemplate
+from tests.levels import fewer_examples
 
 # RFC 6570, section 3.2.
 VALUES: dict[str, Any] = {
@@ -198,6 +199,7 @@ def expressions(draw: st.DrawFn) -> str:
     )
 
 
+@fewer_examples(5)
 @given(
     parts=st.lists(
         expressions() | st.text(string.ascii_letters + "/?#-._", max_size=4), max_size=4

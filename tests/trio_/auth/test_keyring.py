@@ -243,6 +243,7 @@ def test_keyring_storage_without_package_names_the_extra(monkeypatch: pytest.Mon
         KeyringStorage()
 
 
+@pytest.mark.process
 def test_keyring_package_is_imported_on_first_use_only() -> None:
     program = (
         "import sys, mcp_trio; mcp_trio.LoginConfig(storage=mcp_trio.KeyringStorage());"

@@ -18,6 +18,7 @@ from mcp_core.host import ApprovalRequired, CallDenied, UnknownName
 from mcp_core.runtime.host import CallAnswer, MemoryApprovals
 from mcp_trio.host._host import Host
 from tests.core.helpers import D, E
+from tests.levels import long
 from tests.trio_.host.played import PlayedServer, PlayedSource, reached, tool
 from tests.trio_.wire import ERAS
 
@@ -560,19 +561,20 @@ async def test_call_in_flight_raises_when_the_server_dies(autojump_clock: trio.a
 
 
 @both_eras
+@pytest.mark.parametrize("count", [3_000, long(10_000)])
 async def test_flood_of_list_changes_is_read_once_a_second(
-    version: str, autojump_clock: trio.abc.Clock
+    version: str, count: int, autojump_clock: trio.abc.Clock
 ) -> None:
     server = PlayedServer(tool("look"), version=version, prompts=[{"name": "greet"}], resources=[])
     async with Host({}) as host, host.changes() as changes:
         await settled(host, server)
         before, begin = server.received.copy(), trio.current_time()
-        for number in range(10_000):
+        for number in range(count):
             await server.announce(("tools", "prompts", "resources")[number % 3])
             if number % 100 == 0:
                 await trio.sleep(0.1)
         seconds = trio.current_time() - begin
-        assert seconds == pytest.approx(10, abs=1)
+        assert seconds == pytest.approx(count / 1000, abs=1)
         await trio.sleep(5)
         for method in "tools/list", "prompts/list", "resources/list":
             assert 3 <= server.received[method] - before[method] <= seconds + 2.1, method

@@ -19,6 +19,7 @@ from mcp_trio import connect, connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
 from mcp_trio.testing import judge_trace
 from tests.core.helpers import D, E
+from tests.levels import long
 from tests.trio_.http_wire import URL, MemoryConnector, PlayedServer, Request, connected
 from tests.trio_.test_client import CallTask
 
@@ -239,11 +240,13 @@ AS_EVENTS = (
 @pytest.mark.parametrize(
     ("answer", "whole_at"), [(AS_JSON, len(AS_JSON)), (AS_EVENTS, len(AS_EVENTS) - 7)]
 )
+@pytest.mark.parametrize("stride", [29, long(1)])
 async def test_http_client_truncated_response_fails_its_call_only(
-    answer: bytes, whole_at: int, monkeypatch: MonkeyPatch
+    answer: bytes, whole_at: int, stride: int, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(E)
-    for length in range(len(answer)):
+    edges = {whole_at - 1, whole_at, len(answer) - 1} - {len(answer)}
+    for length in sorted(edges.union(range(0, len(answer), stride))):
 
         async def cut(request: Request, length: int = length) -> None:
             if request.message["params"]["name"] == "well":

@@ -317,6 +317,7 @@ def test_http_socket_prior_knowledge_for_other_targets_raises(target: Any) -> No
         connect(target, prior_knowledge=True)
 
 
+@pytest.mark.process
 def test_http_socket_http_1_1_does_not_import_http2() -> None:
     program = f"""
 import sys

@@ -34,6 +34,7 @@ from tests.core.http.h2_frames import (
     post,
     setting,
 )
+from tests.levels import fewer_examples, long
 from tests.trio_.h2_wire import CANCEL, answering, asking, given_up, h2_serving, window
 from tests.trio_.h11_wire import FakeRouter
 
@@ -298,7 +299,7 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("together", [1, 1_000])
+@pytest.mark.parametrize("together", [long(1), 1_000])
 @pytest.mark.parametrize("frames", FLOODS.values(), ids=FLOODS)
 async def test_h2_server_flood_ends_the_connection_early(
     frames: list[bytes], together: int, autojump_clock: MockClock
@@ -400,6 +401,7 @@ FRAMES = st.one_of(
 )
 
 
+@fewer_examples(5)
 @given(st.lists(FRAMES, max_size=25), st.integers(1, 40_000), st.booleans())
 def test_h2_server_random_frames_leave_nothing_behind(
     frames: list[bytes], size: int, stops: bool

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_core.http import HeadError, RequestHead
 from mcp_trio.http_server._h2_streams import H2ServerProtocol, response_head_fields
+from tests.levels import fewer_examples
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
 # Few different ones, so that they repeat; and long ones, so that tables overflow.
@@ -17,6 +18,7 @@ VALUES = st.sampled_from([b"", b"1", b"2", b"/mcp", b"v" * 1_000, b"w" * 3_000, 
 HEADS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 
 
+@fewer_examples(5)
 @given(st.lists(st.tuples(HEADS, st.sampled_from([None, None, None, 0, 100, 4_096])), max_size=30))
 def test_hpack_cached_blocks_decode_like_hpack(
     heads: list[tuple[list[tuple[bytes, bytes]], int | None]],
@@ -76,6 +78,7 @@ def test_h2_request_heads_are_cached() -> None:
         assert (parser.head(longest) is parser.head(longest)) is is_kept
 
 
+@fewer_examples(2)
 @given(
     st.lists(
         st.tuples(

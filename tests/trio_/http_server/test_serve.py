@@ -24,6 +24,7 @@ from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
 from tests.core.helpers import D, E, ping, request, stateless_request
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
+from tests.levels import long
 from tests.trio_.h11_wire import FakeRouter, HttpWire, get, serving
 from tests.trio_.http_session import HttpSession, MemoryListener, events_in, served_over_http
 from tests.trio_.wire import text_of
@@ -406,8 +407,9 @@ async def test_http_server_body_over_limit_is_rejected(
 
 
 @ERAS
+@pytest.mark.parametrize("stride", [17, long(1)])
 async def test_http_server_disconnect_at_every_byte_of_response_leaves_nothing(
-    version: str,
+    version: str, stride: int
 ) -> None:
     server = make()
     async with served_over_http(server) as listener:
@@ -420,7 +422,7 @@ async def test_http_server_disconnect_at_every_byte_of_response_leaves_nothing(
             await wait()
             await whole.more()
             await whole.stream.aclose()
-            for size in range(1, len(whole.buffer)):
+            for size in range(1, len(whole.buffer), stride):
                 wire = session.again(listener)
                 await wire.send(asking.replace(b'"0000"', b'"%04d"' % size))
                 while len(wire.buffer) < size:

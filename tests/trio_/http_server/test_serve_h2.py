@@ -437,6 +437,7 @@ mcp_trio.run(mcp_trio.Server("x"))
 """
 
 
+@pytest.mark.process
 def test_http2_is_not_imported_by_a_stdio_server() -> None:
     words = [sys.executable, "-c", PIPE]
     sent = encoded(initialize(D)) + b"\n"
@@ -445,6 +446,7 @@ def test_http2_is_not_imported_by_a_stdio_server() -> None:
     assert done.stderr.splitlines()[-1] == b"[]"
 
 
+@pytest.mark.process
 def test_http2_is_not_imported_without_http2_clients() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=25, check=True

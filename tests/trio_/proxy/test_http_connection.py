@@ -21,6 +21,7 @@ from mcp_trio.http_client._connector import Connector
 from mcp_trio.proxy import _http_connection
 from mcp_trio.proxy._http_connection import ProxyConnection, Upstream
 from mcp_trio.recording._open import open_recorder
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -321,6 +322,7 @@ async def bodies(
     return found["server"], body
 
 
+@fewer_examples(5)
 @given(
     sent=CHUNKS,
     received=CHUNKS,

@@ -13,6 +13,7 @@ from mcp_core.adapters import Recording
 from mcp_core.trace import DamagedLine, read_trace
 from mcp_trio.proxy._stdio import _StdioProxy
 from mcp_trio.recording._open import open_recorder
+from tests.levels import fewer_examples
 from tests.trio_.pipes import rest
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ CHUNKS = st.lists(
 )
 
 
+@fewer_examples(5)
 @given(requests=CHUNKS, responses=CHUNKS)
 def test_any_bytes_cut_anywhere_arrive_and_are_recorded(
     requests: list[bytes], responses: list[bytes], tmp_path_factory: pytest.TempPathFactory

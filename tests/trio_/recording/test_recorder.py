@@ -135,6 +135,7 @@ async def test_connection_in_memory_is_recorded(path: Path) -> None:
     assert lines[-1].end == "closed"
 
 
+@pytest.mark.process
 async def test_child_is_recorded_with_its_stderr_and_exit(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "server.py"
     file.write_text(SERVER_FILE, "utf-8")
@@ -269,6 +270,7 @@ async def test_listeners_are_closed_if_the_trace_cannot_be_opened(tmp_path: Path
     assert listeners[0].socket.fileno() == -1
 
 
+@pytest.mark.process
 def test_server_on_stdio_is_recorded(path: Path) -> None:
     code = f"from mcp_trio import Server, run; run(Server('s'), record={str(path)!r})"
     subprocess.run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import PeerError
@@ -17,6 +17,7 @@ from mcp_core.trace import TraceLine, read_trace
 from mcp_core.types import ElicitResult
 from mcp_trio import Context, Recording, Server, ToolError, connect, serve_http
 from tests.core.helpers import VERSIONS
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from mcp_trio import Client
@@ -89,7 +90,7 @@ async def play(client: Client, steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["memory", "http", "ws"])
-@settings(max_examples=15)
+@fewer_examples(10)
 @given(steps=STEPS, version=st.sampled_from(VERSIONS))
 def test_trace_has_the_messages_that_crossed(scheme: str, steps: list[Step], version: str) -> None:
     crossed: dict[Direction, list[bytes]] = {"sent": [], "received": []}

@@ -235,6 +235,7 @@ def run(
     )
 
 
+@pytest.mark.process
 @pytest.mark.requirement("STDIO-2")
 def test_stdio_prints_of_any_kind_go_to_stderr() -> None:
     done = run(
@@ -259,6 +260,7 @@ def test_stdio_prints_of_any_kind_go_to_stderr() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.process
 def test_stdio_handlers_and_children_cannot_read_requests() -> None:
     done = run(
         """
@@ -274,6 +276,7 @@ def test_stdio_handlers_and_children_cannot_read_requests() -> None:
     assert (done.stdout, done.stderr, done.returncode) == (b"request\n", b"", 0)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("shell", "stdout", "stderr"),
     [
@@ -297,6 +300,7 @@ def test_stdio_started_with_a_closed_descriptor(shell: str, stdout: bytes, stder
     assert done.returncode == (1 if stderr else 0)
 
 
+@pytest.mark.process
 def test_stdio_output_rejected_by_stderr_is_dropped() -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -315,6 +319,7 @@ def test_stdio_output_rejected_by_stderr_is_dropped() -> None:
     assert (done.stdout, done.returncode) == (b"answer\n", 0)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "rebind",
     [
@@ -373,6 +378,7 @@ def running(source: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
             server.kill()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stdio_first_signal_shuts_down_in_order(number: signal.Signals, code: int) -> None:
     with running("trio.run(main)") as server:
@@ -384,6 +390,7 @@ def test_stdio_first_signal_shuts_down_in_order(number: signal.Signals, code: in
         assert server.stderr.read() == b"cleaned up\n"
 
 
+@pytest.mark.process
 @pytest.mark.requirement("STDIO-11")
 def test_stdio_end_of_stdin_ends_without_a_signal() -> None:
     with running("trio.run(main)") as server:

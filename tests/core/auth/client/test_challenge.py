@@ -17,6 +17,7 @@ from mcp_core.auth.client._challenge import (
     parse_challenges,
     split_scopes,
 )
+from tests.levels import fewer_examples
 
 READ: list[tuple[str, list[str], list[Challenge]]] = [
     ("none", [], []),
@@ -142,6 +143,7 @@ TOKENS = st.text(
 PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(max_size=12), max_size=4)
 
 
+@fewer_examples(5)
 @given(st.lists(st.tuples(TOKENS, PARAMETERS), max_size=4), st.randoms(use_true_random=False))
 def test_parse_challenges_round_trip(
     challenges: list[tuple[str, dict[str, str]]], random: Any

@@ -33,6 +33,7 @@ from tests.core.auth.minting import (
     run_without_steps,
     token,
 )
+from tests.levels import fewer_examples
 
 VERIFIER = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)
 ASYMMETRIC = [
@@ -123,6 +124,7 @@ def test_jwt_any_changed_character_is_rejected(data: st.DataObject) -> None:
         refusal(VERIFIER, GOOD[:place] + other + GOOD[place + 1 :])
 
 
+@fewer_examples(2)
 @given(
     st.dictionaries(
         st.sampled_from([*CLAIMS, "cnf", "nbf", "scp", "typ", "token_use", "azp"]),

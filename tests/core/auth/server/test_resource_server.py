@@ -37,6 +37,7 @@ from tests.core.auth.minting import (
     run_without_steps,
     token,
 )
+from tests.levels import fewer_examples
 
 ME = Grant("me", "app", frozenset({"read"}))
 BOUND = Grant("me", "app", frozenset({"read"}), jkt=JKT)
@@ -513,6 +514,7 @@ def test_challenge_headers_exact_text(options: Any, arguments: Any, wanted: list
     assert {name for name, _ in made} == {b"www-authenticate"}
 
 
+@fewer_examples(2)
 @given(st.text(max_size=60), st.lists(st.text(max_size=9), max_size=4))
 @example('", error="x', ['a", b="c'])
 @example("\r\nset-cookie: a=b", ["\r\n"])

@@ -12,6 +12,7 @@ from mcp_core import types as t
 from mcp_core.auth.server import _scopes
 from mcp_core.auth.server._scopes import RequiredScopes
 from mcp_core.urls import UriMatcher, UriTemplate
+from tests.levels import fewer_examples
 
 RESOURCES = {
     "db://index": ["index"],
@@ -130,6 +131,7 @@ def test_uri_that_a_template_serves_needs_its_scopes(template: str, rest: str) -
         assert set(RESOURCES[template]) <= scopes_to_read(uri)
 
 
+@fewer_examples(2)
 @given(st.text("ab/%2Ff.", min_size=1, max_size=12), st.data())
 def test_uri_in_another_spelling_needs_the_same_scopes(path: str, data: st.DataObject) -> None:
     """Another template leads to the same path, as long as that decodes."""

@@ -25,6 +25,7 @@ from tests.core.host.catalog.lists import (
     names,
     tool,
 )
+from tests.levels import fewer_examples
 
 SHARED = "mcp-gateway://{}/file%3A%2F%2F%2Fnotes"
 
@@ -344,6 +345,7 @@ _CHANGES = st.lists(
 )
 
 
+@fewer_examples(2)
 @given(_CHANGES)
 def test_lists_after_any_changes_are_those_of_a_fresh_catalog(
     changes: list[tuple[str, Any, Any]],

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.host import InvalidConfig, parse_env_file
+from tests.levels import fewer_examples
 
 
 def read(text: str) -> dict[str, str]:
@@ -136,6 +137,7 @@ def test_any_bytes_are_variables_or_an_error(data: bytes) -> None:
         assert "\x00" not in value
 
 
+@fewer_examples(5)
 @given(st.dictionaries(st.from_regex(r"[A-Za-z_][\w.-]*", fullmatch=True), st.text(max_size=20)))
 def test_single_quoted_values_are_read_as_they_are(values: dict[str, str]) -> None:
     names = [name for name in values if name.isascii()]

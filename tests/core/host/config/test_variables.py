@@ -18,6 +18,7 @@ from mcp_core.host import (
     find_variables,
     read_config,
 )
+from tests.levels import fewer_examples
 
 VARIABLES = ConfigVariables(
     environ={"A": "1", "EMPTY": "", "REF": "${A}", "URL": "https://example.com"},
@@ -205,6 +206,7 @@ VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 PLAIN = VALUES.filter(lambda text: "$" not in text)
 
 
+@fewer_examples(5)
 @given(st.lists(st.tuples(PLAIN, NAMES, VALUES), max_size=4), PLAIN)
 def test_expansion_is_the_text_with_each_value_in_place(
     parts: list[tuple[str, str, str]], end: str

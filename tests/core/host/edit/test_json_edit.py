@@ -18,6 +18,7 @@ from mcp_core.host.edit._json_edit import (
     read_json,
     set_member,
 )
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
@@ -218,6 +219,7 @@ def documents(draw: DrawFn, syntax: JsonSyntax) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("syntax", [STRICT, COMMENTS, ALL])
+@fewer_examples(5)
 @given(data=st.data(), name=names, value=json_values)
 def test_set_member_sets_the_value_and_keeps_all_other_bytes(
     syntax: JsonSyntax, data: st.DataObject, name: str, value: Any

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mcp_core.host import ConfigFileError, JsonSyntax
 from mcp_core.host.edit._json_edit import read_json, set_member
 from mcp_core.host.edit._removal import remove_json_member, remove_toml_member
+from tests.levels import fewer_examples
 
 ALL = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
 PATH = ("s", "a")
@@ -83,6 +84,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@fewer_examples(2)
 @given(
     st.dictionaries(NAMES, VALUES, min_size=1),
     st.sampled_from([None, 1, "\t"]),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.host.edit._toml_places import find_toml_places
+from tests.levels import fewer_examples
 
 TEXT = '''\
 # a comment [with
@@ -64,6 +65,7 @@ def test_find_toml_places_long_value_takes_linear_time(value: str) -> None:
     assert found == {("a",): 0, ("b",): len(f"a = {value}\n")}
 
 
+@fewer_examples(2)
 @given(st.lists(st.tuples(st.text(min_size=1), st.text()), unique_by=lambda pair: pair[0]))
 def test_find_toml_places_any_names_and_values_are_found(pairs: list[tuple[str, str]]) -> None:
     def quoted(text: str) -> str:

@@ -40,6 +40,7 @@ from tests.core.http.client_net import (
     send_call,
     type_names,
 )
+from tests.levels import fewer_examples
 
 CONTENT: Message = {"content": [], "resultType": "complete"}
 ERAS = [B, C, D, E]
@@ -668,6 +669,7 @@ def test_resumed_stream_cut_again_is_resumed_without_loss() -> None:
             )
 
 
+@fewer_examples(2)
 @given(st.lists(st.integers(0, 900), max_size=5), st.integers(1, 200))
 def test_stream_cut_repeatedly_delivers_in_order(cuts: list[int], chunk: int) -> None:
     received = events_after_cuts(6, [150, *cuts], chunk)

@@ -12,6 +12,7 @@ from msgspec import json
 from mcp_core.http import AsgiHttpExchange, PlainResponse
 from mcp_core.http.server._asgi import split_scope
 from tests.core.http.router_harness import GET, HOST, POST, E, RouterHarness, meta, request
+from tests.levels import fewer_examples
 
 
 def scope(**more: Any) -> dict[str, Any]:
@@ -152,6 +153,7 @@ def test_whole_response_is_two_messages() -> None:
     assert exchange.messages_to_send(0.0) == []
 
 
+@fewer_examples(5)
 @given(cuts=st.lists(st.integers(min_value=0, max_value=400), max_size=6))
 def test_request_body_may_be_cut_anywhere(cuts: list[int]) -> None:
     headers, data = calling("echo")

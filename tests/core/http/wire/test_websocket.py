@@ -33,6 +33,7 @@ from mcp_core.jsonrpc._body import ParsedBody
 from mcp_core.registry import Server
 from tests.core.http.router_harness import D, E, initialize, meta, request
 from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
+from tests.levels import fewer_examples
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", D, E)
@@ -650,6 +651,7 @@ def test_websocket_callback_gets_whole_messages() -> None:
 # -- Split messages ------------------------------------------------------------------------------
 
 
+@fewer_examples(5)
 @given(st.lists(st.integers(0, 200), max_size=6))
 def test_websocket_message_any_split_is_same(cuts: list[int]) -> None:
     message = json.encode(call(E, 1, text="ä€𝄞")).decode()

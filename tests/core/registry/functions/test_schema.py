@@ -70,6 +70,7 @@ def test_declared_schema_unusable_raises_with_its_label() -> None:
             DeclaredSchema(wrong, "tool 't': input_schema")
 
 
+@pytest.mark.process
 def test_registry_import_does_not_load_jsonschema() -> None:
     """`import mcp_core.registry`, and tools without a declared schema, do not import it."""
     program = (

@@ -37,6 +37,7 @@ from tests.core.runtime.client_tasks.test_poller import (
     both_forms,
     listed,
 )
+from tests.levels import long
 
 if TYPE_CHECKING:
     from tests.core.runtime.client_tasks.playing import Play
@@ -178,15 +179,18 @@ def test_input_in_2025_11_25_without_end_is_given_up_after_time_to_live(play_wit
     ]
 
 
+@pytest.mark.parametrize("polls", [50, long(2000)])
 @pytest.mark.parametrize("ttl", [None, 0, -1, 1e300])
 @both_forms
 @both_drivers
-def test_time_to_live_that_is_no_limit_is_ignored(play_with: Any, version: str, ttl: Any) -> None:
+def test_time_to_live_that_is_no_limit_is_ignored(
+    play_with: Any, version: str, ttl: Any, polls: int
+) -> None:
     members = {"ttl" if version == D else "ttlMs": ttl}
     working = state(version, **members)
     script = answers(
         version,
-        *[working] * 2000,
+        *[working] * polls,
         ended(version, **members),
         **{"tools/call": created(version, **members)},
     )

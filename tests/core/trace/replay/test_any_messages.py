@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.trace import RecordedTrace, diff_traces
 from tests.core.trace.conversations import Said
 from tests.core.trace.replay.traces import HANDSHAKE, live_client, live_server, recorded
 from tests.core.trace.test_judge import MEMBERS, VALUES
+from tests.levels import fewer_examples
 
-FEW = settings(max_examples=15)  # drawing them takes most of the time
+FEW = fewer_examples(6)  # drawing them takes most of the time
 MESSAGES = MEMBERS | VALUES | st.lists(MEMBERS, max_size=3)
 TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MESSAGES), max_size=10)
 

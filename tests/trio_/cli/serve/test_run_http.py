@@ -151,6 +151,7 @@ def test_run_http_options_disable_streams_and_sessions(server: ServerFile) -> No
         assert json.loads(answer.body)["result"]["content"][0]["text"] == "counted"
 
 
+@pytest.mark.process
 def test_run_http_sse_path_is_printed_and_begins_http_sse() -> None:
     with served(GREETER, "--sse-path", "/sse") as server:
         sse_url = server.url.replace("/mcp", "/sse")
@@ -231,6 +232,7 @@ def test_access_log_line_has_path_method_status_and_duration(
     assert rest == line + "\n"
 
 
+@pytest.mark.process
 def test_run_http_terminal_log_is_coloured() -> None:
     with Terminal("run", str(GREETER), "--http", "0", COLUMNS="120") as terminal:
         shown = terminal.type("", behind="(Ctrl+C ends it)")
