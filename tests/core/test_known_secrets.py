@@ -84,14 +84,14 @@ def hidden(text: str, *secrets: str) -> str:
     return KnownSecrets(secrets).hide(text, lambda _: "<>")
 
 
-@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_secret_is_found_in_every_spelling(spelling: str, secret: str) -> None:
-    spelled = SPELLINGS[spelling](secret)
-    text = f'{{"a": "see {spelled} there"}}'
-    assert KnownSecrets([secret]).found_in(text)
-    shown = hidden(text, "another 1", secret)
-    assert shown == '{"a": "see <> there"}'
+def test_secret_is_found_in_every_spelling(spelling: str) -> None:
+    for secret in SECRETS:
+        spelled = SPELLINGS[spelling](secret)
+        text = f'{{"a": "see {spelled} there"}}'
+        assert KnownSecrets([secret]).found_in(text), secret
+        shown = hidden(text, "another 1", secret)
+        assert shown == '{"a": "see <> there"}', secret
 
 
 @pytest.mark.parametrize(

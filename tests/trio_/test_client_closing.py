@@ -75,7 +75,16 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("order", list(permutations(range(3))))
+ORDERS = list(permutations(range(3)))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param(order, marks=[pytest.mark.long] * (at % 4 > 0))
+        for at, order in enumerate(ORDERS)
+    ],
+)
 @pytest.mark.parametrize("close", WAYS)
 @pytest.mark.parametrize("pending", [0, 3])
 @pytest.mark.parametrize("version", ERAS)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcp_core.urls import InvalidUriTemplate
 from mcp_core.urls._uri_matcher import UriMatcher
 from mcp_core.urls._uri_template import UriTemplate
+from tests.levels import fewer_examples
 
 
 def match(template: str, uri: str) -> dict[str, str | list[str]] | None:
@@ -159,18 +160,16 @@ ESCAPES = [
 
 
 @pytest.mark.requirement("RES-12")
-@pytest.mark.parametrize("value", ESCAPES)
 @pytest.mark.parametrize(
     "template",
     ["f://{x}", "f://{x*}", "f://r{/x}", "f://r{/x*}", "f://r{?x}", "f://r{;x}", "f://{+x}"],
 )
-def test_uri_matcher_value_that_leaves_its_segment_does_not_match(
-    template: str, value: str
-) -> None:
+def test_uri_matcher_value_that_leaves_its_segment_does_not_match(template: str) -> None:
     place = template.partition("{")[0]
     operator = template.partition("{")[2][0]
     lead = {"/": "/", "?": "?x=", ";": ";x="}.get(operator, "")
-    assert match(template, place + lead + value) is None
+    for value in ESCAPES:
+        assert match(template, place + lead + value) is None, value
 
 
 @pytest.mark.requirement("RES-12")
@@ -326,6 +325,7 @@ ROUND_TRIPS: list[tuple[str, dict[str, st.SearchStrategy[Any]]]] = [
 
 
 @pytest.mark.parametrize(("template", "strategies"), ROUND_TRIPS)
+@fewer_examples(3)
 @given(data=st.data())
 def test_uri_matcher_match_inverts_expand(
     template: str, strategies: dict[str, st.SearchStrategy[Any]], data: st.DataObject
@@ -371,34 +371,38 @@ def test_uri_matcher_list_has_at_most_256_members(
 KIB_64 = 64 * 1024
 
 
-@pytest.mark.parametrize(
-    "filler",
-    [
-        "a",
-        "/",
-        ".",
-        "%2e",
-        "%2F",
-        "../",
-        "a/",
-        "&a=",
-        "a,",
-        ";a",
-        "%41",
-        "%C3%A9",
-        "%",
-        ":",
-        "-z:",
-        "?",
-        "x://",
-        "%2",
-    ],
-)
+FILLERS = [
+    "a",
+    "/",
+    ".",
+    "%2e",
+    "%2F",
+    "../",
+    "a/",
+    "&a=",
+    "a,",
+    ";a",
+    "%41",
+    "%C3%A9",
+    "%",
+    ":",
+    "-z:",
+    "?",
+    "x://",
+    "%2",
+]
+
+
 @pytest.mark.parametrize("template", [row[0] for row in ROUND_TRIPS])
-def test_uri_matcher_hostile_uri_takes_linear_time(template: str, filler: str) -> None:
+def test_uri_matcher_hostile_uri_takes_linear_time(template: str) -> None:
     """Counts executed lines of Python, which do not depend on the machine: a few per character."""
     matcher = UriMatcher(UriTemplate(template))
-    uri = (template.partition("{")[0] + filler * KIB_64)[:KIB_64]
+    for filler in FILLERS:
+        uri = (template.partition("{")[0] + filler * KIB_64)[:KIB_64]
+        assert lines_to_match(matcher, uri) < 8 * KIB_64, filler
+
+
+def lines_to_match(matcher: UriMatcher, uri: str) -> int:
     lines = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -412,4 +416,4 @@ def test_uri_matcher_hostile_uri_takes_linear_time(template: str, filler: str) -
         matcher.match(uri)
     finally:
         sys.settrace(before)
-    assert lines < 8 * KIB_64
+    return lines

@@ -94,8 +94,14 @@ def test_tools_whose_names_are_lists_are_listed() -> None:
     assert [1] in [each.get("name") for each in offers.tools]
 
 
-@pytest.mark.parametrize("push", PUSHES)
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize(
+    ("value", "push"),
+    [
+        pytest.param(value, push, marks=[pytest.mark.long] * bool((at + place) % len(VALUES)))
+        for at, value in enumerate(VALUES)
+        for place, push in enumerate(PUSHES)
+    ],
+)
 def test_server_of_odd_client_raises_nothing(value: Any, push: str) -> None:
     async def play() -> None:
         session = ClientSession(new_header("server", "stdio", "odd"), keep=True)

@@ -30,19 +30,21 @@ def test_host_origin_corpus_is_large_and_unique() -> None:
     assert len({(origin, host) for origin, host, _ in ORIGINS}) == len(ORIGINS) >= 100
 
 
-@pytest.mark.parametrize(("value", "let_in"), HOSTS, ids=short)
-def test_allows_host_corpus(value: bytes, let_in: str) -> None:
-    for name, gate in GATES.items():
+@pytest.mark.parametrize("name", GATES)
+def test_allows_host_corpus(name: str) -> None:
+    gate = GATES[name]
+    for value, let_in in HOSTS:
         # Twice, because the second result comes from the cache.
-        assert [gate.allows_host(value), gate.allows_host(value)] == [name in let_in] * 2, gate
+        assert [gate.allows_host(value), gate.allows_host(value)] == [name in let_in] * 2, value
 
 
-@pytest.mark.parametrize(("origin", "host", "let_in"), ORIGINS, ids=short)
-def test_allows_origin_corpus(origin: bytes, host: bytes, let_in: str) -> None:
-    for name, gate in GATES.items():
+@pytest.mark.parametrize("name", GATES)
+def test_allows_origin_corpus(name: str) -> None:
+    gate = GATES[name]
+    for origin, host, let_in in ORIGINS:
         assert [gate.allows_origin(origin, host), gate.allows_origin(origin, host)] == [
             name in let_in
-        ] * 2, gate
+        ] * 2, (origin, host)
 
 
 def test_allows_missing_origin_but_not_missing_host() -> None:
