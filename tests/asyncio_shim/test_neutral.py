@@ -16,6 +16,7 @@ from tests.core.helpers import (
     INITIALIZED,
     STATEFUL,
     VERSIONS,
+    D,
     E,
     Message,
     initialize,
@@ -162,7 +163,13 @@ def transcript(runtime: str, version: str, *wrapper: str) -> tuple[bytes, str]:
     return re.sub(rb"reference [0-9a-f]{8}", b"reference ?", output), complaints
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+SOME_VERSIONS = [
+    pytest.param(version, marks=[pytest.mark.slow] * (version not in (D, E)))
+    for version in VERSIONS
+]
+
+
+@pytest.mark.parametrize("version", SOME_VERSIONS)
 def test_stdio_transcripts_of_both_drivers_are_equal(version: str) -> None:
     trio, noise = transcript("trio", version)
     asyncio, other_noise = transcript("asyncio", version)
@@ -177,7 +184,7 @@ def test_stdio_transcripts_of_both_drivers_are_equal(version: str) -> None:
     assert "a secret of the server" in other_noise
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", SOME_VERSIONS)
 def test_stdio_transcripts_without_posix_are_equal(version: str) -> None:
     expected, noise = transcript("trio", version)
     for runtime in ("trio", "asyncio"):

@@ -45,7 +45,9 @@ def offers_of(letter: str) -> dict[str, Any]:
 # -- Without a fault -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("letter", "ABCDE")
+@pytest.mark.parametrize(
+    "letter", [*(pytest.param(letter, marks=pytest.mark.slow) for letter in "ABC"), "D", "E"]
+)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("has_offers", [False, True], ids=["bare", "offers"])
 def test_server_without_fault_is_clean(transport: str, letter: str, has_offers: bool) -> None:
@@ -191,7 +193,13 @@ def cases() -> list[Any]:
                 if transport == "stdio" or each in fault.revisions[-2:]
             ]
             found += [
-                pytest.param(name, transport, letter, id=f"{name}-{transport}-{letter}")
+                pytest.param(
+                    name,
+                    transport,
+                    letter,
+                    id=f"{name}-{transport}-{letter}",
+                    marks=[pytest.mark.slow] * (letter != letters[-1]),
+                )
                 for letter in letters
             ]
     return found

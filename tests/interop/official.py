@@ -92,16 +92,23 @@ def over(*transports: str, of: Sequence[Case] = REVISIONS) -> list[Case]:
 
 def cases(*versions: str, transports: Iterable[str] = ("stdio", "http")) -> pytest.MarkDecorator:
     """Parametrize a test with these revisions over each of these transports."""
-    found = [case for case in over(*transports) if case.version in versions]
-    return pytest.mark.parametrize("case", found, ids=str)
+    return every([case for case in over(*transports) if case.version in versions])
+
+
+def every(found: Sequence[Case]) -> pytest.MarkDecorator:
+    """Parametrize a test with these cases. Those of revisions in the middle are `slow`."""
+    rows = [
+        pytest.param(case, marks=[pytest.mark.slow] * (case.version in (B, C))) for case in found
+    ]
+    return pytest.mark.parametrize("case", rows, ids=str)
 
 
 MAIN = over("stdio", "http", "http+sse", of=ALL_MODES)
 OTHERS = over(*(transport for transport in HTTP if transport not in ("http", "http+sse")))
 STREAMING = [case for case in OTHERS if HTTP[case.transport].get("reply") != "json"]
-every_case = pytest.mark.parametrize("case", MAIN, ids=str)
-every_case_everywhere = pytest.mark.parametrize("case", MAIN + OTHERS, ids=str)
-every_streaming_case = pytest.mark.parametrize("case", MAIN + STREAMING, ids=str)
+every_case = every(MAIN)
+every_case_everywhere = every(MAIN + OTHERS)
+every_streaming_case = every(MAIN + STREAMING)
 every_revision = cases(*ALL)
 every_stateful_revision = cases(D, C, B, A, transports=["stdio", "http", "http+sse"])
 

@@ -62,8 +62,17 @@ NO_SERVERS = {
 }
 
 
-@pytest.mark.parametrize("case", ["handshake", "bytes first", "asks for nothing", "ends in order"])
-@pytest.mark.parametrize("server", NO_SERVERS)
+NO_SERVER_CASES = ["handshake", "bytes first", "asks for nothing", "ends in order"]
+
+
+@pytest.mark.parametrize(
+    ("server", "case"),
+    [
+        pytest.param(server, case, marks=[pytest.mark.slow] * bool((at + place) % 4))
+        for at, server in enumerate(NO_SERVERS)
+        for place, case in enumerate(NO_SERVER_CASES)
+    ],
+)
 def test_find_faults_without_a_server_raises(server: str, case: str) -> None:
     command, says = NO_SERVERS[server]
     with pytest.raises(ConnectFailed) as caught:
