@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # Complaints that are right and stay, by file and a part of the line, with the reason.
 ALLOWED: Final = {
-    ("tests/examples/test_examples.py", "'nap'"): "an example of a call that times out",
     (
         "tests/security/internet.py",
         "trio.sleep",
