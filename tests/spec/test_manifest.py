@@ -46,6 +46,7 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
 def marks_in(source: str) -> tuple[set[str], list[str]]:
     """Return the ids in the requirement marks of a file, and the errors in the marks."""
     ids: set[str] = set()
@@ -80,6 +81,7 @@ def _is_requirement(node: ast.AST) -> TypeGuard[ast.Call]:
     return (mark.attr if isinstance(mark, ast.Attribute) else getattr(mark, "id", None)) == "mark"
 
 
+@cache
 def ids_of_the_default_run(source: str) -> set[str]:
     """Return the ids on tests without a mark of `LEFT_OUT`.
 

@@ -18,6 +18,7 @@ from tests.core.http.h2_frames import (
     post,
     setting,
 )
+from tests.levels import long
 
 
 def parser(*, is_client: bool) -> H2Protocol:
@@ -27,10 +28,11 @@ def parser(*, is_client: bool) -> H2Protocol:
 
 
 @pytest.mark.parametrize("is_client", [True, False])
-def test_h2_protocol_unknown_settings_are_not_stored(is_client: bool) -> None:
+@pytest.mark.parametrize("last", [2**13, long(2**16)])
+def test_h2_protocol_unknown_settings_are_not_stored(is_client: bool, last: int) -> None:
     ours = parser(is_client=is_client)
     ours.receive_data(b"" if is_client else PREFACE)
-    for first in range(0, 2**16, 32):
+    for first in range(0, last, 32):
         settings = [setting(key, 7) for key in range(first, first + 32) if key > 8]
         ours.receive_data(frame(SETTINGS, 0, 0, b"".join(settings)))
         ours.clear_outbound_data_buffer()

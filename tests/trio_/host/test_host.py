@@ -27,6 +27,7 @@ from mcp_core.host import (
 from mcp_core.runtime.host import HostLimits, MemoryApprovals
 from mcp_trio.host._host import Host
 from tests.core.helpers import VERSIONS
+from tests.levels import long
 from tests.trio_.host.played import PlayedServer, PlayedSource, tool
 
 if TYPE_CHECKING:
@@ -553,15 +554,16 @@ async def test_approvals_that_cannot_be_read_are_an_error(
             pass
 
 
-async def test_many_servers_are_merged(autojump_clock: trio.abc.Clock) -> None:
+@pytest.mark.parametrize("count", [15, long(50)])
+async def test_many_servers_are_merged(count: int, autojump_clock: trio.abc.Clock) -> None:
     def make(number: int) -> mcp_trio.Server:
         server = mcp_trio.Server(f"s{number}")
         for each in range(20):
             server.tool(name=f"t{each}", description="Adds.")(_identity)
         return server
 
-    async with Host({f"s{number}": make(number) for number in range(50)}) as host:
-        assert len(host.tools()) == 1_000
+    async with Host({f"s{number}": make(number) for number in range(count)}) as host:
+        assert len(host.tools()) == 20 * count
         assert {each.state for each in host.status().values()} == {"ready"}
 
 

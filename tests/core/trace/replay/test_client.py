@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.trace.conversations import C, S, ask, error, notify, result
 from tests.core.trace.replay.traces import HANDSHAKE, call, live_server, recorded, text
+from tests.levels import long
 
 OPENED = HANDSHAKE[1].message
 ELICIT = "elicitation/create"
@@ -257,11 +258,12 @@ def test_redacted_messages_are_named() -> None:
     assert live_server(trace).client.hidden == [2]
 
 
-def test_ten_thousand_requests_are_sent() -> None:
-    said = [C(call(id)) for id in range(10_000)]
-    said += [S(text(id, "A")) for id in range(10_000)]
+@pytest.mark.parametrize("count", [1_000, long(10_000)])
+def test_thousands_of_requests_are_sent(count: int) -> None:
+    said = [C(call(id)) for id in range(count)]
+    said += [S(text(id, "A")) for id in range(count)]
     server = live_server(recorded(said))
-    assert len(server.received()) == 10_000
-    server.say(*(text(id, "A") for id in reversed(range(10_000))))
+    assert len(server.received()) == count
+    server.say(*(text(id, "A") for id in reversed(range(count))))
     assert server.client.is_over
     assert server.client.problems == []
