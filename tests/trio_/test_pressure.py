@@ -183,12 +183,10 @@ async def test_pressure_many_handlers_sending_to_an_unread_client(number: int) -
             pass
 
 
-@pytest.mark.parametrize("pings", [20_000, long(60_000)])
-async def test_pressure_slow_reader_is_not_treated_as_silent(
-    pings: int, autojump_clock: MockClock
-) -> None:
+@pytest.mark.long
+async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: MockClock) -> None:
     """Its messages stay in the pipe, because a server does not read while its responses wait."""
-    server, answered = Server("patient", keep_alive=1), 0
+    server, pings, answered = Server("patient", keep_alive=1), 60_000, 0
     start = trio.current_time()
     async with served(server) as wire, trio.open_nursery() as nursery:
 
@@ -202,7 +200,7 @@ async def test_pressure_slow_reader_is_not_treated_as_silent(
             answered += "method" not in await lines.next()
             if answered % 500 == 0 and answered < pings // 2:
                 await trio.sleep(0.1)
-        assert trio.current_time() - start > pings / 12_000
+        assert trio.current_time() - start > 5
         assert await wire.is_alive()
 
 
@@ -230,7 +228,7 @@ class GatedServer:
 
 
 @pytest.mark.parametrize("version", ERAS)
-@pytest.mark.parametrize("calls", [2_000, long(3_000)])
+@pytest.mark.parametrize("calls", [1_300, long(3_000)])
 async def test_pressure_calls_over_the_limit_wait(
     version: str, calls: int, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
