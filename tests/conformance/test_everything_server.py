@@ -63,6 +63,7 @@ async def test_everything_server_scenario_passes(
         await play(peer, name)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("version", [D, E])
 async def test_everything_server_all_scenarios_pass_in_one_process(version: str) -> None:
     async with served(version) as peer:

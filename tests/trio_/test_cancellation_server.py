@@ -13,6 +13,7 @@ import trio.testing
 from mcp_core.registry import Context
 from mcp_trio import serve_listeners, serve_stream
 from tests.core.helpers import D, E, cancelled, result
+from tests.levels import long
 from tests.trio_.cancelling import (
     SEEDS_AND_STRIDES,
     TOOLS,
@@ -407,5 +408,6 @@ def test_server_cancelled_at_every_step_leaves_no_trace(
     play_at_every_step(scenario, seed, stride=stride)
 
 
-def test_server_with_a_thread_cancelled_at_every_step() -> None:
-    play_at_every_step(a_thread, 0, alone=False)
+@pytest.mark.parametrize("stride", [5, long(1)])
+def test_server_with_a_thread_cancelled_at_every_step(stride: int) -> None:
+    play_at_every_step(a_thread, 0, stride=stride, alone=False)

@@ -23,7 +23,7 @@ from mcp_core.schema._json_schema import (
     depth_exceeds,
     iter_subschemas,
 )
-from tests.levels import long
+from tests.levels import fewer_examples, long
 
 Kind = type[JsonSchema]
 KINDS: list[Kind] = [JsonSchema, UntrustedSchema]
@@ -617,6 +617,7 @@ SCHEMAS: st.SearchStrategy[Any] = st.deferred(
 )
 
 
+@fewer_examples(5)
 @for_all(SCHEMAS, st.lists(JSON, max_size=5))
 @example({"type": "string"}, [1, "a"])
 @example({"items": {"minimum": 2}}, [[1], [3]])
@@ -634,6 +635,7 @@ def test_untrusted_schema_error_is_also_found_by_trusted_one(
             assert thorough.find_error(value) is not None
 
 
+@fewer_examples(5)
 @for_all(
     st.dictionaries(
         st.sampled_from(["$ref", "type", "items", "$id", "$defs", "allOf", "$schema"]), JSON
