@@ -7,7 +7,8 @@ process, where modules are imported and caches are filled. One that is above 0.5
 the run: mark it `long`, and give the default run a smaller sibling.
 
 The time includes the child processes that a test waited for, and excludes fixtures that several
-tests share.
+tests share. When tests are run again, a machine that is slower than usual, for example because it
+is busy, has more time.
 
 This module is also the pytest plugin that measures.
 """
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LISTED: Final = 0.1  # seconds
 MOST: Final = 0.5  # seconds
 REPEATS: Final = 3
+_USUAL: Final = 0.06  # CPU seconds for the loop of `slowdown`
 _FIELD: Final = "cpu_seconds"  # of a report, which xdist carries to the process with all of them
 
 _spent = pytest.StashKey[float]()
@@ -37,6 +39,13 @@ def cpu_time() -> float:
     """Return the CPU seconds of this process and of the children that it has waited for."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def slowdown() -> float:
+    """Return how many times slower than usual the machine is; 1 if it is not."""
+    began = cpu_time()
+    sum(number * number for number in range(1_000_000))
+    return max(1.0, (cpu_time() - began) / _USUAL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -123,6 +132,7 @@ def run_pytest(arguments: Sequence[str]) -> tuple[int, dict[str, float]]:
 def run(
     arguments: Sequence[str],
     run_tests: Callable[[Sequence[str]], tuple[int, Mapping[str, float]]] = run_pytest,
+    measure_slowdown: Callable[[], float] = slowdown,
 ) -> int:
     """Run tests, and print the expensive ones. Return the exit status."""
     status, seconds = run_tests(arguments)
@@ -135,7 +145,8 @@ def run(
         return status
     for _ in range(REPEATS):
         _, seconds = run_tests(["-q", "-m", "", *sorted(above)])
-        above = {id for id in above if seconds.get(id, 0.0) > MOST}
+        most = MOST * measure_slowdown()
+        above = {id for id in above if seconds.get(id, 0.0) > most}
         if not above:
             return 0
     print(f"above {MOST} s of CPU each time; mark them `long`, and add smaller siblings:")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import ROOT
-from tests.cpu_times import REPEATS, run
+from tests.cpu_times import REPEATS, run, slowdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,12 +51,18 @@ def test_run_fails_for_a_test_that_is_expensive_each_time(
     outcomes: list[Outcome], status: int
 ) -> None:
     runs = Runs(*outcomes)
-    assert run(["-x"], runs) == status
+    assert run(["-x"], runs, lambda: 1.0) == status
     assert runs.all_made
     expensive = list(outcomes[0][1])
     for arguments, (_, seconds) in zip(runs.arguments[1:], outcomes, strict=False):
         expensive = [id for id in expensive if seconds[id] > 0.5]
         assert arguments == ["-q", "-m", "", *expensive]
+
+
+def test_test_has_more_time_on_a_slow_machine() -> None:
+    assert run([], Runs((0, {"a": 0.6}), (0, {"a": 0.9})), lambda: 2.0) == 0
+    assert run([], Runs(*[(0, {"a": 1.1})] * (1 + REPEATS)), lambda: 2.0) == 1
+    assert slowdown() >= 1.0
 
 
 def test_list_has_the_most_expensive_test_first(capsys: pytest.CaptureFixture[str]) -> None:
