@@ -251,6 +251,32 @@ def test_result_in_2025_11_25_takes_longer_than_timeout(play_with: Any) -> None:
     play_with(main, D, answers=script)
 
 
+@both_drivers
+def test_result_begun_while_user_is_asked_polls_without_timeout(play_with: Any) -> None:
+    """The server may wait for the user before it answers a poll, as before it answers a call."""
+    on_elicit = Callback()
+
+    async def main(play: Play) -> None:
+        async def slow_user(params: Any) -> Any:
+            await play.sleep(200)
+            play.server.respond(play.server.sent("tasks/get")[0], ended(D))
+            return ADA["content"]
+
+        on_elicit.function = slow_user
+        client = await listed(play)
+        task = await client.start_tool("research", {"topic": "owls"})
+        play.server.ask(FORM, lambda response: None)
+        await play.sleep(50)
+        assert await task.result() == OWLS
+        assert play.clock() == pytest.approx(200, abs=0.1)
+        play.server.answers["tasks/get"] = [None]  # the user is not asked now
+        other = await client.start_tool("research", {"topic": "owls"})
+        with pytest.raises(CallTimeout, match="no answer to tasks/get within 60 s"):
+            await other.result()
+
+    play_with(main, D, answers=answers(D, None), on_elicit=on_elicit)
+
+
 @both_forms
 @both_drivers
 def test_task_result_given_up_sends_nothing(play_with: Any, version: str) -> None:

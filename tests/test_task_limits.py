@@ -1,0 +1,171 @@
+"""What a task costs its server: jobs, notifications and polls, with both drivers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcp_core.connection._connection import Connection
+from mcp_core.registry import Context, Server, Tasks
+from mcp_core.tasks import TaskLimits
+from tests.asgi import serve_app
+from tests.asyncio_shim import loop
+from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.task_play import wires
+from tests.task_play.wires import D, E
+from tests.test_task_stores import KINDS, until
+from tests.trio_.test_tasks import FORM
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.task_play.wires import WireClient
+
+    Scene = Callable[[WireClient], Awaitable[None]]
+    Play = Callable[[Server, str, Scene], None]
+
+
+@pytest.fixture(params=KINDS)
+def play(request: pytest.FixtureRequest) -> Play:
+    """Return a function that plays a scene with a client of a server, in a revision."""
+    run, wire = KINDS[request.param]
+
+    def play_scene(server: Server, version: str, scene: Scene) -> None:
+        async def main() -> None:
+            async with wire(version, server) as client:
+                await scene(client)
+
+        run(main)
+
+    return play_scene
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("waits", [False, True])
+def test_progress_reported_a_thousand_times_is_stored_by_one_job(
+    play: Play, version: str, waits: bool
+) -> None:
+    """Of the messages within an interval only the last one is stored, at its end."""
+    server = Server("loud", tasks=Tasks(limits=TaskLimits(message_interval=2)))
+    more: list[int] = []
+
+    @server.tool(task="optional")
+    async def work(context: Context) -> str:
+        """Report a thousand times."""
+        before = len(anyio.get_running_tasks())
+        for step in range(1_000):
+            if waits:
+                await context.progress(step)
+            else:
+                context.progress_nowait(step)
+        more.append(len(anyio.get_running_tasks()) - before)
+        await anyio.sleep(3)
+        return "done"
+
+    async def scene(client: WireClient) -> None:
+        task_id = await client.create("work")
+        await until(lambda: more)
+        await anyio.sleep(2.1)
+        assert (await client.state(task_id))["statusMessage"] == "999"
+        await anyio.sleep(1)
+        assert (await client.state(task_id))["status"] == "completed"
+
+    play(server, version, scene)
+    assert more == [1]
+
+
+def test_task_is_no_longer_watched_when_its_listen_request_has_ended(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first state after it finds nobody, and further ones are not even looked at."""
+    sent: list[bool] = []
+    send = Connection.send_task_status
+
+    def spy(conn: Connection, params: Any) -> bool:
+        sent.append(send(conn, params))
+        return sent[-1]
+
+    monkeypatch.setattr(Connection, "send_task_status", spy)
+    server = Server("steps", tasks=Tasks(limits=TaskLimits(message_interval=0.001)))
+    passes: list[anyio.Event] = []
+
+    @server.tool(task="optional")
+    async def work(context: Context) -> str:
+        """Report after each pass."""
+        for step in range(5):
+            passes.append(anyio.Event())
+            await passes[-1].wait()
+            await context.progress(step)
+        return "done"
+
+    async def scene(client: WireClient) -> None:
+        task_id = await client.create("work")
+        listen = client.message("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+        await client.send(listen)
+        await until(lambda: sent == [True])
+        passes[-1].set()
+        await until(lambda: sent == [True, True])
+        notice = client.message("notifications/cancelled", {"requestId": listen["id"]})
+        del notice["id"]
+        await client.send(notice)
+        await client.request("tools/list")  # it has arrived
+        passes[-1].set()
+        await until(lambda: sent == [True, True, False])
+        for _ in range(3):
+            passes[-1].set()
+            await anyio.sleep(1)
+        assert (await client.state(task_id))["status"] == "completed"
+        assert sent == [True, True, False]
+
+    play(server, E, scene)
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [
+        (None, 1.0),  # not named
+        (250, 0.25),
+        (100, 0.1),
+        (0, 0.1),
+        (60_000, 60.0),
+        (10**12, 60.0),
+    ],
+)
+def test_client_that_runs_a_task_is_polled_within_bounds(
+    play: Play, interval: int | None, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: dict[str, Any] = {"elicitation": {"create": {}}}
+    monkeypatch.setitem(wires.CAPABILITIES, "tasks", {"cancel": {}, "requests": requests})
+    server = Server("asks")
+    polls: list[float] = []
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask for a name."""
+        return (await context.elicit("Who?", FORM, task_ttl=3600)).action
+
+    def answer(request: Any) -> Any:
+        polls.append(anyio.current_time())
+        if request["method"] == "tasks/result":
+            return {"action": "decline"}
+        times = {"createdAt": "2026-11-23T00:00:00Z", "lastUpdatedAt": "2026-11-23T00:00:00Z"}
+        status = "working" if len(polls) < 4 else "completed"
+        state: dict[str, Any] = {"taskId": "T", "status": status, "ttl": None, **times}
+        if interval is not None:
+            state["pollInterval"] = interval
+        return {"task": state} if request["method"] == "elicitation/create" else state
+
+    async def scene(client: WireClient) -> None:
+        client.answer = answer
+        assert await client.call("ask") == "decline"
+
+    for module in (wires, loop):
+        monkeypatch.setattr(module, "PATIENCE", 1_000.0)  # seconds of the virtual clock
+    monkeypatch.setattr(wires, "serve_app", partial(serve_app, patience=1_000.0))
+    play(server, D, scene)
+    asked, *polled, _ = polls
+    gaps = [after - before for before, after in zip([asked, *polled], polled, strict=False)]
+    assert gaps == pytest.approx([seconds] * 3, abs=0.02)
