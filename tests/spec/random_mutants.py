@@ -5,6 +5,9 @@
 Every place of the code that an operator can change is as likely as another one of its area. A
 mutant meets the tests that mirror its module first, then those that import it, then the others of
 its area; the first failure ends it. A survivor is a test to write, or an entry of `EQUIVALENTS`.
+
+For many mutants, all tests run once to find which code each of them runs (`hit_map.py`). Then a
+mutant meets only tests that run its code, the fastest first.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import ast
 import contextlib
 import difflib
+import json
 import os
 import random
 import re
@@ -26,7 +30,8 @@ import time
 import tomllib
 from collections import deque
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -35,6 +40,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainin
 
 from tests.spec.code_match import SourceFile
 from tests.spec.equivalent_mutants import EQUIVALENTS
+from tests.spec.hit_map import HitMap, make_map
 from tests.spec.mutation_operators import RandomMutant, find_places, make_mutant
 from tests.spec.mutation_runner import ROOT, changed_file, run_in_copies
 
@@ -49,6 +55,9 @@ COUNT: Final = 360  # gives each area `FEWEST`
 # outside of tests; a slow machine must not turn it into a verdict.
 STAGE_TIMEOUT: Final = 1800.0
 _MEMORY: Final = 8 << 30  # bytes of address space for a test run
+# Seconds of tests beyond the mirrored ones that a mutant meets with a map, the fastest first. Some
+# code is run by nearly all tests, and what none of so many notices needs a test of its own.
+_ENOUGH: Final = 60.0
 # Other implementations are slow, and what they notice our own tests should notice too.
 _LEFT_OUT: Final = frozenset({"conformance", "interop", "node", "perf", "slow"})
 # Tables that are generated, texts of the manifest, programs to read.
@@ -260,6 +269,56 @@ def stages(file: str, root: Path = ROOT) -> list[list[str]]:
     return [stage for stage in (first, near, far) if stage]
 
 
+def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[list[str]]:
+    """Return the stages with the names of test functions, or of files without a map.
+
+    With a map they have only the tests that run the changed code.
+    """
+    whole = stages(mutant.file, root)
+    place = mutant.replacement
+    found = None if hit_map is None else hit_map.tests_of(mutant.file, place.start, place.end)
+    if found is None:
+        return whole
+    first = mirrored(mutant.file, root)
+    seconds = 0.0
+    chosen = []
+    for stage in whole:
+        names = []
+        for test in found:
+            if test.file in stage and (test.file in first or seconds <= _ENOUGH):
+                names.append(test.name)
+                seconds += 0.0 if test.file in first else test.seconds
+        chosen.append(names)
+    return [names for names in chosen if names]
+
+
+def map_tests(
+    areas: Sequence[Area], sources: Mapping[str, SourceFile], directory: Path, jobs: int
+) -> HitMap:
+    """Return the map of the tests of some areas, from `directory`, or made and written there."""
+    folders = tuple(folder for area in areas for folder in area.tests)
+    names = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+    files = sorted(
+        name for name in names if name.startswith(folders) and not name.startswith(_NO_TESTS)
+    )
+    digest = sha256(repr([(name, each.text) for name, each in sources.items()]).encode())
+    for name in files:
+        digest.update((ROOT / name).read_bytes())
+    stem = digest.hexdigest()[:16]
+    # A test file takes longer than others of its folder, so they are dealt out one by one.
+    parts = [files[index::jobs] for index in range(jobs)]
+    reports = [directory / f"{stem}-{index}-of-{jobs}.gz" for index in range(jobs)]
+
+    def make(root: Path, index: int) -> None:
+        options = ("-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
+        make_map(root, sources, [*options, "-m", _marks(root), *parts[index]], reports[index])
+
+    missing = [index for index, report in enumerate(reports) if not report.exists()]
+    for _ in run_in_copies(missing, make, jobs):
+        pass
+    return HitMap.load(sources, reports)
+
+
 # -- Running ---------------------------------------------------------------------------------------
 
 Verdict: TypeAlias = Literal["killed", "timeout", "survived"]
@@ -300,17 +359,27 @@ def _marks(root: Path) -> str:
 def run_tests(root: Path, tests: Sequence[str], ignored: Sequence[str] = ()) -> TestRun:
     """Run tests below `root`, without those that are ignored, until one fails.
 
+    The tests are files, or the names of test functions for `hit_map.py`, or a single test.
+
     Raises:
         RuntimeError: pytest could not be called like this.
     """
+    selected = root / "selected-tests"
+    functions = [each for each in tests if "::" in each and len(tests) > 1]
+    if functions:
+        selected.write_text(json.dumps(tests))
+        tests = list(dict.fromkeys(each.partition("::")[0] for each in tests))
     command = [
         *(sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-rfE"),
         *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-m", _marks(root)),
         *("-x", *(f"--deselect={each}" for each in ignored)),
+        *(("-p", "tests.spec.hit_map") if functions else ()),
         *tests,
     ]
-    hidden = ("PYTEST_ADDOPTS", "CI", "MUTATION_ROWS", "MUTATION_REPORT")
+    hidden = ("PYTEST_ADDOPTS", "CI", "MUTATION_ROWS", "MUTATION_REPORT", "HITS", "SELECTED")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    if functions:
+        environment["SELECTED"] = str(selected)
     # A mutant may write anywhere.
     with tempfile.TemporaryDirectory(dir=root, prefix="home") as home:
         environment |= {"PYTHONPATH": str(root), "HOME": home, "TMPDIR": home}
@@ -345,22 +414,29 @@ def run_tests(root: Path, tests: Sequence[str], ignored: Sequence[str] = ()) -> 
     return TestRun(True, found[1], "Timeout" in (found[2] or ""))
 
 
-def run_mutant(root: Path, mutant: RandomMutant) -> RandomOutcome:
+def run_mutant(root: Path, mutant: RandomMutant, hit_map: HitMap | None = None) -> RandomOutcome:
     """Apply a mutant below `root`, run its tests in stages, and restore the file.
 
-    A test that fails on the unchanged code too, such as on a slow machine, is ignored.
+    A test that fails on the unchanged code too, such as on a slow machine, is ignored. If it has
+    passed there for the map, and starts no programs, it is not tried again.
     """
     start = time.monotonic()
     ignored: list[str] = []
     path = root / mutant.file
-    for stage in stages(mutant.file, root):
+    for stage in stages_of(mutant, root, hit_map):
         while True:
             with changed_file(path):
                 path.write_text(mutant.replacement.apply(path.read_text("utf-8")), "utf-8")
                 run = run_tests(root, stage, ignored)
             if not run.failed:
                 break
-            if not run.test.startswith("tests/") or not run_tests(root, [run.test]).failed:
+            known = hit_map.tests.get(run.test.partition("[")[0]) if hit_map is not None else None
+            is_sure = known is not None and not known.process and not run.timed_out
+            if (
+                is_sure
+                or not run.test.startswith("tests/")
+                or not run_tests(root, [run.test]).failed
+            ):
                 verdict: Verdict = "timeout" if run.timed_out else "killed"
                 seconds = time.monotonic() - start
                 return RandomOutcome(mutant, verdict, run.test, seconds, tuple(ignored))
@@ -427,6 +503,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--area", choices=[*map(str, AREAS)], help="draw from this area only")
     parser.add_argument("--seed", type=int, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="copies to work in")
+    parser.add_argument(
+        "--map",
+        type=Path,
+        metavar="DIRECTORY",
+        help=f"where to keep which test runs which code; found out for {FEWEST} mutants or more",
+    )
     options = parser.parse_args(arguments)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     areas = [area for area in AREAS if options.area in (None, area.name)]
@@ -439,11 +521,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         mutants += draw(sources, count, chooser, {each.key for each in EQUIVALENTS})
     random.Random(seed).shuffle(mutants)
     console.print(f"{len(mutants)} mutants, seed {seed}")
+    hit_map = None
+    if options.map is not None or len(mutants) >= FEWEST:
+        all_sources = {
+            name: SourceFile((ROOT / name).read_text("utf-8"))
+            for area in AREAS
+            for name in files_of(area)
+        }
+        with tempfile.TemporaryDirectory() as temporary:
+            hit_map = map_tests(areas, all_sources, options.map or Path(temporary), options.jobs)
     outcomes: list[RandomOutcome] = []
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("mutants", total=len(mutants))
-        for outcome in run_in_copies(mutants, run_mutant, options.jobs):
+        for outcome in run_in_copies(mutants, partial(run_mutant, hit_map=hit_map), options.jobs):
             outcomes.append(outcome)
             text = f"{outcome.verdict:8} {outcome.seconds:6.1f} s {outcome.mutant} {outcome.test}"
             console.print(text.rstrip())

@@ -7,7 +7,7 @@ import random
 import textwrap
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
@@ -233,6 +233,7 @@ def test_mutant_ends_at_the_first_test_that_fails(
 
 
 @pytest.mark.process
+@pytest.mark.timeout(120)  # seconds; it starts pytest five times
 def test_failure_on_the_unchanged_code_is_ignored(tmp_path: Path) -> None:
     first = "def test_bad() -> None: assert f(3)\ndef test_also_bad() -> None: assert 0"
     outcome = run_in_project(tmp_path, mutant_of("mcp_core/a/_f.py"), first, GOOD)
@@ -339,8 +340,9 @@ def test_command_runs_as_many_mutants_as_it_is_asked_for(
 ) -> None:
     """`.ci/long` runs it. The tests of the mutants are left out here."""
 
-    def run(mutants: Sequence[RandomMutant], call: object, jobs: int) -> Sequence[RandomOutcome]:
-        assert call is run_mutant
+    def run(mutants: Sequence[RandomMutant], call: Any, jobs: int) -> Sequence[RandomOutcome]:
+        assert call.func is run_mutant
+        assert call.keywords == {"hit_map": None}  # too few to find out which test runs what
         assert jobs == 2
         return [RandomOutcome(each, "killed", "", 1.0) for each in mutants]
 
