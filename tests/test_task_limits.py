@@ -1,4 +1,4 @@
-"""What a task costs its server: jobs, notifications and polls, with both drivers."""
+"""The jobs, notifications and polls of a task, counted with both drivers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+import trio
+from trio.testing import MockClock
 
 from mcp_core.connection._connection import Connection
 from mcp_core.registry import Context, Server, Tasks
@@ -15,17 +17,27 @@ from tests.asgi import serve_app
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.task_play import wires
-from tests.task_play.wires import D, E
-from tests.test_task_stores import KINDS, until
+from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E
+from tests.test_task_stores import until
 from tests.trio_.test_tasks import FORM
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.task_play.wires import WireClient
+    from tests.task_play.wires import Wire, WireClient
 
     Scene = Callable[[WireClient], Awaitable[None]]
     Play = Callable[[Server, str, Scene], None]
+
+
+def run_trio(main: Callable[[], Awaitable[None]]) -> None:
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+KINDS: dict[str, tuple[Callable[..., None], Wire]] = {
+    "trio": (run_trio, WIRES["memory"]),
+    "asyncio": (lambda main: loop.run(main()), ASYNCIO_WIRES["WebSocket over ASGI"]),
+}
 
 
 @pytest.fixture(params=KINDS)
@@ -48,7 +60,7 @@ def play(request: pytest.FixtureRequest) -> Play:
 def test_progress_reported_a_thousand_times_is_stored_by_one_job(
     play: Play, version: str, waits: bool
 ) -> None:
-    """Of the messages within an interval only the last one is stored, at its end."""
+    """Only the last message of an interval is stored, at its end."""
     server = Server("loud", tasks=Tasks(limits=TaskLimits(message_interval=2)))
     more: list[int] = []
 
@@ -80,7 +92,7 @@ def test_progress_reported_a_thousand_times_is_stored_by_one_job(
 def test_task_is_no_longer_watched_when_its_listen_request_has_ended(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first state after it finds nobody, and further ones are not even looked at."""
+    """The first state after it is not sent, and further ones are not even looked at."""
     sent: list[bool] = []
     send = Connection.send_task_status
 
