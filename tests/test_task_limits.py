@@ -17,6 +17,7 @@ from tests.asgi import serve_app
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.task_play import wires
+from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E
 from tests.test_task_stores import until
 from tests.trio_.test_tasks import FORM
@@ -53,6 +54,14 @@ def play(request: pytest.FixtureRequest) -> Play:
         run(main)
 
     return play_scene
+
+
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a scene take hours of the virtual clock."""
+    for module in (wires, loop):
+        monkeypatch.setattr(module, "PATIENCE", 1e5)
+    monkeypatch.setattr(wires, "serve_app", partial(serve_app, patience=1e5))
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -135,6 +144,7 @@ def test_task_is_no_longer_watched_when_its_listen_request_has_ended(
     play(server, E, scene)
 
 
+@pytest.mark.usefixtures("hours")
 @pytest.mark.parametrize(
     ("interval", "seconds"),
     [
@@ -174,10 +184,53 @@ def test_client_that_runs_a_task_is_polled_within_bounds(
         client.answer = answer
         assert await client.call("ask") == "decline"
 
-    for module in (wires, loop):
-        monkeypatch.setattr(module, "PATIENCE", 1_000.0)  # seconds of the virtual clock
-    monkeypatch.setattr(wires, "serve_app", partial(serve_app, patience=1_000.0))
     play(server, D, scene)
     asked, *polled, _ = polls
     gaps = [after - before for before, after in zip([asked, *polled], polled, strict=False)]
     assert gaps == pytest.approx([seconds] * 3, abs=0.02)
+
+
+@pytest.mark.usefixtures("hours")
+@pytest.mark.parametrize("version", [D, E])
+def test_outcome_is_stored_half_a_minute_after_the_store_works_again(
+    play: Play, version: str
+) -> None:
+    """However long it has not: the pause between two tries grows up to that."""
+    store = FaultyStore()
+    server = Server("quick", tasks=Tasks(store=store))
+
+    @server.tool(task="optional")
+    async def work() -> str:
+        """End a second later."""
+        await anyio.sleep(1)
+        store.failing.add("change")
+        return "done"
+
+    async def scene(client: WireClient) -> None:
+        task_id = await client.create("work")
+        await anyio.sleep(140)
+        assert (await client.state(task_id))["status"] == "working"
+        store.failing.clear()
+        await anyio.sleep(30)
+        assert (await client.state(task_id))["status"] == "completed"
+
+    play(server, version, scene)
+
+
+def test_listed_tasks_come_in_pages_of_a_hundred(play: Play) -> None:
+    server = Server("many", tasks=Tasks(limits=TaskLimits(per_owner=101)))
+
+    @server.tool(task="optional")
+    async def work() -> None:
+        """Do nothing."""
+
+    async def scene(client: WireClient) -> None:
+        for _ in range(101):
+            await client.create("work")
+        page = await client.request("tasks/list")
+        assert len(page["tasks"]) == 100
+        rest = await client.request("tasks/list", {"cursor": page["nextCursor"]})
+        assert len(rest["tasks"]) == 1
+        assert "nextCursor" not in rest
+
+    play(server, D, scene)
