@@ -394,6 +394,9 @@ def test_program_on_windows_has_its_ending(world: World, monkeypatch: pytest.Mon
     assert find("missing", environ) is None
     assert find(f"{directory}\\missing", environ) is None
     assert _prepared_launch._is_path("Path")
+    # The entry's `Path` replaces the variable `PATH`: case makes no difference.
+    prepared = world.prepare({"command": "npx", "env": {"Path": directory}})
+    assert prepared.launch.command.endswith(f"{directory}\\npx.cmd")
 
 
 def test_secrets_are_values_of_variables_and_of_what_names_them(world: World) -> None:
