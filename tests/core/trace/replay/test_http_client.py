@@ -57,6 +57,40 @@ def test_modern_request_has_mirrored_headers() -> None:
     assert client.open_stream() is None
 
 
+def test_tool_with_invalid_header_has_none_and_others_keep_theirs() -> None:
+    """Such a tool cannot be called in this revision, but the trace may be older."""
+    client = ReplayHttpClient(URL)
+
+    def tool(name: Any, header: Any) -> Any:
+        members = {"to": {"type": "string", "x-mcp-header": header}}
+        return {"name": name, "inputSchema": {"type": "object", "properties": members}}
+
+    def param_headers(name: str) -> dict[bytes, bytes]:
+        message = call(2, to="Lima")
+        message["params"] |= {
+            "name": name,
+            "_meta": {META + "protocolVersion": "2026-07-28"},
+        }
+        headers = dict(post(client, message).head.headers)
+        assert headers[b"mcp-name"] == name.encode()
+        return {each: value for each, value in headers.items() if each.startswith(b"mcp-param-")}
+
+    tools = [
+        tool("bad", "not a token"),
+        tool("number", 5),
+        tool("good", "To"),
+        tool(["no", "name"], "To"),
+        {"name": "none", "inputSchema": "no schema"},
+        "no tool",
+        tool("last", "At"),
+    ]
+    listed = result(1, tools=tools)
+    assert answer(post(client, ask(1, "tools/list")), listed) == [listed]
+    assert [param_headers(name) for name in ("bad", "number", "none")] == [{}, {}, {}]
+    assert param_headers("good") == {b"mcp-param-to": b"Lima"}
+    assert param_headers("last") == {b"mcp-param-at": b"Lima"}
+
+
 @pytest.mark.parametrize(
     ("message", "status", "is_named"),
     [

@@ -1,0 +1,49 @@
+"""When `mcp-trio run --reload` starts the server again. `test_reload.py` plays the command."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from mcp_trio.cli.serve._reload import Watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trio.testing import MockClock
+
+
+@pytest.mark.parametrize(
+    ("late", "again"),
+    [
+        (0.04, False),  # an editor writes several files, or one in several steps
+        (0.2, True),
+    ],
+)
+async def test_watch_takes_changes_within_a_moment_for_one(
+    late: float, again: bool, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    first, second = tmp_path / "a.py", tmp_path / "b.py"
+    for path in (first, second):
+        path.touch()
+        os.utime(path, (1, 1))
+    watch = Watch(first, tmp_path / "report.json")
+    watch.begin()
+    watch.include_neighbours()
+    begin = trio.current_time()
+
+    async def edit() -> None:
+        await trio.sleep(0.49)
+        os.utime(first, (2, 2))
+        await trio.sleep_until(begin + 0.5 + late)
+        os.utime(second, (2, 2))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(edit)
+        assert await watch.changed() == first
+        assert trio.current_time() - begin == pytest.approx(0.55)
+        watch.begin()  # the next server reads the files
+    assert watch.find_change() == (second if again else None)
