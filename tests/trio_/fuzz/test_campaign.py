@@ -270,6 +270,32 @@ def test_flaky_fault_is_replaced_by_a_case_that_shows_it_each_time() -> None:
     assert (finding.number, finding.seen) == (1, 3)
 
 
+@pytest.mark.parametrize(
+    ("first_starts", "second_starts", "kept", "hits"),
+    [
+        ({1, 2}, {7}, "first", 2),  # worse
+        ({1, 2}, {7, 8}, "first", 2),  # as good: it was reported already
+        ({1, 2}, {7, 8, 9}, "second", 3),
+        ({1}, {7, 8}, "second", 2),
+    ],
+)
+def test_flaky_finding_is_replaced_by_a_better_one_only(
+    first_starts: set[int], second_starts: set[int], kept: str, hits: int
+) -> None:
+    """Start 0 plays both cases; 1 to 6 confirm the first one, 7 to 12 the second."""
+
+    def broken(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        is_second = isinstance(message.get("id"), str)
+        twice = start in {0} | (second_starts if is_second else first_starts)
+        yield from (answers_ping_twice if twice else answers)(message)
+
+    second: Case = [PING[0], ("request", "ping", {}, "digits", "whole"), ("wait",)]
+    run = played(MemoryTarget(broken), PING, second, shrinks=False)
+    (finding,) = run.findings
+    assert (finding.hits, finding.number, finding.seen) == (hits, 1, 2)
+    assert finding.case == (PING if kept == "first" else second)[:2]
+
+
 def test_shrunk_case_that_is_not_shown_again_gives_way_to_a_larger_one() -> None:
     """A process answers twice the first ping after two lists, and after one list by chance."""
     lists: dict[int, int] = {}
