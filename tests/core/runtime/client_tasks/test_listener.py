@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -145,6 +146,38 @@ def test_several_tasks_share_one_subscription(play_with: Any) -> None:
         assert closed == [request["id"] for request in play.server.sent(LISTEN)]
 
     script = answers(E, poll, **{"tools/call": [created(E, id=id) for id in ids]})
+    play_with(main, E, answers=script)
+
+
+@both_drivers
+def test_subscription_is_replaced_once_a_second_at_most(play_with: Any) -> None:
+    """Tasks that join one after the other would otherwise open a request each."""
+    ids = [f"T{number}" for number in range(5)]
+    quick: Message = {"pollIntervalMs": 100}
+
+    def poll(request: Message) -> Message:
+        id = request["params"]["taskId"]
+        return (ended if play_clock[0]() > 2.5 else state)(E, id=id, **quick)
+
+    play_clock: list[Callable[[], float]] = []
+
+    async def main(play: Play) -> None:
+        play_clock.append(play.clock)
+        play.server.answers[LISTEN] = [accept(play.server)]
+        client = await listed(play)
+
+        async def follow(number: int) -> None:
+            await play.sleep(0.3 * number)
+            await play.give_up_after(2.9 - play.clock(), lambda: client.call_tool("research"))
+
+        await play.together(*(partial(follow, number) for number in range(len(ids))))
+        assert [len(joined) for _, joined in listens(play)] == [1, 4, 5]
+        first, second, third = (now for now, _ in listens(play))
+        assert first == pytest.approx(0.2, abs=0.01)
+        assert 1 <= second - first < 1.11
+        assert 1 <= third - second < 1.11
+
+    script = answers(E, poll, **{"tools/call": [created(E, id=id, **quick) for id in ids]})
     play_with(main, E, answers=script)
 
 
