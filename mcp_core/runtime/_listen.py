@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Changes", "Subscription", "SubscriptionClient"]
 
 _NO_LIMIT: Final[CallOptions] = {"timeout": None}
-# A lost subscription is opened again after 1 s, 2 s and so on, at most this many times in a row.
+# A lost subscription is opened again after 1, 2, 4, 8 and 16 s, this many times in a row.
 _ATTEMPTS: Final = 5
 _FIRST_DELAY: Final = 1.0
-_MAX_DELAY: Final = 30.0
 
 
 class SubscriptionClient:
@@ -107,7 +106,7 @@ class SubscriptionClient:
             return False
         if subscription.consecutive_losses >= _ATTEMPTS:
             return False
-        delay = min(_FIRST_DELAY * 2.0**subscription.consecutive_losses, _MAX_DELAY)
+        delay = _FIRST_DELAY * 2.0**subscription.consecutive_losses
         self._later(delay, partial(self._reopen, subscription))
         return True
 

@@ -32,4 +32,11 @@ class Equivalent:
         return self.where, self.old, self.new
 
 
-EQUIVALENTS: tuple[Equivalent, ...] = ()
+EQUIVALENTS: tuple[Equivalent, ...] = (
+    Equivalent(
+        "mcp_core/adapters/_sqlite_file.py::TaskFile.page",
+        "start = (rows[0][0], after)",
+        "start = (rows[-1][0], after)",
+        "a primary key selects one row",
+    ),
+)

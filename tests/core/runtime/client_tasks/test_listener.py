@@ -182,6 +182,31 @@ def test_subscription_is_replaced_once_a_second_at_most(play_with: Any) -> None:
 
 
 @both_drivers
+def test_subscription_without_answer_is_waited_for(play_with: Any) -> None:
+    """Its outcome says whether to subscribe to further tasks at all."""
+    ids = ["T0", "T1"]
+
+    async def main(play: Play) -> None:
+        play.server.answers[LISTEN] = [None]
+        client = await listed(play)
+        tasks = [await client.start_tool("research") for _ in ids]
+
+        async def follow(number: int) -> None:
+            await play.sleep(5.0 * number)
+            await play.give_up_after(20 - play.clock(), tasks[number].result)
+
+        await play.together(*(partial(follow, number) for number in range(len(ids))))
+        assert len(listens(play)) == 1
+        assert len(polls(play)) > 30  # as often as without a subscription
+
+    def poll(request: Message) -> Message:
+        return state(E, id=request["params"]["taskId"])
+
+    script = answers(E, poll, **{"tools/call": [created(E, id=id) for id in ids]})
+    play_with(main, E, answers=script)
+
+
+@both_drivers
 def test_subscription_is_closed_when_call_is_given_up(play_with: Any) -> None:
     async def main(play: Play) -> None:
         play.server.answers[LISTEN] = [accept(play.server)]
