@@ -138,7 +138,9 @@ def _arithmetic(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
 
 
 def _number(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
-    if _is_number(node) and not _is_default(node, parents):
+    # A part more or less of a limit such as 64 * 1024 bytes is no fault.
+    within = isinstance(parents[-1], ast.BinOp) and _is_product(parents[-1])
+    if _is_number(node) and not _is_default(node, parents) and not within:
         yield ast.Constant(node.value + 1)  # type: ignore[attr-defined]
         yield ast.Constant(node.value - 1)  # type: ignore[attr-defined]
 
@@ -147,8 +149,12 @@ def _limit(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
     is_constant = isinstance(parents[-1], ast.Assign | ast.AnnAssign) and any(
         isinstance(each, ast.Name) and each.id.isupper() for each in _targets(parents[-1])
     )
-    is_limit = _is_number(node) and (is_constant or _is_default(node, parents))
-    if is_limit and node.value >= 2:  # type: ignore[attr-defined]
+    if not is_constant and not _is_default(node, parents):
+        return
+    if _is_product(node):
+        assert isinstance(node, ast.expr)
+        yield ast.BinOp(node, ast.Mult(), ast.Constant(_FACTOR))
+    elif _is_number(node) and node.value >= 2:  # type: ignore[attr-defined]
         yield ast.Constant(node.value * _FACTOR)  # type: ignore[attr-defined]
 
 
@@ -274,6 +280,14 @@ def _is_text(node: ast.AST) -> bool:
 
 def _is_number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _is_product(node: ast.AST) -> bool:
+    """True for numbers that are multiplied, such as 64 * 1024."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return (_is_number(left) or _is_product(left)) and _is_number(right)
+    return False
 
 
 def _is_default(node: ast.AST, parents: Parents) -> bool:

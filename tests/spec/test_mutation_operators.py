@@ -51,6 +51,12 @@ CHANGES = [
         ["def f(size: int=10000) -> None:\n    ..."],
     ),
     ("limit", "class A:\n    size: int = 10", ["size: int = 10000"]),
+    ("limit", "MAX_SIZE: Final = 64 * 1024", ["MAX_SIZE: Final = 64 * 1024 * 1000"]),
+    ("limit", "MAX_SIZE = 2 * 1024 * 1024", ["MAX_SIZE = 2 * 1024 * 1024 * 1000"]),
+    ("limit", "class A:\n    size: int = 2 * 1024", ["size: int = 2 * 1024 * 1000"]),
+    ("limit", "MAX_SIZE = 2 * OTHER", []),
+    ("number", "MAX_SIZE: Final = 2 * 64 * 1024", []),
+    ("number", "x = 2 * y", ["x = 3 * y", "x = 1 * y"]),
     ("limit", "size = 10", []),
     ("limit", "FIRST = 1", []),
     (
