@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -509,6 +510,24 @@ def test_poll_that_keeps_failing_raises(play_with: Any, version: str) -> None:
     assert type(found) is PeerError
     assert server.count("tasks/get") == 6
     assert server.wire[-1][1:] == ("tasks/cancel", "T")
+
+
+@pytest.mark.parametrize(
+    ("interval", "delays"), [(1, [1, 3, 7, 15, 30]), (10, [10, 30, 30, 30, 30]), (60, [60] * 5)]
+)
+@both_forms
+@both_drivers
+def test_poll_that_keeps_failing_is_delayed_by_half_a_minute_at_most(
+    play_with: Any, version: str, interval: int, delays: list[int]
+) -> None:
+    """But never by less than the interval that the server asks for."""
+    name = "pollInterval" if version == D else "pollIntervalMs"
+    script = answers(version, Failure(-32603, "broken"))
+    script["tools/call"] = created(version, **{name: interval * 1000})
+    _, server = outcome_of(play_with, version, script)
+    times = [now for now, method, _ in server.wire if method == "tasks/get"]
+    gaps = [after - before for before, after in pairwise(times)]
+    assert gaps == [delay + interval for delay in delays]
 
 
 @both_forms
