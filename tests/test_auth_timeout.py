@@ -1,0 +1,46 @@
+"""A check of a token that never ends, with both drivers in jumping time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+import trio
+from trio.testing import MockClock
+
+import mcp_asyncio_shim
+import mcp_trio
+from mcp_core.auth import OAuthResourceServer
+from tests import asgi
+from tests.asyncio_shim import loop
+
+if TYPE_CHECKING:
+    from mcp_core.auth import Grant
+
+
+async def main(driver: Any) -> None:
+    async def verify(token: str) -> Grant | None:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    auth = OAuthResourceServer(asgi.RESOURCE, ["https://as.example.com"], verify)
+    async with asgi.serve_app(driver.asgi(asgi.Neutral().server, auth=auth), patience=100) as host:
+        began = anyio.current_time()
+        call = await asgi._authorized_call(host, "ann").end()
+        assert call.status == 503
+        assert anyio.current_time() - began == pytest.approx(20)
+
+
+@pytest.fixture(autouse=True)
+def _tests_have_more_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (asgi, loop):
+        monkeypatch.setattr(module, "PATIENCE", 100)
+
+
+def test_token_check_that_hangs_is_given_up_on_trio() -> None:
+    trio.run(main, mcp_trio, clock=MockClock(autojump_threshold=0))
+
+
+def test_token_check_that_hangs_is_given_up_on_asyncio() -> None:
+    loop.run(main(mcp_asyncio_shim))
