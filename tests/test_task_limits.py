@@ -1,4 +1,4 @@
-"""The jobs, notifications and polls of a task, counted with both drivers."""
+"""The jobs, notifications, polls and pages of tasks, counted with both drivers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.asgi import serve_app
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.task_play import wires
+from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E
 from tests.test_task_stores import until
@@ -234,3 +235,27 @@ def test_listed_tasks_come_in_pages_of_a_hundred(play: Play) -> None:
         assert "nextCursor" not in rest
 
     play(server, D, scene)
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_call_that_detaches_twice_at_once_waits_for_one_task(play: Play, version: str) -> None:
+    """The second `detach` begins while the store still creates the task of the first one."""
+    store = FaultyStore()
+    store.slow.add("create")
+
+    async def scene(client: WireClient) -> None:
+        async with anyio.create_task_group() as group:
+            found: list[str] = []
+
+            async def create() -> None:
+                found.append(await client.create("twins"))
+
+            group.start_soon(create)
+            await store.entered.wait()
+            await anyio.sleep(1)
+            assert not found
+            store.go.set()
+        assert await client.text(found[0]) == "[True, True, True] True"
+        assert len(store._records) == 1
+
+    play(make_lab(Tasks(store=store)), version, scene)

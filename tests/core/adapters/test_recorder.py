@@ -325,6 +325,14 @@ def test_lines_of_many_exchanges_keep_their_conversation_and_no_memory(path: Pat
     assert len(source._exchanges) <= 1000
 
 
+@pytest.mark.parametrize("name", ["message_limit", "file_limit"])
+@pytest.mark.parametrize("limit", [0, -1, float("nan")])
+def test_recording_limit_that_is_not_positive_raises(path: Path, name: str, limit: float) -> None:
+    options: dict[str, Any] = {name: limit}
+    with pytest.raises(ValueError, match=rf"{name} has to be positive, not {limit}"):
+        Recording(path=path, **options)
+
+
 def test_line_with_a_long_message_has_its_beginning(path: Path) -> None:
     recorder = open_file(Recording(path=path, message_limit=5))
     recorder.lines().record(TraceLine(t=0, sender="client", raw="abcdé" * 2))
