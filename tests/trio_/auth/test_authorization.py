@@ -757,6 +757,26 @@ async def test_storage_lock_timeout_continues_unlocked(
     unlock()
 
 
+async def test_storage_lock_is_waited_for_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    asked: list[str] = []
+
+    async def run_sync(function: Any, *arguments: Any) -> Any:
+        return function(*arguments)  # for a thread the clock would not wait
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", run_sync)
+    monkeypatch.setattr(FileStorage, "lock", lambda _, key: asked.append(key))
+    waiting: Any = SimpleNamespace(
+        _login=headless(storage=FileStorage(tmp_path)), _release_lock=None
+    )
+    began = trio.current_time()
+    await ClientAuthorization._lock_storage(waiting, "tokens")
+    assert trio.current_time() - began == 10
+    assert waiting._release_lock is None
+    assert 100 < len(asked) < 300
+
+
 async def test_storage_lock_failure_is_logged_and_login_works(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -243,6 +243,33 @@ def test_change_while_another_one_takes_too_long_raises(
     assert set(file.change(change).servers["/p/.mcp.json"]) == {"one"}
 
 
+def test_change_waits_ten_seconds_for_another_one(
+    file: ApprovalFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return now
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            nonlocal now
+            assert 0 < seconds <= 0.1
+            now += seconds
+
+    monkeypatch.setattr(_approval_file, "time", Clock)
+
+    def change(approvals: Approvals) -> Approvals:
+        with pytest.raises(TimeoutError, match="has locked it for 10 seconds"):
+            ApprovalFile(file.path).change(approve("two"))
+        return approve("one")(approvals)
+
+    file.change(change)
+    assert now == pytest.approx(10, abs=0.2)
+
+
 def test_changes_in_several_threads_lose_nothing(file: ApprovalFile) -> None:
     def change(name: str) -> None:
         for number in range(10):
