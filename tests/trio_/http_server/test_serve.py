@@ -558,6 +558,26 @@ async def test_http_server_connections_are_limited(caplog: pytest.LogCaptureFixt
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
+async def test_http_server_has_two_thousand_connections_by_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also through `serve_http`, which hands the number on."""
+    made: list[str] = []
+
+    class Spy(ServerConnections):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(repr(self))
+
+    monkeypatch.setattr(mcp_trio.http_server._serve, "ServerConnections", Spy)
+    async with served_over_http(make()):
+        await wait()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve_http, make())
+        nursery.cancel_scope.cancel()
+    assert made == ["<ServerConnections: 0 of 2000>"] * 2
+
+
 async def test_http_server_access_log_has_each_exchange() -> None:
     entries: list[AccessLogEntry] = []
     async with served_over_http(make(), on_exchange=entries.append) as listener:

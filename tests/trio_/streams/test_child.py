@@ -129,6 +129,12 @@ async def test_child_is_stopped_by_stdin_then_sigterm_then_sigkill(
     assert used_up <= trio.current_time() - started < used_up + 5
 
 
+def test_child_gets_two_seconds_for_each_step_by_default() -> None:
+    """The docstring says so, and a user waits as long at the end of the program."""
+    assert Grace() == (2.0, 2.0)
+    assert Grace(stdin=0.5).terminate == 2.0
+
+
 @pytest.mark.parametrize("closed_before", [False, True])
 @pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_large_last_output_does_not_block_its_exit(closed_before: bool) -> None:
