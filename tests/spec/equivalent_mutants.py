@@ -39,4 +39,12 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "start = (rows[-1][0], after)",
         "a primary key selects one row",
     ),
+    Equivalent(
+        "mcp_core/runtime/_asgi_app.py::AsgiApplication.lifespan",
+        "@asynccontextmanager\n"
+        "async def lifespan(self, app: object=None) -> AsyncIterator[None]:\n    ...",
+        "@asynccontextmanager\n"
+        "async def lifespan(self, app: object=1) -> AsyncIterator[None]:\n    ...",
+        "the argument is for frameworks that pass it, and is not used",
+    ),
 )

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import keyring
@@ -124,19 +125,34 @@ def test_keyring_storage_replaced_while_read_gives_one_of_both_values(
     assert one.load("k") == b"new" * 2_000
 
 
-@pytest.mark.parametrize("damage", ["part missing", "not base64"])
+@pytest.mark.parametrize(("damage", "times"), [("part missing", 3), ("not base64", 1)])
 def test_keyring_storage_damaged_value_counts_as_absent(
-    small: MemoryKeychain, damage: str, caplog: pytest.LogCaptureFixture
+    small: MemoryKeychain,
+    damage: str,
+    times: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A part is missing too while another process replaces the value: it is read again."""
     storage = KeyringStorage()
+    reads: Counter[str] = Counter()
+    get = small.get_password
+
+    def count(service: str, username: str) -> str | None:
+        reads[service] += 1
+        return get(service, username)
+
+    monkeypatch.setattr(small, "get_password", count)
     storage.save("k", LONG if damage == "part missing" else b"1")
     names = list(small.secrets)
     if damage == "part missing":
         del small.secrets[names[0]]
     else:
         small.secrets[names[0]] = "edited by hand"
+    reads.clear()
     with caplog.at_level(logging.WARNING, "mcp_trio"):
         assert storage.load("k") is None
+    assert reads[storage._name("k")] == times
     assert "only a part of k, which is not used; log in again" in caplog.text
     storage.save("k", b"2")
     assert storage.load("k") == b"2"
