@@ -244,8 +244,6 @@ def _names_in(top: ast.AST) -> set[str]:
             found |= {_dotted(node), node.attr}
         elif isinstance(node, ast.arg):
             found.add(node.arg)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= CLOCKS & {node.value}
     return found
 
 

@@ -66,6 +66,11 @@ SHORT_WAITS = [
     "QUICK: Final = 0.1\nasync def test_it():\n    await trio.sleep(QUICK)",
     "async def test_it(late):\n    await trio.sleep(0.1 if late else 0)",
     "async def helper():\n    await trio.sleep(0.1)",
+    # pytest-trio takes a clock from the arguments of a test only.
+    (
+        "pytestmark = pytest.mark.usefixtures('autojump_clock')\n"
+        "async def test_it():\n    await trio.sleep(0.1)"
+    ),
     # A mock clock moves neither threads nor the run of another test.
     "def test_it(autojump_clock):\n    time.sleep(0.1)",
     (
@@ -84,10 +89,6 @@ NO_SHORT_WAITS = [
     "async def test_it():\n    while not ready():\n        await trio.sleep(0.01)",
     "async def test_it(autojump_clock):\n    await trio.sleep(0.1)",
     "async def test_it(mock_clock):\n    await trio.sleep(0.1)",
-    (
-        "pytestmark = pytest.mark.usefixtures('autojump_clock')\n"
-        "async def test_it():\n    await trio.sleep(0.1)"
-    ),
     "@pytest.mark.process\nasync def test_it():\n    await trio.sleep(0.1)",
     "pytestmark = pytest.mark.slow\nasync def test_it():\n    await trio.sleep(0.1)",
     (
