@@ -397,6 +397,19 @@ async def test_h11_server_close_after_reads_no_further_request(autojump_clock: M
         assert served.open == 0
 
 
+async def test_h11_server_close_in_a_body_lets_its_client_finish(autojump_clock: MockClock) -> None:
+    """A client that is reset while it sends would lose the response."""
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        answer = await wire.ask(post("/hang-up", b"x" * 1_000)[:-600])
+        assert (answer.status, answer.headers[b"connection"]) == (413, b"close")
+        assert await ended(wire)
+        await wire.send(b"x" * 600)
+        assert served.open == 1
+        await trio.sleep(1.1)
+        assert served.open == 0
+
+
 async def test_h11_server_invalid_chunks_get_400() -> None:
     site = FakeRouter()
     async with serving(site) as served:
