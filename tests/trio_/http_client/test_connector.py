@@ -15,6 +15,7 @@ import trustme
 from mcp_core import ConnectFailed
 from mcp_core.http import RequestHead, WebSocketUpgrade
 from mcp_core.http.wire._websocket_upgrade import accept_headers
+from mcp_trio import memory_pair
 from mcp_trio.http_client import _connector
 from mcp_trio.http_client._connector import Connector, Proxy, find_proxy
 
@@ -212,6 +213,35 @@ async def test_connector_timeout_names_the_first_hop(
         await connect_error(through)
         == "the proxy slow.test:8080 did not let us connect within 10 s"
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "error"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", 0, "404"),
+        (b"", 10, "did not give us a WebSocket within 10 s"),
+    ],
+)
+async def test_connector_websocket_that_fails_leaves_no_connection(
+    answer: bytes,
+    seconds: int,
+    error: str,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    ours, theirs = memory_pair()
+
+    async def connect(*_: object) -> trio.abc.Stream:
+        await theirs.send_all(answer)
+        return ours
+
+    monkeypatch.setattr(Connector, "_connect", connect)
+    upgrade = WebSocketUpgrade("ws://127.0.0.1/mcp", {}, bytes(16))
+    with pytest.raises(ConnectFailed, match=error):
+        await Connector("http", "127.0.0.1", 80).connect_websocket(upgrade)
+    assert trio.current_time() == seconds
+    while await theirs.receive_some():
+        pass  # until the end, which only a closed connection has
 
 
 # --- TLS ----------------------------------------------------------------------------------------
