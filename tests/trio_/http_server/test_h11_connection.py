@@ -11,7 +11,9 @@ import trio
 import trio.testing
 
 from mcp_core.http import Body, End, Head
+from mcp_core.http.wire._http1 import head_end
 from mcp_trio import memory_pair
+from mcp_trio.http_server import _h11_connection
 from mcp_trio.http_server._connection import HEAD_SECONDS, AccessLogEntry
 from tests.trio_.h11_wire import (
     FakeExchange,
@@ -395,6 +397,29 @@ async def test_h11_server_close_after_reads_no_further_request(autojump_clock: M
         assert served.open == 1
         await trio.sleep(1.1)
         assert served.open == 0
+
+
+async def test_h11_server_searches_each_byte_of_a_head_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A head that comes byte by byte would otherwise take the square of its length."""
+    searched: list[tuple[int, int]] = []
+    find = head_end
+
+    def spy(data: Any, start: int = 0) -> Any:
+        searched.append((start, len(data)))
+        return find(data, start)
+
+    monkeypatch.setattr(_h11_connection, "head_end", spy)
+    request = get("/nothing")
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        for place in range(0, len(request), 10):
+            await wire.send(request[place : place + 10])
+            await wait()
+        assert (await wire.answer()).status == 204
+    assert searched[0][0] == 0
+    assert [start for start, _ in searched[1:]] == [length for _, length in searched[:-1]]
 
 
 async def test_h11_server_close_in_a_body_lets_its_client_finish(autojump_clock: MockClock) -> None:
