@@ -306,6 +306,7 @@ def map_tests(
         digest.update((ROOT / name).read_bytes())
     stem = digest.hexdigest()[:16]
     # A test file takes longer than others of its folder, so they are dealt out one by one.
+    jobs = min(jobs, len(files))
     parts = [files[index::jobs] for index in range(jobs)]
     reports = [directory / f"{stem}-{index}-of-{jobs}.gz" for index in range(jobs)]
 
