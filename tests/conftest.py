@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import FrameType
 
-pytest_plugins = ["mcp_trio.testing.pytest_plugin", "tests.canaries"]
+pytest_plugins = [
+    "mcp_trio.testing.pytest_plugin",
+    "tests.canaries",
+    "tests.harness.each_driver",
+]
 
 ROOT = Path(__file__).parents[1]
 INTEROP = ROOT / "tests" / "interop"

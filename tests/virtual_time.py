@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from concurrent.futures import Executor
 
-__all__ = ["VirtualTimeLoop", "advance_clock", "clock_stopped", "run", "thread_waiting"]
+__all__ = [
+    "VirtualTimeLoop",
+    "advance_clock",
+    "clock_stopped",
+    "run",
+    "thread_waiting",
+    "wait_all_tasks_blocked",
+]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -40,6 +47,7 @@ class _Selector(selectors.DefaultSelector):
         super().__init__()
         self.now = 0.0
         self.stops = 0  # jobs in threads, and blocks of `clock_stopped`
+        self.idle: list[asyncio.Future[None]] = []  # done when nothing can run
         self._real: set[int] = set()  # rule 2
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -56,6 +64,12 @@ class _Selector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
         if found or (timeout is not None and timeout <= 0):
+            return found
+        if self.idle:
+            for waiting in self.idle:
+                if not waiting.done():
+                    waiting.set_result(None)
+            self.idle.clear()
             return found
         if timeout is None or self.stops:
             return super().select()
@@ -125,6 +139,13 @@ def thread_waiting() -> Iterator[None]:
         yield
     finally:
         selector.stops += 1
+
+
+async def wait_all_tasks_blocked() -> None:
+    """Wait until all other tasks of the running loop wait, as `trio.testing` has it."""
+    waiting = asyncio.get_running_loop().create_future()
+    _running().idle.append(waiting)
+    await waiting
 
 
 def advance_clock(seconds: float) -> None:

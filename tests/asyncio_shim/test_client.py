@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ import pytest
 import mcp_trio
 from mcp_asyncio_shim import Client, connect
 from mcp_asyncio_shim._link import Link
-from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, LocalProtocolError, PeerError
+from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, PeerError
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import ClientConfigOptions, client_config
-from mcp_core.types import LoggingMessageParams, TextContent
+from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import Wire, run
 from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, C, E, line, notification, result
@@ -129,19 +129,6 @@ def test_client_info_equals_that_of_trio() -> None:
     assert with_client(server, use) == [TextContent(f"mcp-trio {mcp_trio.__version__}")]
 
 
-def test_concurrent_calls_get_their_results() -> None:
-    async def use(client: Client) -> None:
-        async with asyncio.TaskGroup() as group:
-            calls = [
-                group.create_task(client.call_tool("count", {"to": number}))
-                for number in range(200)
-            ]
-        texts = [call.result().content for call in calls]
-        assert texts == [[TextContent(str(number))] for number in range(200)]
-
-    with_client(everything("asyncio"), use)
-
-
 # -- Early ends of calls ---------------------------------------------------------------------------
 
 
@@ -197,51 +184,6 @@ def test_call_ended_early_is_cancelled_at_server(
     run(main())
 
 
-def test_progress_restarts_timeout() -> None:
-    async def main() -> None:
-        async with connect(WaitingServer().server) as client:
-            received: list[float] = []
-            arguments = {"number": 6}
-            await client.call_tool(
-                "steps", arguments, timeout=0.2, progress=lambda step, *_: received.append(step)
-            )
-            assert received == [1, 2, 3, 4, 5, 6]
-            await client.call_tool("steps", arguments, timeout=None, progress=lambda *_: None)
-            with pytest.raises(CallTimeout):
-                await client.call_tool(
-                    "steps", arguments, timeout=0.2
-                )  # the client has no callback, so none is sent
-
-    run(main())
-
-
-def test_progress_does_not_extend_max_timeout() -> None:
-    async def main() -> None:
-        async with connect(WaitingServer().server) as client:
-            received: list[float] = []
-            with pytest.raises(
-                CallTimeout, match=r"tools/call was not over after 0\.3 s in all \(max_timeout\)"
-            ):
-                await client.call_tool(
-                    "steps",
-                    {"number": 99},
-                    max_timeout=0.3,
-                    progress=lambda step, *_: received.append(step),
-                )
-            assert received
-
-    run(main())
-
-
-def test_call_without_capability_sends_nothing() -> None:
-    async def use(client: Client) -> None:
-        with pytest.raises(LocalProtocolError):
-            await client.request("logging/setLevel", {"level": "info"})
-        await client.ping()
-
-    with_client(everything("asyncio"), use)
-
-
 # -- With the test as the server -------------------------------------------------------------------
 
 
@@ -261,51 +203,6 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
         yield client, wire
     wire.writer.close()
     await wire.writer.wait_closed()
-
-
-def test_wait_closed_returns_why_the_server_is_gone() -> None:
-    async def main() -> None:
-        async with connected() as (client, wire):
-            waiters = [asyncio.create_task(client.wait_closed()) for _ in range(3)]
-            await asyncio.sleep(0.01)
-            assert not any(waiter.done() for waiter in waiters)
-            waiters[2].cancel()
-            wire.writer.close()
-            reasons = [await waiter for waiter in waiters[:2]]
-            assert isinstance(reasons[0], ConnectionLost)
-            assert {str(reason) for reason in reasons} == {str(await client.wait_closed())}
-            assert waiters[2].cancelled()
-
-    run(main())
-
-
-def test_wait_closed_returns_that_the_client_was_closed() -> None:
-    async def main() -> None:
-        async with connect(everything("asyncio")) as client:
-            waiter = asyncio.create_task(client.wait_closed())
-            await client.ping()
-        assert "the client was closed" in str(await waiter)
-
-    run(main())
-
-
-def test_cached_result_is_checkpoint() -> None:
-    async def main() -> None:
-        async with connected() as (client, wire):
-            call = asyncio.create_task(client.list_tools())
-            tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 60_000}
-            wire.send(result((await wire.receive())["id"], tools))
-            listed = await call
-            ran: list[bool] = []
-            asyncio.get_running_loop().call_soon(ran.append, True)
-            assert await client.list_tools(timeout=0) == listed
-            assert ran == [True]
-            ping = asyncio.create_task(client.ping())
-            assert (await wire.receive())["method"] == "server/discover"  # and no list before it
-            ping.cancel()
-            await asyncio.wait({ping})
-
-    run(main())
 
 
 def test_progress_after_timeout_is_ignored() -> None:
@@ -336,30 +233,6 @@ def test_progress_after_timeout_is_ignored() -> None:
     run(main())
 
 
-def test_on_log_gets_messages_over_pipe(caplog: pytest.LogCaptureFixture) -> None:
-    received: list[str] = []
-
-    def record(params: LoggingMessageParams) -> None:
-        received.append(params.level)
-        raise KeyError("mine")
-
-    async def main() -> None:
-        async with connected(on_log=record, log_level="error") as (client, wire):
-            await client.set_log_level("debug")
-            call = asyncio.create_task(client.call_tool("t"))
-            request_sent = await wire.receive()
-            assert request_sent["params"]["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
-            logged = notification("notifications/message", {"level": "alert", "data": 1})
-            wire.send(logged, result(request_sent["id"], {"content": []}))
-            assert (await call).content == []
-
-    run(main())
-    assert received == ["alert"]
-    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
-        "on_log failed"
-    ]
-
-
 def test_connect_invalid_option_raises() -> None:
     async def main() -> None:
         with pytest.raises(ValueError, match="there is no log level"):
@@ -369,50 +242,7 @@ def test_connect_invalid_option_raises() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-@pytest.mark.parametrize("at_once", [False, True])
-def test_clients_may_close_in_any_order(order: tuple[int, ...], at_once: bool) -> None:
-    async def main() -> None:
-        waiting = [WaitingServer() for _ in order]
-        async with AsyncExitStack() as blocks:
-            clients = [await blocks.enter_async_context(connect(each.server)) for each in waiting]
-            calls = [asyncio.create_task(client.call_tool("wait")) for client in clients]
-            await asyncio.gather(*(each.started.wait() for each in waiting))
-            first, *others = (clients[place] for place in order)
-            await asyncio.gather(first.aclose(), first.aclose())
-            for other in others:
-                await other.ping()
-            if at_once:
-                await asyncio.gather(*(other.aclose() for other in others))
-            for client in clients:
-                await client.aclose()
-            for call in calls:
-                with pytest.raises(ConnectionLost):
-                    await call
-        await clients[0].aclose()
-
-    run(main())
-
-
 # -- Ends of connections ---------------------------------------------------------------------------
-
-
-def test_aclose_ends_pending_calls() -> None:
-    async def main() -> None:
-        waiting = WaitingServer()
-        async with connect(waiting.server) as client:
-            calls = [asyncio.create_task(client.call_tool("wait")) for _ in range(3)]
-            await waiting.started.wait()
-            await asyncio.gather(client.aclose(), client.aclose())
-            for call in calls:
-                with pytest.raises(ConnectionLost, match="the client was closed"):
-                    await call
-            with pytest.raises(ConnectionLost, match="the client was closed"):
-                await client.ping()
-            await client.aclose()
-        await waiting.gone.wait()
-
-    run(main())
 
 
 def test_connect_block_exception_is_unchanged() -> None:

@@ -229,45 +229,6 @@ def test_connect_block_waits_for_cancelled_callbacks() -> None:
     assert ends == ["callback", "block"]
 
 
-@every_revision
-def test_listen_gives_changes(version: str) -> None:
-    async def main() -> None:
-        async with connect(Hotel().server, versions=[version]) as client:
-            async with client.listen(tools=True, resources=["x:1"]) as changes:
-                assert changes.honoured == (Change("tools"), Change(uri="x:1"))
-                for _ in range(2):
-                    await client.call_tool("touch")
-                    assert {await anext(changes), await anext(changes)} == set(changes.honoured)
-                waiting = asyncio.create_task(anext(changes))
-                await asyncio.sleep(0)
-                waiting.cancel()
-                await asyncio.wait({waiting})
-                await client.call_tool("touch")
-                async for change in changes:
-                    assert change in changes.honoured
-                    break
-            with pytest.raises(StopAsyncIteration):
-                await anext(changes)
-
-    run(main())
-
-
-@both_eras
-def test_aclose_ends_listen_loop(version: str) -> None:
-    async def main() -> None:
-        async with (
-            connect(Hotel().server, versions=[version]) as client,
-            client.listen(tools=True) as changes,
-        ):
-            waiting = asyncio.ensure_future(anext(changes))
-            await asyncio.sleep(0)
-            await client.aclose()
-            with pytest.raises(ConnectionLost):
-                await waiting
-
-    run(main())
-
-
 def test_change_arriving_with_cancellation_is_kept() -> None:
     async def main() -> None:
         async with (

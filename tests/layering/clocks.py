@@ -1,9 +1,9 @@
 """The rules about time in tests, and what reads the tests for them.
 
 1. No default test waits for a real clock: a literal wait below `SHORT` seconds needs a clock that
-   jumps. That is the fixture `autojump_clock` or `mock_clock`, a `MockClock`, or what `VIRTUAL`
-   lists. A pause in a `while` loop is a poll, which waits for something. `time.sleep` and threads
-   know no such clock.
+   jumps. That is the fixture `autojump_clock`, `mock_clock` or `each_driver`, a `MockClock`, or
+   what `VIRTUAL` lists. A pause in a `while` loop is a poll, which waits for something.
+   `time.sleep` and threads know no such clock.
 2. No wait is as long as the test may take, or its message is never read.
 3. What measures time or memory is marked `perf`.
 
@@ -30,7 +30,7 @@ MOCK: Final = 1000.0  # so long may take a mock clock only
 LEFT_OUT: Final = frozenset({"perf", "process", "slow", "interop", "conformance", "node"})
 # Their tests may take longer: see `LONGEST` in tests/conftest.py.
 TAKES_LONGER: Final = frozenset({"perf", "slow", "interop", "conformance", "node", "timeout"})
-CLOCKS: Final = frozenset({"autojump_clock", "mock_clock", "MockClock"})
+CLOCKS: Final = frozenset({"autojump_clock", "each_driver", "mock_clock", "MockClock"})
 # What runs a test on a clock that jumps, by module.
 VIRTUAL: Final = {
     "tests.virtual_time": {"run"},
@@ -47,7 +47,8 @@ MEASURES: Final = frozenset({"perf_counter", "process_time", "thread_time", "tra
 # What neither imports what can wait nor says how long is not read.
 _CONCERNED: Final = re.compile(rf"\b({'|'.join([*WAITS, *TIMEOUTS, *MEASURES])})\b")
 _CAN_WAIT: Final = re.compile(
-    r"^ *(import|from) (trio|asyncio|anyio|time|threading|subprocess|http|socket)\b", re.MULTILINE
+    r"^ *(import|from) (trio|asyncio|anyio|time|threading|subprocess|http|socket|tests\.harness)\b",
+    re.MULTILINE,
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

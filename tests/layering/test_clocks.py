@@ -57,6 +57,7 @@ def complaints(text: str, *, left_out: bool = False, takes_longer: bool = False)
 
 
 SHORT_WAITS = [
+    "async def test_it():\n    await either.sleep(0.1)",
     "async def test_it():\n    await trio.sleep(0.1)",
     "async def test_it():\n    with trio.move_on_after(4.9):\n        pass",
     "async def test_it():\n    async with asyncio.timeout(1):\n        pass",
@@ -107,6 +108,10 @@ NO_SHORT_WAITS = [
     (
         "from tests.asyncio_shim.loop import run as run_it\nasync def main():\n"
         "    await asyncio.sleep(0.1)\ndef test_it():\n    run_it(main())"
+    ),
+    (
+        "pytestmark = pytest.mark.usefixtures('each_driver')\n"
+        "async def test_it():\n    await either.sleep(0.1)"
     ),
     (
         "from tests.asyncio_shim import loop\nasync def main():\n"

@@ -94,7 +94,7 @@ class Area:
         return self.name
 
 
-_WHOLE = ("tests/spec/", "tests/security/", "tests/test_")
+_WHOLE = ("tests/drivers/", "tests/spec/", "tests/security/", "tests/test_")
 AREAS: Final = (
     Area(
         "core",
@@ -243,12 +243,18 @@ def mirrored(file: str, root: Path = ROOT) -> list[str]:
     # The first folder of the tests that exists, from the module's own upwards.
     while not (folder := root.joinpath("tests", tests, *folders)).is_dir():
         folders.pop()
-    names = [path.relative_to(root).as_posix() for path in sorted(folder.glob("test_*.py"))]
+    names = _test_files(folder, root)
     stem = name.removesuffix(".py").strip("_")
-    of_name = [each for each in names if f"_{stem}" in each.rpartition("/")[2]]
+    # What runs on both drivers is not sorted by package.
+    shared = [] if package == "mcp_core" else _test_files(root / "tests" / "drivers", root)
+    of_name = [each for each in [*names, *shared] if f"_{stem}" in each.rpartition("/")[2]]
     # Without folders all tests of the driver stand there.
     others = [each for each in names if each not in of_name] if folders else []
     return [*of_name, *others]
+
+
+def _test_files(folder: Path, root: Path) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in sorted(folder.glob("test_*.py"))]
 
 
 def stages(file: str, root: Path = ROOT) -> list[list[str]]:

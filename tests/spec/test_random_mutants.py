@@ -140,6 +140,8 @@ def test_mirrored_tests_begin_with_the_name_of_the_module() -> None:
     assert len(found) > 1
     # The folder of a driver has the tests of all modules that stand in no folder.
     assert mirrored("mcp_trio/_nursery.py") == ["tests/trio_/test_nursery.py"]
+    for package in ("mcp_trio", "mcp_asyncio_shim"):
+        assert "tests/drivers/test_client.py" in mirrored(f"{package}/_client.py")
 
 
 def make_project(root: Path, code: str, tests: dict[str, str]) -> None:

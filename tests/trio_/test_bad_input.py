@@ -37,7 +37,7 @@ from tests.core.helpers import (
     request,
     result,
 )
-from tests.trio_.test_client import CallTask, connected
+from tests.harness.client import CallTask, connected
 from tests.trio_.wire import Wire, served, text_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mcp_core import types as t
 from mcp_core.registry import CacheHint, Context, Server
 from mcp_trio import connect, connect_stdio, connect_stream, memory_pair
 from tests.core.helpers import A, D, E, error, result
-from tests.trio_.test_client import open_as_server
+from tests.harness.client import open_as_server
 from tests.trio_.wire import Wire
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,7 @@ import trio.testing
 from mcp_core import CallTimeout, ConnectFailed, ConnectionLost
 from mcp_trio import Grace, connect, connect_stdio
 from tests.core.helpers import D, E, cancelled
+from tests.harness.client import CallTask
 from tests.trio_.pipes import alive, until
 from tests.trio_.wire import Wire, text_of
 from tests.waiting import PATIENCE
@@ -808,3 +810,28 @@ async def test_process_connecting_can_be_cancelled_at_any_moment() -> None:
             ) as client:
                 await client.call_tool("steps", progress=lambda *_: None)
                 await client.call_tool("never")
+
+
+CHILD = """
+import mcp_trio, trio
+server = mcp_trio.Server("child")
+@server.tool
+async def wait() -> None:
+    "Wait."
+    await trio.sleep_forever()
+mcp_trio.run(server)
+"""
+
+
+async def test_clients_of_child_processes_close_independently(nursery: trio.Nursery) -> None:
+    command = [sys.executable, "-c", CHILD]
+    with trio.fail_after(PATIENCE):
+        async with connect(command) as one, connect(command) as two:
+            calls = [CallTask(nursery, partial(each.call_tool, "wait")) for each in (one, two)]
+            await one.ping()
+            await one.aclose()
+            await two.ping()
+            nursery.start_soon(two.aclose)
+            for call in calls:
+                await call.ended.wait()
+                assert isinstance(call.error, ConnectionLost)

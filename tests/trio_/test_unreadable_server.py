@@ -13,7 +13,7 @@ from mcp_core.connection import _unreadable
 from mcp_trio import Grace, connect_stdio, connect_stream, memory_pair
 from mcp_trio.testing.hostile import hostile_command
 from tests.core.helpers import D
-from tests.trio_.test_client import open_as_server
+from tests.harness.client import open_as_server
 from tests.trio_.wire import Wire
 from tests.unreadable import ROWS, options
 

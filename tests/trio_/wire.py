@@ -1,7 +1,7 @@
 """The other end of a conversation, in lines of JSON, without using the code under test.
 
-`Wire` is a `ScriptedPeer` with shorter names for frequent steps. `served` runs a server on one end
-of a memory pair and yields the other end. Other waits may take `patience()` seconds.
+`Wire` is a `Peer` with shorter names for frequent steps. `served` runs a server on one end of a
+memory pair and yields the other end. Both work on either driver.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-import trio.testing
-
-from mcp_trio import serve_stream
-from mcp_trio.testing import ScriptedPeer, memory_pair
 from tests.core.helpers import D, E, Message, request, stateless_request
+from tests.harness import either
+from tests.harness.peer import Peer
 from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    import trio
 
     from mcp_core.registry import Server
 
 ERAS: Final = (D, E)
 
 
-class Wire(ScriptedPeer):
+class Wire(Peer):
     """A peer for our drivers on `stream`. `version` is the revision of its requests."""
 
     def __init__(self, stream: trio.abc.Stream, version: str = D) -> None:
@@ -55,7 +54,7 @@ class Wire(ScriptedPeer):
     async def receive_all(self) -> list[Message]:
         """Return every message until the end of the stream, and wait for the other side to end."""
         messages = [message async for message in self]
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         return messages
 
     async def is_silent(self) -> bool:
@@ -114,19 +113,19 @@ async def served(
 
     At the end the peer closes, and the server must end.
     """
-    ours, theirs = memory_pair()
+    ours, theirs = either.memory_pair()
     wire = Wire(ours, version)
-    ended = trio.Event()
+    ended = either.Event()
 
     async def serve() -> None:
-        await serve_stream(server, theirs, grace=grace)
+        await either.serve_stream(server, theirs, grace=grace)
         ended.set()
 
-    async with trio.open_nursery() as nursery:
+    async with either.open_nursery() as nursery:
         nursery.start_soon(serve)
         if opened:
             await wire.shake_hands()
         yield wire
-        with trio.fail_after(patience()):
+        with either.fail_after(patience()):
             await ours.aclose()
             await ended.wait()

@@ -19,9 +19,9 @@ from mcp_trio import connect, connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
 from mcp_trio.testing import judge_trace
 from tests.core.helpers import D, E
+from tests.harness.client import CallTask
 from tests.levels import long
 from tests.trio_.http_wire import URL, MemoryConnector, PlayedServer, Request, connected
-from tests.trio_.test_client import CallTask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -13,6 +13,7 @@ import trio.testing
 
 from mcp_core import Change, ConnectionLost
 from tests.core.helpers import E
+from tests.harness.client import CallTask
 from tests.levels import long
 from tests.trio_.h2_peer import H2Peer, H2Request
 from tests.trio_.h2_played import go_away
@@ -40,7 +41,6 @@ from tests.trio_.http_client.test_transport import (
     text,
 )
 from tests.trio_.http_wire import PlayedServer, connected
-from tests.trio_.test_client import CallTask
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch

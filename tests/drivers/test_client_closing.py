@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
 from contextlib import AsyncExitStack
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import ConnectionLost
 from mcp_core.registry import Server
-from mcp_trio import connect
-from tests.trio_.test_client import CallTask, connected
+from tests.harness import either
+from tests.harness.client import CallTask, connected, is_closed
 from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
@@ -23,7 +20,8 @@ if TYPE_CHECKING:
 
     from mcp_trio import Client
 
-MockClock = trio.testing.MockClock
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 
 def server() -> Server:
@@ -32,7 +30,7 @@ def server() -> Server:
     @found.tool
     async def wait() -> None:
         """Wait."""
-        await trio.sleep_forever()
+        await either.sleep_forever()
 
     @found.tool
     def echo(text: str) -> str:
@@ -49,12 +47,12 @@ async def one_after_the_other(clients: Sequence[Client]) -> None:
 
 async def each_in_a_task_of_its_own(clients: Sequence[Client]) -> None:
     for client in clients:
-        async with trio.open_nursery() as nursery:
+        async with either.open_nursery() as nursery:
             nursery.start_soon(client.aclose)
 
 
 async def all_at_once_and_twice(clients: Sequence[Client]) -> None:
-    async with trio.open_nursery() as nursery:
+    async with either.open_nursery() as nursery:
         for client in clients:
             nursery.start_soon(client.aclose)
             nursery.start_soon(client.aclose)
@@ -62,7 +60,7 @@ async def all_at_once_and_twice(clients: Sequence[Client]) -> None:
 
 async def in_a_scope_that_is_cancelled(clients: Sequence[Client]) -> None:
     for client in clients:
-        with trio.CancelScope() as scope:
+        with either.CancelScope() as scope:
             scope.cancel()
             await client.aclose()
 
@@ -93,14 +91,13 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
     close: Callable[[Sequence[Client]], Awaitable[None]],
     pending: int,
     version: str,
-    autojump_clock: MockClock,
-    nursery: trio.Nursery,
+    nursery: either.Nursery,
 ) -> None:
-    start = trio.current_time()
+    start = either.current_time()
     callers: list[CallTask] = []
     async with AsyncExitStack() as blocks:
         clients = [
-            await blocks.enter_async_context(connect(server(), versions=[version]))
+            await blocks.enter_async_context(either.connect(server(), versions=[version]))
             for _ in range(3)
         ]
         for client in clients:
@@ -108,7 +105,7 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
                 CallTask(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
                 for _ in range(pending)
             ]
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         first, *others = (clients[place] for place in order)
         await close([first])
         for other in others:  # the other clients are not affected
@@ -122,7 +119,7 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
         assert isinstance(call_task.error, ConnectionLost)
     for client in clients:  # after the block
         await client.aclose()
-    assert trio.current_time() == start
+    assert either.current_time() == start
 
 
 @pytest.mark.parametrize("close", WAYS)
@@ -130,7 +127,7 @@ async def test_closing_the_outer_client_keeps_the_exception_of_the_block(
     close: Callable[[Sequence[Client]], Awaitable[None]],
 ) -> None:
     async def use() -> None:
-        async with connect(server()) as outer, connect(server()) as inner:
+        async with either.connect(server()) as outer, either.connect(server()) as inner:
             await close([outer])
             await inner.ping()
             raise KeyError("of the block")
@@ -139,12 +136,12 @@ async def test_closing_the_outer_client_keeps_the_exception_of_the_block(
         await use()
 
 
-async def test_closing_again_waits_for_the_queued_messages(nursery: trio.Nursery) -> None:
+async def test_closing_again_waits_for_the_queued_messages(nursery: either.Nursery) -> None:
     async with connected() as (client, wire):
         CallTask(nursery, lambda: client.call_tool("t" * 100_000))  # more than the pipe holds
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         closers = [CallTask(nursery, client.aclose) for _ in range(3)]
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert not any(closer.ended.is_set() for closer in closers)
         assert [message["method"] for message in await wire.receive_all()] == [
             "tools/call",
@@ -155,43 +152,59 @@ async def test_closing_again_waits_for_the_queued_messages(nursery: trio.Nursery
             assert closer.error is None
 
 
-async def test_closing_is_not_cancelled_and_takes_a_second_at_most(
-    autojump_clock: MockClock, nursery: trio.Nursery
-) -> None:
-    start = trio.current_time()
+@either.trio_only
+async def test_closing_is_not_cancelled_and_takes_a_second_at_most(nursery: either.Nursery) -> None:
+    start = either.current_time()
     async with connected() as (client, wire):
         CallTask(nursery, lambda: client.call_tool("t" * 100_000))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         closers = [CallTask(nursery, client.aclose) for _ in range(2)]
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         for closer in closers:
             closer.scope.cancel()
-        await trio.sleep(0.9)
+        await either.sleep(0.9)
         assert not any(closer.ended.is_set() for closer in closers)
         for closer in closers:
             await closer.ended.wait()
-        assert trio.current_time() - start == pytest.approx(1.0)
-        with pytest.raises(trio.ClosedResourceError):
-            await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
+        assert either.current_time() - start == pytest.approx(1.0)
+        assert is_closed(client)
         assert b"\n" not in (
             await wire.stream.receive_some()
         )  # the peer never read, so it has half a message
 
 
-async def test_closing_by_another_task_delays_the_end_of_the_block(
-    autojump_clock: MockClock, nursery: trio.Nursery
+@either.asyncio_only
+async def test_closing_that_is_cancelled_discards_what_is_queued(
+    nursery: either.Nursery,
 ) -> None:
-    start = trio.current_time()
+    """Tasks of asyncio have no shield: a cancelled one must not wait for the peer."""
+    start = either.current_time()
+    async with connected() as (client, wire):
+        CallTask(nursery, lambda: client.call_tool("t" * 200_000))
+        await either.wait_all_tasks_blocked()
+        closer = CallTask(nursery, client.aclose)
+        await either.wait_all_tasks_blocked()
+        closer.scope.cancel()
+        await closer.ended.wait()
+        assert closer.scope.cancelled_caught
+        assert is_closed(client)
+        assert either.current_time() == start
+        assert b"\n" not in await wire.stream.receive_some()
+        await client.aclose()
+        assert either.current_time() == start
+
+
+async def test_closing_by_another_task_delays_the_end_of_the_block(nursery: either.Nursery) -> None:
+    start = either.current_time()
     async with connected() as (client, wire):
         CallTask(nursery, lambda: client.call_tool("t" * 100_000))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         closer = CallTask(nursery, client.aclose)
-        await trio.testing.wait_all_tasks_blocked()
-    assert trio.current_time() - start == pytest.approx(1.0)
+        await either.wait_all_tasks_blocked()
+    assert either.current_time() - start == pytest.approx(1.0)
     await closer.ended.wait()
     assert closer.error is None
-    with pytest.raises(trio.ClosedResourceError):
-        await client._transport._stream.send_all(b"x")  # type: ignore[attr-defined]
+    assert is_closed(client)
     await wire.stream.aclose()
 
 
@@ -200,11 +213,11 @@ async def test_closing_by_another_task_delays_the_end_of_the_block(
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_wait_closed_returns_why_the_server_is_gone(
-    version: str, autojump_clock: MockClock, nursery: trio.Nursery
+    version: str, nursery: either.Nursery
 ) -> None:
     async with connected(version) as (client, wire):
         waiters = [CallTask(nursery, client.wait_closed) for _ in range(3)]
-        await trio.sleep(10_000)  # there is no timeout
+        await either.sleep(10_000)  # there is no timeout
         assert not any(waiter.ended.is_set() for waiter in waiters)
         await wire.stream.aclose()
         for waiter in waiters:
@@ -217,10 +230,10 @@ async def test_wait_closed_returns_why_the_server_is_gone(
         assert str(again) == str(waiters[0].result)
 
 
-async def test_wait_closed_returns_that_the_client_was_closed(nursery: trio.Nursery) -> None:
-    async with connect(server()) as client:
+async def test_wait_closed_returns_that_the_client_was_closed(nursery: either.Nursery) -> None:
+    async with either.connect(server()) as client:
         waiter = CallTask(nursery, client.wait_closed)
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
     await waiter.ended.wait()
     assert "the client was closed" in str(waiter.result)
     assert "the client was closed" in str(await client.wait_closed())
@@ -228,12 +241,12 @@ async def test_wait_closed_returns_that_the_client_was_closed(nursery: trio.Nurs
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_wait_closed_that_is_cancelled_sends_nothing(
-    version: str, nursery: trio.Nursery
+    version: str, nursery: either.Nursery
 ) -> None:
     async with connected(version) as (client, wire):
         pending = len(client._pending)
         waiter = CallTask(nursery, client.wait_closed)
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         waiter.scope.cancel()
         await waiter.ended.wait()
         assert waiter.result is None
@@ -244,41 +257,10 @@ async def test_wait_closed_that_is_cancelled_sends_nothing(
 
 
 async def test_wait_closed_ends_when_the_server_does_not_answer_a_ping(
-    autojump_clock: MockClock, nursery: trio.Nursery
+    nursery: either.Nursery,
 ) -> None:
     async with connected(keep_alive=5) as (client, _):
-        start = trio.current_time()
+        start = either.current_time()
         lost = await client.wait_closed()
         assert isinstance(lost, ConnectionLost)
-        assert trio.current_time() - start <= 30
-
-
-CHILD = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import mcp_trio, trio
-server = mcp_trio.Server("child")
-@server.tool
-async def wait() -> None:
-    "Wait."
-    await trio.sleep_forever()
-mcp_trio.run(server)
-"""
-
-
-@pytest.mark.process
-async def test_closing_clients_of_child_processes(request: Any, nursery: trio.Nursery) -> None:
-    command = [sys.executable, "-c", CHILD, str(request.config.rootpath)]
-    with trio.fail_after(25):
-        async with connect(command) as one, connect(command) as two:
-            callers = [
-                CallTask(nursery, lambda c=client: c.call_tool("wait"))  # type: ignore[misc]
-                for client in (one, two)
-            ]
-            await one.ping()
-            await one.aclose()
-            await two.ping()
-            nursery.start_soon(two.aclose)
-            for call_task in callers:
-                await call_task.ended.wait()
-                assert isinstance(call_task.error, ConnectionLost)
+        assert either.current_time() - start <= 30

@@ -7,23 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import CallTimeout, ConnectionLost, LocalProtocolError, PeerError
 from mcp_core.registry import Server
-from mcp_trio import Change, Changes, connect, connect_stream, memory_pair, serve_stream
-from mcp_trio.testing import play_server
+from mcp_trio import Change, Changes
 from tests.core.helpers import VERSIONS, D, E
+from tests.harness import either
+from tests.harness.peer import play_server
 from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
     from mcp_trio import Client
-    from mcp_trio.testing import ScriptedPeer
+    from tests.harness.peer import Peer as ScriptedPeer
 
     Message = dict[str, Any]
 
-MockClock = trio.testing.MockClock
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 ID = "io.modelcontextprotocol/subscriptionId"
 TOOLS, ONE = Change("tools"), Change(uri="x:1")
@@ -58,12 +57,12 @@ class ServerSubscription:
 class Listener:
     """A subscription in a task of its own, with the changes that it yielded."""
 
-    def __init__(self, client: Client, nursery: trio.Nursery, **wishes: Any) -> None:
+    def __init__(self, client: Client, nursery: either.Nursery, **wishes: Any) -> None:
         self.received: list[Change] = []
         self.error: BaseException | None = None
         self.changes: Changes | None = None
-        self.begun, self.ended = trio.Event(), trio.Event()
-        self.scope = trio.CancelScope()
+        self.begun, self.ended = either.Event(), either.Event()
+        self.scope = either.CancelScope()
         nursery.start_soon(self._run, client, wishes)
 
     async def _run(self, client: Client, wishes: Any) -> None:
@@ -79,7 +78,7 @@ class Listener:
 
 
 async def listening(
-    client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **wishes: Any
+    client: Client, peer: ScriptedPeer, nursery: either.Nursery, **wishes: Any
 ) -> tuple[Listener, ServerSubscription]:
     listener = Listener(client, nursery, **(wishes or {"tools": True, "uris": ["x:1"]}))
     server = ServerSubscription(peer)
@@ -90,16 +89,16 @@ async def listening(
 
 @pytest.mark.requirement("SUB-1", "SUB-5", "SUB-6", "SUB-11")
 @both_eras
-async def test_subscription_yields_changes(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_yields_changes(version: str, nursery: either.Nursery) -> None:
     async with play_server(version) as (client, peer):
         listener, server = await listening(client, peer, nursery)
         assert listener.changes is not None
         assert listener.changes.honoured == (TOOLS, ONE)
         await server.notify("tools/list_changed")
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         await server.notify("prompts/list_changed")  # it is not in the subscription
         await server.notify("resources/updated", uri="x:1")
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert listener.received == [TOOLS, ONE]
         listener.scope.cancel()
         await listener.ended.wait()
@@ -113,7 +112,7 @@ async def test_subscription_yields_changes(version: str, nursery: trio.Nursery) 
 
 
 @pytest.mark.requirement("SUB-6")
-async def test_subscription_honoured_in_part(nursery: trio.Nursery) -> None:
+async def test_subscription_honoured_in_part(nursery: either.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener = Listener(client, nursery, tools=True, prompts=True, resources=["x:1"])
         await ServerSubscription(peer).opens(toolsListChanged=True)
@@ -125,7 +124,7 @@ async def test_subscription_honoured_in_part(nursery: trio.Nursery) -> None:
 
 @both_eras
 async def test_subscription_merges_changes_for_a_slow_reader(
-    version: str, nursery: trio.Nursery
+    version: str, nursery: either.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
         server = ServerSubscription(peer)
@@ -134,10 +133,10 @@ async def test_subscription_merges_changes_for_a_slow_reader(
             for _ in range(1000):
                 await server.notify("tools/list_changed")
                 await server.notify("resources/updated", uri="x:1")
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             assert repr(changes).endswith("2 changed>>")
             assert [await anext(changes), await anext(changes)] == [TOOLS, ONE]
-            with trio.move_on_after(0) as impatience:
+            with either.move_on_after(0) as impatience:
                 await anext(changes)
             assert impatience.cancelled_caught
             await server.notify("tools/list_changed")
@@ -147,20 +146,20 @@ async def test_subscription_merges_changes_for_a_slow_reader(
 
 
 @both_eras
-async def test_subscription_next_is_a_checkpoint(version: str, nursery: trio.Nursery) -> None:
+async def test_subscription_next_is_a_checkpoint(version: str, nursery: either.Nursery) -> None:
     async with play_server(version) as (client, peer):
         server = ServerSubscription(peer)
         nursery.start_soon(server.opens)
-        with trio.testing.assert_checkpoints():
+        with either.assert_checkpoints():
             block = client.listen(uris=["x:1"])
             changes = await block.__aenter__()
         await server.notify("resources/updated", uri="x:1")
-        await trio.testing.wait_all_tasks_blocked()
-        with trio.CancelScope() as scope:
+        await either.wait_all_tasks_blocked()
+        with either.CancelScope() as scope:
             scope.cancel()
             await anext(changes)
         assert scope.cancelled_caught
-        with trio.testing.assert_checkpoints():
+        with either.assert_checkpoints():
             assert await anext(changes) == ONE  # the change was not lost
         await block.__aexit__(None, None, None)
         await peer.receive()
@@ -168,7 +167,7 @@ async def test_subscription_next_is_a_checkpoint(version: str, nursery: trio.Nur
 
 @pytest.mark.requirement("SUB-7")
 @both_eras
-async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery) -> None:
+async def test_subscriptions_share_a_client(version: str, nursery: either.Nursery) -> None:
     async with play_server(version) as (client, peer), AsyncExitStack() as blocks:
         server = [ServerSubscription(peer), ServerSubscription(peer)]
         nursery.start_soon(server[0].opens)
@@ -185,7 +184,7 @@ async def test_subscriptions_share_a_client(version: str, nursery: trio.Nursery)
 
 
 @pytest.mark.requirement("SUB-8")
-async def test_subscription_ended_by_the_server_ends_the_loop(nursery: trio.Nursery) -> None:
+async def test_subscription_ended_by_the_server_ends_the_loop(nursery: either.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener, server = await listening(client, peer, nursery)
         await server.notify("tools/list_changed")
@@ -196,7 +195,7 @@ async def test_subscription_ended_by_the_server_ends_the_loop(nursery: trio.Nurs
 
 
 @pytest.mark.requirement("DEC-1")
-async def test_subscription_cancelled_or_rejected_by_the_server(nursery: trio.Nursery) -> None:
+async def test_subscription_cancelled_or_rejected_by_the_server(nursery: either.Nursery) -> None:
     async with play_server(E) as (client, peer):
         listener, server = await listening(client, peer, nursery)
         await peer.notify("notifications/cancelled", {"requestId": server.id})
@@ -212,13 +211,13 @@ async def test_subscription_cancelled_or_rejected_by_the_server(nursery: trio.Nu
 @both_eras
 @pytest.mark.parametrize("how", ["closed", "lost"])
 async def test_subscription_of_a_lost_connection_raises(
-    version: str, how: str, nursery: trio.Nursery
+    version: str, how: str, nursery: either.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
         one, _ = await listening(client, peer, nursery, uris=["x:0"])
         other, server = await listening(client, peer, nursery, uris=["x:1"])
         await server.notify("resources/updated", uri="x:1")
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         await (client.aclose() if how == "closed" else peer.aclose())
         for listener in one, other:
             await listener.ended.wait()
@@ -230,11 +229,9 @@ async def test_subscription_of_a_lost_connection_raises(
 
 
 @both_eras
-async def test_subscription_without_response_times_out(
-    version: str, autojump_clock: MockClock
-) -> None:
+async def test_subscription_without_response_times_out(version: str) -> None:
     async with play_server(version) as (client, peer):
-        start = trio.current_time()
+        start = either.current_time()
         for seconds in 60.0, 5.0:
             block = (
                 client.listen(uris=["x:1"])
@@ -250,25 +247,23 @@ async def test_subscription_without_response_times_out(
             else:
                 await peer.answer(request)
                 await peer.answer(await peer.expect("resources/unsubscribe"))
-        assert trio.current_time() == start + 65
+        assert either.current_time() == start + 65
 
 
 @both_eras
-async def test_subscription_block_has_no_timeout(
-    version: str, autojump_clock: MockClock, nursery: trio.Nursery
-) -> None:
+async def test_subscription_block_has_no_timeout(version: str, nursery: either.Nursery) -> None:
     async with play_server(version) as (client, peer):
         listener, server = await listening(client, peer, nursery)
-        await trio.sleep(80_000)
+        await either.sleep(80_000)
         await server.notify("resources/updated", uri="x:1")
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert listener.received == [ONE]
         listener.scope.cancel()
 
 
 @both_eras
 async def test_subscription_block_exception_is_not_wrapped(
-    version: str, nursery: trio.Nursery
+    version: str, nursery: either.Nursery
 ) -> None:
     async with play_server(version) as (client, peer):
         nursery.start_soon(ServerSubscription(peer).opens)
@@ -280,7 +275,7 @@ async def test_subscription_block_exception_is_not_wrapped(
 
 @every_revision
 async def test_subscription_to_a_server_without_changes_raises(version: str) -> None:
-    async with connect(Server("plain", versions=[version])) as client:
+    async with either.connect(Server("plain", versions=[version])) as client:
         with pytest.raises(LocalProtocolError, match="announces no changes"):
             async with client.listen(uris=["x:1"]):
                 pass
@@ -303,7 +298,7 @@ async def test_subscription_of_our_server_gets_changes(version: str) -> None:
     def read(n: str) -> str:
         return n
 
-    async with connect(server, versions=[version]) as client:
+    async with either.connect(server, versions=[version]) as client:
         async with (
             client.listen(tools=True, uris=["x:1"]) as changes,
             client.listen(uris=["x:2"]) as others,
@@ -319,11 +314,15 @@ async def test_subscription_of_our_server_gets_changes(version: str) -> None:
 
 
 @pytest.mark.requirement("SUB-8")
-async def test_subscription_ends_when_our_server_stops(nursery: trio.Nursery) -> None:
-    server, stop = Server("stopping"), trio.Event()
+@either.trio_only
+async def test_subscription_ends_when_our_server_stops(nursery: either.Nursery) -> None:
+    server, stop = Server("stopping"), either.Event()
     server.add_tool(lambda: None, name="t", description="Do nothing.")
-    ours, theirs = memory_pair()
-    nursery.start_soon(partial(serve_stream, server, theirs, stop=stop))
-    async with connect_stream(ours, versions=[E]) as client, client.listen(tools=True) as changes:
+    ours, theirs = either.memory_pair()
+    nursery.start_soon(partial(either.serve_stream, server, theirs, stop=stop))
+    async with (
+        either.connect_stream(ours, versions=[E]) as client,
+        client.listen(tools=True) as changes,
+    ):
         stop.set()
         assert [change async for change in changes] == []
