@@ -287,24 +287,22 @@ async def _child_stderr(record: ChildRecorder | None) -> AsyncIterator[int | Non
         yield None
         return
     source, sink = os.pipe()
-    reader = asyncio.StreamReader()
-    try:
+    with os.fdopen(sink, "wb", 0) as end:
+        reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
         )
         copying = asyncio.create_task(_copy_escaped(reader, record))
-        try:
-            with closing(transport):
-                yield sink
-                os.close(sink)
-                sink = -1
-                # A process that the child left behind may hold the pipe open.
-                await asyncio.wait([copying], timeout=_STDERR_TIMEOUT)
-        finally:
-            copying.cancel()
-    finally:
-        if sink >= 0:
-            os.close(sink)
+        with closing(transport):
+            try:
+                yield end.fileno()
+            finally:
+                end.close()
+                try:
+                    # A process that the child left behind may hold the pipe open.
+                    await asyncio.wait([copying], timeout=_STDERR_TIMEOUT)
+                finally:
+                    copying.cancel()
 
 
 async def _copy_escaped(reader: asyncio.StreamReader, record: ChildRecorder | None) -> None:
@@ -390,8 +388,8 @@ class _Child:
         for pid in running:
             try:
                 if self._signals.get(pid) != number:
-                    self._signals[pid] = number
                     os.kill(pid, number)
+                    self._signals[pid] = number
             except ProcessLookupError:
                 pass  # it has ended meanwhile, and may have started another one
             except PermissionError:

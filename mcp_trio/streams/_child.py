@@ -411,8 +411,8 @@ class ChildProcess:
         for pid in self._tree.find(leader_exists=self.returncode is None, in_group=False):
             try:
                 if self._tree_signals.get(pid) != number:
-                    self._tree_signals[pid] = number
                     os.kill(pid, number)
+                    self._tree_signals[pid] = number
             except ProcessLookupError:
                 pass
             except PermissionError:

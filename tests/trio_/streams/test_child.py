@@ -16,6 +16,7 @@ import time
 from ast import literal_eval
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -254,6 +255,22 @@ async def test_child_group_gets_sigterm_once() -> None:
 
 
 @pytest.mark.usefixtures("each_kind_of_pipe")
+def test_child_process_of_another_user_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It cannot be signalled: waiting for its end would take the whole grace."""
+
+    def kill(pid: int, number: int) -> None:
+        raise PermissionError
+
+    child = ChildProcess.__new__(ChildProcess)
+    child.returncode = 0
+    child._tree_signals = {}
+    child._tree = SimpleNamespace(find=lambda **_: [5001])  # type: ignore[assignment]
+    monkeypatch.setattr(os, "kill", kill)
+    assert [child._signal_tree(signal.SIGTERM) for _ in range(2)] == [False, False]
+
+
 async def test_child_aclose_from_another_task_ends_it() -> None:
     ended = []
     async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
