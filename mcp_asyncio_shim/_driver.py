@@ -93,7 +93,15 @@ class ConnectionDriver:
                 pump()
 
         task = self.loop.create_task(run_job(job))
-        job.stop = task.cancel
+        stopped = False
+
+        def stop() -> None:  # once: a second cancellation would interrupt a `finally` block
+            nonlocal stopped
+            if not stopped:
+                stopped = True
+                task.cancel()
+
+        job.stop = stop
         self.tasks.add(task)
         # A callback, not a `finally` in the task: a task that is cancelled before its first step
         # never runs at all.

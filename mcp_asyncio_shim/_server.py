@@ -106,6 +106,9 @@ async def serve_connection(
         await asyncio.wait({link.reading})
         flush_until = link.loop.time() + grace
         await link.wait_until(lambda: not link.tasks, grace)
+        service.stop()
+        # A handler that ignores its cancellation does not delay the responses of the others.
+        await link.wait_until(lambda: not link.tasks, FLUSH_TIMEOUT)
     finally:
         await link.aclose(max(flush_until - link.loop.time(), FLUSH_TIMEOUT))
         await link.wait_until(lambda: not link.tasks)

@@ -358,8 +358,33 @@ def test_handlers_after_grace_are_cancelled() -> None:
         async with served(handlers.server, grace=0.05) as wire:
             wire.send(wire.calling(1, "wait"))
             wire.writer.write_eof()
-            assert await wire.receive_all() == []
+            [answer] = await wire.receive_all()
+            assert answer["error"]["message"] == "the server is being shut down"
         assert handlers.seen == ["cancelled"]
+
+    run(main())
+
+
+def test_handler_cleaning_up_is_not_cancelled_again() -> None:
+    """asyncio has no shield: a second cancellation would interrupt its `finally` block."""
+    server, seen = Server("tidy"), list[str]()
+
+    @server.tool
+    async def tidy() -> None:
+        """Wait, and clean up."""
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(0.5)
+            seen.append("clean")
+
+    async def main() -> None:
+        async with served(server, grace=0.1) as wire:
+            wire.send(wire.calling(1, "tidy"))
+            await asyncio.sleep(1)
+            wire.send(cancelled(1))
+            assert await wire.is_alive()  # it is being cleaned up when the grace is over
+        assert seen == ["clean"]
 
     run(main())
 

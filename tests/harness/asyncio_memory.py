@@ -139,6 +139,9 @@ class MemoryEnd:
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         return await self.reader.read(max_bytes or _CAPACITY)
 
+    async def send_eof(self) -> None:
+        self.writer.write_eof()
+
     async def aclose(self) -> None:
         self.writer.close()
         await asyncio.gather(self.writer.wait_closed(), return_exceptions=True)

@@ -50,6 +50,7 @@ __all__ = [
     "current_time",
     "fail_after",
     "in_thread",
+    "is_closed",
     "memory_pair",
     "move_on_after",
     "on_trio",
@@ -300,6 +301,11 @@ async def _connect_on_asyncio(
     async with aclosing(mcp_asyncio_shim.Client(carry, config, options)) as client:
         await client.open()
         yield client
+
+
+def is_closed(stream: Any) -> bool:
+    """True if this end of a memory pair was closed."""
+    return bool(stream._outgoing.writer_closed if on_trio() else stream.writer.is_closing())
 
 
 async def serve_stream(server: Server, stream: Any, **options: Any) -> None:

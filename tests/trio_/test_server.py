@@ -1,6 +1,6 @@
-"""The end of a served conversation: end of input, broken stream, signals, and what handlers see.
+"""A server on standard streams, and signals. Real processes are in `test_processes.py`.
 
-A mock clock makes the grace periods exact. Real processes are in `test_processes.py`.
+How a served conversation ends is in `tests/drivers/test_server.py`.
 """
 
 from __future__ import annotations
@@ -13,248 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-import trio.testing
 
-from mcp_core import Limits
-from mcp_core.registry import Context, Server
-from mcp_trio import _server, memory_pair, run, serve_stdio, serve_stream
+from mcp_core.registry import Server
+from mcp_trio import _server, memory_pair, run, serve_stdio
 from tests.core.helpers import line, stateless_request
-from tests.trio_.wire import ERAS, Wire, served, text_of
+from tests.trio_.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-MockClock = trio.testing.MockClock
-
-
-class TimedServer:
-    """A server with a tool that takes some time, and the times of its events."""
-
-    def __init__(self) -> None:
-        self.server = Server("watch")
-        self.happened: dict[str, float] = {}
-        self.server.add_tool(self.take)
-        self.server.add_tool(self.chat)
-        self.server.add_tool(self.shielded)
-
-    def note(self, what: str) -> None:
-        self.happened[what] = round(trio.current_time() - self.start, 2)
-
-    async def take(self, seconds: float) -> str:
-        """Take so many seconds."""
-        try:
-            await trio.sleep(seconds)
-        except trio.Cancelled:
-            self.note("cancelled")
-            raise
-        finally:
-            self.note("finally")
-        return "in time"
-
-    async def shielded(self, seconds: float, context: Context) -> str:
-        """Take so many seconds, shielded from cancellation."""
-        with trio.CancelScope(shield=True):
-            await trio.sleep(seconds)
-            for step in range(100):
-                await context.progress(step, message="x" * 10_000)
-        self.note("finally")
-        return "in its own time"
-
-    async def chat(self, context: Context) -> str:
-        """Send log messages without end."""
-        step = 0
-        try:
-            while True:
-                step += 1
-                await context.progress(step, message="x" * 10_000)
-        finally:
-            self.note("finally")
-
-    async def serve(self, stream: trio.abc.Stream, **options: Any) -> None:
-        self.start = trio.current_time()
-        await serve_stream(self.server, stream, **{"grace": 5.0, **options})
-        self.note("end")
-
-
-@pytest.fixture
-def watch() -> TimedServer:
-    return TimedServer()
-
-
-@pytest.fixture
-async def wire(watch: TimedServer, nursery: trio.Nursery, request: pytest.FixtureRequest) -> Wire:
-    """A client's end of a stream that the server serves with a grace of 5 seconds."""
-    ours, theirs = memory_pair()
-    nursery.start_soon(watch.serve, theirs)
-    wire = Wire(ours)
-    await wire.shake_hands()
-    return wire
-
-
-@pytest.mark.requirement("STDIO-11")
-async def test_server_end_of_input_ends_an_idle_server_at_once(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    await wire.stream.send_eof()  # type: ignore[attr-defined]
-    assert await wire.receive_all() == []
-    assert watch.happened == {"end": 0}
-
-
-async def test_server_end_of_input_lets_running_handlers_answer(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    await wire.send(wire.calling(1, "take", {"seconds": 3}))
-    await wire.stream.send_eof()  # type: ignore[attr-defined]
-    [answer] = await wire.receive_all()
-    assert text_of(answer) == "in time"
-    assert watch.happened == {"finally": 3, "end": 3}
-
-
-async def test_server_end_of_input_lets_waiting_requests_run(
-    nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    server = Server("lane", limits=Limits(in_flight=1))
-    server.add_tool((watch := TimedServer()).take)
-    watch.start = 0.0
-    async with served(server) as wire:
-        await wire.send(*(wire.calling(n, "take", {"seconds": 1}) for n in range(3)))
-        await wire.stream.send_eof()  # type: ignore[attr-defined]
-        assert [answer["id"] for answer in await wire.receive_all()] == [0, 1, 2]
-
-
-async def test_server_end_of_input_cancels_handlers_after_the_grace(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    await wire.send(
-        wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2})
-    )
-    await wire.stream.send_eof()  # type: ignore[attr-defined]
-    in_time, late = await wire.receive_all()
-    assert in_time["id"] == 2
-    assert late == {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "error": {"code": -32000, "message": "the server is being shut down"},
-    }
-    assert watch.happened == {"finally": 5, "cancelled": 5, "end": 5}
-
-
-async def test_server_shielded_handler_delays_only_the_end(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    await wire.send(wire.calling(1, "shielded", {"seconds": 30}, progressToken=1))
-    await wire.stream.aclose()
-    await trio.sleep(31)
-    assert watch.happened == {"finally": 30, "end": 30}
-
-
-@pytest.mark.parametrize("grace", [0.0, 0.5])
-async def test_server_queued_responses_are_written_without_grace(
-    grace: float, watch: TimedServer, nursery: trio.Nursery, autojump_clock: MockClock
-) -> None:
-    ours, theirs = memory_pair()
-    wire = Wire(ours)
-    await wire.send(*(wire.asking(n, "ping") for n in range(1000)))
-    await ours.send_eof()
-    watch.start = 0.0
-
-    async def serve() -> None:
-        await watch.serve(theirs, grace=grace)
-
-    nursery.start_soon(serve)
-    assert len(await wire.receive_all()) == 1000
-
-
-async def test_server_slow_reader_gets_all_responses(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    pings = 10_000
-    answered = 0
-
-    async def send_all() -> None:
-        await wire.send(*(wire.asking(n, "ping") for n in range(pings)))
-        await wire.stream.send_eof()  # type: ignore[attr-defined]
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(send_all)
-        while data := await wire.stream.receive_some(8_000):
-            answered += data.count(b"\n")
-            await trio.sleep(0.1)
-        await trio.testing.wait_all_tasks_blocked()
-    assert answered == pings
-    assert 1 < watch.happened["end"] < 5
-
-
-async def test_server_unread_responses_are_dropped_after_a_timeout(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    await wire.send(*(wire.asking(n, "ping") for n in range(10_000)))
-    await wire.stream.send_eof()  # type: ignore[attr-defined]
-    await trio.sleep(10)
-    assert watch.happened == {"end": 5}
-
-
-async def test_server_broken_stream_ends_it_at_once(
-    watch: TimedServer, wire: Wire, autojump_clock: MockClock
-) -> None:
-    await wire.send(
-        wire.calling(1, "chat", progressToken=1), wire.calling(2, "take", {"seconds": 30})
-    )
-    await trio.testing.wait_all_tasks_blocked()
-    await wire.stream.aclose()
-    await trio.sleep(1)
-    assert watch.happened == {"finally": 0, "cancelled": 0, "end": 0}
-
-
-async def test_server_cancelled_cancels_handlers_and_closes_the_stream(
-    watch: TimedServer, autojump_clock: MockClock
-) -> None:
-    ours, theirs = memory_pair()
-    wire = Wire(ours)
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch.serve, theirs)
-            await wire.shake_hands()
-            await wire.send(
-                wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "chat", progressToken=1)
-            )
-            await trio.sleep(1)
-            scope.cancel()
-    assert watch.happened == {"cancelled": 1, "finally": 1}
-    with pytest.raises(trio.ClosedResourceError):
-        await theirs.send_all(b"")
-
-
-async def test_server_cancelled_does_not_hang_on_a_shielded_handler(
-    watch: TimedServer, autojump_clock: MockClock
-) -> None:
-    ours, theirs = memory_pair()
-    wire = Wire(ours)
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch.serve, theirs)
-            await wire.shake_hands()
-            await wire.send(wire.calling(1, "shielded", {"seconds": 3}, progressToken=1))
-            await trio.sleep(1)
-            scope.cancel()
-    assert watch.happened == {"finally": 3}
-
-
-@pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
-async def test_server_serves_several_streams_and_revisions(
-    watch: TimedServer, autojump_clock: MockClock
-) -> None:
-    async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
-        watch.start = trio.current_time()
-        await one.send(one.calling(1, "take", {"seconds": 2}))
-        await two.send(two.calling(1, "take", {"seconds": 1}))
-        assert "resultType" in (await two.receive())["result"]
-        assert "resultType" not in (await one.receive())["result"]
-        await two.stream.aclose()
-        assert await one.is_alive()
-
-
-# --- stdin and stdout ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -272,11 +38,9 @@ def stdio(monkeypatch: pytest.MonkeyPatch) -> trio.abc.HalfCloseableStream:
 
 async def test_serve_stdio_serves_the_standard_streams(
     stdio: trio.abc.HalfCloseableStream,
-    watch: TimedServer,
     nursery: trio.Nursery,
-    autojump_clock: MockClock,
 ) -> None:
-    nursery.start_soon(serve_stdio, watch.server)
+    nursery.start_soon(serve_stdio, Server("idle"))
     wire = Wire(stdio)
     await wire.shake_hands()
     await stdio.send_eof()
