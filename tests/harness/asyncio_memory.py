@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["MemoryEnd", "asyncio_memory_pair"]
 
@@ -26,13 +29,17 @@ class _Transport(asyncio.Transport):
         self._ending = False  # no more is written
         self._closing = False
         self._lost = False
-        self.fails_at_next_write = False  # a test sets it
+        # A test sets them.
+        self.fails_at_next_write = False
+        self.on_line: Callable[[bytes], object] = lambda line: None
 
     # -- Writing
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._ending or self._lost or not data:
             return
+        for line in bytes(data).splitlines():  # the drivers write whole lines
+            self.on_line(line)
         self._unsent += data
         self._flush()
         if self._unsent and not self._blocked and not self._lost:

@@ -23,8 +23,12 @@ import trio.testing
 
 import mcp_asyncio_shim
 import mcp_trio
+from mcp_asyncio_shim import _server as asyncio_server
+from mcp_asyncio_shim import _tasks as asyncio_tasks
 from mcp_asyncio_shim._link import Link
 from mcp_core.runtime import client_config
+from mcp_trio import _server as trio_server
+from mcp_trio import _tasks as trio_tasks
 from tests import virtual_time
 from tests.harness.asyncio_memory import MemoryEnd, asyncio_memory_pair
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mcp_core.registry import Server
-    from mcp_core.runtime import AbstractClient
+    from mcp_core.runtime import AbstractClient, ServedServer
 
 __all__ = [
     "CancelScope",
@@ -55,7 +59,9 @@ __all__ = [
     "move_on_after",
     "on_trio",
     "open_nursery",
+    "open_server",
     "package",
+    "serve_conversation",
     "serve_stream",
     "sleep",
     "sleep_forever",
@@ -281,8 +287,23 @@ def memory_pair() -> tuple[Any, Any]:
 
 def connect(target: Any, **options: Any) -> AbstractAsyncContextManager[Any]:
     """Connect to a server, with the options that both drivers have."""
+    if "trace" in options and not on_trio():  # an option of mcp_trio, which tests find useful
+        return _connect_traced(target, **options)
     found: AbstractAsyncContextManager[AbstractClient] = package().connect(target, **options)
     return found
+
+
+@asynccontextmanager
+async def _connect_traced(
+    server: Server, trace: Callable[[str, bytes], object], **options: Any
+) -> AsyncIterator[mcp_asyncio_shim.Client]:
+    ours, theirs = asyncio_memory_pair()
+    ours.transport.on_line = partial(trace, "sent")
+    theirs.transport.on_line = partial(trace, "received")
+    async with open_nursery() as nursery:
+        nursery.start_soon(serve_stream, server, theirs)
+        async with _connect_on_asyncio(ours, options) as client:
+            yield client
 
 
 def connect_stream(stream: Any, **options: Any) -> AbstractAsyncContextManager[Any]:
@@ -301,6 +322,19 @@ async def _connect_on_asyncio(
     async with aclosing(mcp_asyncio_shim.Client(carry, config, options)) as client:
         await client.open()
         yield client
+
+
+def open_server(server: Server) -> AbstractAsyncContextManager[ServedServer]:
+    """Enter the lifespan of a server, and start what runs its tasks."""
+    return trio_tasks.open_server(server) if on_trio() else asyncio_tasks.open_server(server)
+
+
+async def serve_conversation(served: ServedServer, stream: Any) -> None:
+    """Serve one client of an open server."""
+    if on_trio():
+        await trio_server.serve_conversation(served, stream)
+    else:
+        await asyncio_server.serve_connection(served, (stream.reader, stream.writer))
 
 
 def is_closed(stream: Any) -> bool:

@@ -7,22 +7,22 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 
+from mcp_asyncio_shim._link import Link as AsyncioLink
 from mcp_core import Limits
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.runtime import Service
 from mcp_core.runtime.tasks import MemoryTaskStore, TaskService
 from mcp_core.tasks import Cancel, TaskKey, TaskLimits, transition
-from mcp_trio import memory_pair, serve_stream
-from mcp_trio._server import serve_conversation
-from mcp_trio._tasks import open_server
 from mcp_trio.streams._link import Link
-from mcp_trio.testing import ScriptedPeer
-from tests.trio_.test_tasks import FORM, UNKNOWN, D, E, TaskPeer, conversation, start, state_of
+from tests.drivers.test_tasks import FORM, UNKNOWN, D, E, TaskPeer, conversation, start, state_of
+from tests.harness import either
+from tests.harness.peer import Peer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 RELATED = "io.modelcontextprotocol/related-task"
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -33,8 +33,8 @@ class Steps:
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("steps", **options)
-        self.go = trio.Event()
-        self.loud = trio.Event()
+        self.go = either.Event()
+        self.loud = either.Event()
 
         @self.server.tool(task="optional")
         async def work(context: Context) -> str:
@@ -80,11 +80,11 @@ def summary(message: Any) -> tuple[Any, ...]:
             )
 
 
-async def notifications(peer: ScriptedPeer, number: int) -> list[tuple[Any, ...]]:
+async def notifications(peer: Peer, number: int) -> list[tuple[Any, ...]]:
     return [summary(await peer.receive()) for _ in range(number)]
 
 
-async def create(peer: ScriptedPeer, tool: str, **members: Any) -> str:
+async def create(peer: Peer, tool: str, **members: Any) -> str:
     """Call a tool as a task, with a progress token. Return the id of the task."""
     params = {"name": tool, "arguments": {}, "_meta": {"progressToken": "token"}, **members}
     result = await peer.result_of("tools/call", params)
@@ -95,11 +95,11 @@ async def create(peer: ScriptedPeer, tool: str, **members: Any) -> str:
 class Plain(TaskPeer):
     """A client that gets every message as it comes."""
 
-    _message = ScriptedPeer._message
+    _message = Peer._message
 
 
 @pytest.mark.requirement("PROG-6", "PROG-5", "TSK-17", "TSK-18", "TSK-19", "META-15")
-async def test_session_gets_states_progress_and_logs_of_its_task(autojump_clock: object) -> None:
+async def test_session_gets_states_progress_and_logs_of_its_task() -> None:
     # Only the first message is stored: the others come within the interval.
     steps = Steps(tasks=Tasks(limits=TaskLimits(message_interval=1000)))
     async with conversation(D, steps.server, Plain) as peer:
@@ -122,7 +122,7 @@ async def test_session_gets_states_progress_and_logs_of_its_task(autojump_clock:
         await peer.expect_silence()
 
 
-async def test_status_notification_is_the_whole_task_without_meta(autojump_clock: object) -> None:
+async def test_status_notification_is_the_whole_task_without_meta() -> None:
     steps = Steps()
     async with conversation(D, steps.server, Plain) as peer:
         task_id = await create(peer, "ask", task={})
@@ -145,7 +145,7 @@ async def test_status_notification_is_the_whole_task_without_meta(autojump_clock
         assert last == "completed"
 
 
-async def test_status_of_a_cancelled_task_is_the_last_message(autojump_clock: object) -> None:
+async def test_status_of_a_cancelled_task_is_the_last_message() -> None:
     steps = Steps()
     async with conversation(D, steps.server, Plain) as peer:
         task_id = await create(peer, "work", task={})
@@ -157,7 +157,7 @@ async def test_status_of_a_cancelled_task_is_the_last_message(autojump_clock: ob
         await peer.expect_silence()
 
 
-async def test_task_in_extension_sends_nothing_unasked(autojump_clock: object) -> None:
+async def test_task_in_extension_sends_nothing_unasked() -> None:
     steps = Steps()
     async with conversation(E, steps.server, Plain) as peer:
         meta = {"progressToken": "token", "io.modelcontextprotocol/logLevel": "debug"}
@@ -168,6 +168,7 @@ async def test_task_in_extension_sends_nothing_unasked(autojump_clock: object) -
         assert state["status"] == "completed"
 
 
+@pytest.mark.usefixtures("waits_for_threads")
 @pytest.mark.parametrize("version", [D, E])
 async def test_thread_of_a_task_reports_without_waiting(version: str) -> None:
     steps = Steps()
@@ -186,9 +187,7 @@ async def test_thread_of_a_task_reports_without_waiting(version: str) -> None:
 
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-async def test_progress_of_a_task_has_to_be_finite(
-    version: str, number: float, autojump_clock: object
-) -> None:
+async def test_progress_of_a_task_has_to_be_finite(version: str, number: float) -> None:
     server = Server("s")
 
     @server.tool(task="optional")
@@ -198,13 +197,13 @@ async def test_progress_of_a_task_has_to_be_finite(
 
     async with conversation(version, server) as peer:
         task_id = await start(peer, "work")
-        await trio.sleep(1)
+        await either.sleep(1)
         state = await state_of(peer, task_id)
         assert state["status"] == ("failed" if version == D else "completed")
         assert str(number) not in str(state)
 
 
-async def test_progress_in_a_tight_loop_lets_other_clients_run(autojump_clock: object) -> None:
+async def test_progress_in_a_tight_loop_lets_other_clients_run() -> None:
     server = Server("s")
     steps = 0
 
@@ -223,9 +222,9 @@ async def test_progress_in_a_tight_loop_lets_other_clients_run(autojump_clock: o
         assert (await state_of(peer, task_id))["status"] == "cancelled"
 
 
-async def test_progress_to_a_client_that_reads_nothing_is_dropped(autojump_clock: object) -> None:
+async def test_progress_to_a_client_that_reads_nothing_is_dropped() -> None:
     server = Server("s")
-    ended = trio.Event()
+    ended = either.Event()
 
     @server.tool(task="optional")
     async def work(context: Context) -> None:
@@ -235,13 +234,13 @@ async def test_progress_to_a_client_that_reads_nothing_is_dropped(autojump_clock
             await context.log("error", "x" * 1_000)
         ended.set()
 
-    client_end, server_end = memory_pair()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_stream, server, server_end)
+    client_end, server_end = either.memory_pair()
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_stream, server, server_end)
         peer = TaskPeer(client_end, D)
         await peer.open_as_client()
         await create(peer, "work", task={})
-        with trio.fail_after(100):
+        with either.fail_after(100):
             await ended.wait()  # a task does not wait for its client
         await peer.aclose()
 
@@ -249,7 +248,7 @@ async def test_progress_to_a_client_that_reads_nothing_is_dropped(autojump_clock
 # -- Subscriptions ---------------------------------------------------------------------------------
 
 
-async def listen(peer: ScriptedPeer, *task_ids: str, **others: Any) -> tuple[Any, list[str]]:
+async def listen(peer: Peer, *task_ids: str, **others: Any) -> tuple[Any, list[str]]:
     """Listen to tasks. Return the request, and the ids that were acknowledged."""
     request = await peer.request(
         "subscriptions/listen", {"notifications": {"taskIds": list(task_ids), **others}}
@@ -260,7 +259,7 @@ async def listen(peer: ScriptedPeer, *task_ids: str, **others: Any) -> tuple[Any
 
 
 @pytest.mark.requirement("TX-20", "PROG-7")
-async def test_listening_client_gets_each_state_of_its_tasks(autojump_clock: object) -> None:
+async def test_listening_client_gets_each_state_of_its_tasks() -> None:
     steps = Steps(tasks=Tasks(limits=TaskLimits(message_interval=0.001)))
     async with conversation(E, steps.server, Plain) as peer:
         task_id = await create(peer, "work")
@@ -290,20 +289,20 @@ async def test_listening_client_gets_each_state_of_its_tasks(autojump_clock: obj
         await peer.expect_silence()
 
 
-async def test_listening_to_an_ended_task_gets_its_outcome(autojump_clock: object) -> None:
+async def test_listening_to_an_ended_task_gets_its_outcome() -> None:
     """It may have ended between the client's last look and its listen request."""
     steps = Steps()
     steps.go.set()
     async with conversation(E, steps.server, Plain) as peer:
         task_id = await create(peer, "work")
-        await trio.sleep(1)
+        await either.sleep(1)
         await listen(peer, task_id)
         state = (await peer.expect("notifications/tasks"))["params"]
         assert state["status"] == "completed"
         assert "result" in state
 
 
-async def test_cancelled_listen_request_gets_no_more_states(autojump_clock: object) -> None:
+async def test_cancelled_listen_request_gets_no_more_states() -> None:
     steps = Steps()
     async with conversation(E, steps.server, Plain) as peer:
         task_id = await create(peer, "work")
@@ -314,11 +313,11 @@ async def test_cancelled_listen_request_gets_no_more_states(autojump_clock: obje
         await peer.expect_silence()
 
 
-async def test_listen_requests_that_ended_leave_nothing_behind(autojump_clock: object) -> None:
+async def test_listen_requests_that_ended_leave_nothing_behind() -> None:
     steps = Steps()
-    client_end, server_end = memory_pair()
-    async with open_server(steps.server) as served, trio.open_nursery() as nursery:
-        nursery.start_soon(serve_conversation, served, server_end)
+    client_end, server_end = either.memory_pair()
+    async with either.open_server(steps.server) as served, either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_conversation, served, server_end)
         peer = Plain(client_end, E)
         declare(peer)
         ids = [await create(peer, "work") for _ in range(5)]
@@ -330,18 +329,18 @@ async def test_listen_requests_that_ended_leave_nothing_behind(autojump_clock: o
         observed = served.tasks.records._observers
         assert len(observed) == 1  # that of the last one, until there is another
         await peer.aclose()
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert not observed
 
 
-def declare(peer: ScriptedPeer) -> None:
+def declare(peer: Peer) -> None:
     peer.meta["io.modelcontextprotocol/clientCapabilities"] = {
         "elicitation": {},
         "extensions": {"io.modelcontextprotocol/tasks": {}},
     }
 
 
-async def test_listening_beside_other_changes_gets_both(autojump_clock: object) -> None:
+async def test_listening_beside_other_changes_gets_both() -> None:
     steps = Steps()
     async with conversation(E, steps.server, Plain) as peer:
         task_id = await create(peer, "work")
@@ -352,7 +351,7 @@ async def test_listening_beside_other_changes_gets_both(autojump_clock: object) 
         await peer.expect("notifications/tools/list_changed")
 
 
-async def test_listening_to_too_many_tasks_is_refused(autojump_clock: object) -> None:
+async def test_listening_to_too_many_tasks_is_refused() -> None:
     steps = Steps(limits=Limits(task_ids=2))
     async with conversation(E, steps.server, Plain) as peer:
         request = await peer.request(
@@ -367,7 +366,7 @@ async def test_outcome_reaches_a_listening_client_within_5_ms() -> None:
     async with conversation(E, steps.server, Plain) as peer:
         best = 1.0
         for _ in range(5):
-            steps.go = trio.Event()
+            steps.go = either.Event()
             task_id = await create(peer, "work")
             await listen(peer, task_id)
             await peer.expect("notifications/tasks")
@@ -379,7 +378,7 @@ async def test_outcome_reaches_a_listening_client_within_5_ms() -> None:
         assert best < 0.005
 
 
-async def test_listening_client_gets_states_set_by_another_worker(autojump_clock: object) -> None:
+async def test_listening_client_gets_states_set_by_another_worker() -> None:
     """Here the test is the other worker, and `watch` of a durable store says what it did."""
 
     class Durable(MemoryTaskStore):
@@ -402,32 +401,32 @@ async def test_listening_client_gets_states_set_by_another_worker(autojump_clock
         assert (state["status"], state["statusMessage"]) == ("cancelled", "elsewhere")
 
 
-async def test_task_cancelled_by_another_worker_stops_its_handler(autojump_clock: object) -> None:
+async def test_task_cancelled_by_another_worker_stops_its_handler() -> None:
     class Durable(MemoryTaskStore):
         durable = True
         immediate = False
 
     store = Durable()
     server = Server("s", tasks=Tasks(store=store))
-    stopped = trio.Event()
+    stopped = either.Event()
 
     @server.tool(task="optional")
     async def work() -> None:
         """Wait."""
         try:
-            await trio.sleep_forever()
+            await either.sleep_forever()
         finally:
             stopped.set()
 
     async with conversation(E, server) as peer:
         key = TaskKey("", await start(peer, "work"))
-        await trio.sleep(0.1)
+        await either.sleep(0.1)
         record = await store.get(key)
         assert record is not None
         await store.change(
             key, record.serial, transition(record, Cancel(), time.time(), TaskLimits())
         )
-        with trio.fail_after(0.1):  # long before the next renewal of the lease
+        with either.fail_after(0.1):  # long before the next renewal of the lease
             await stopped.wait()
 
 
@@ -440,17 +439,17 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
 ) -> None:
     steps = Steps()
     gc.collect()
-    others = {id(each) for each in gc.get_objects() if type(each) in (Link, Service)}
+    others = {id(each) for each in gc.get_objects() if type(each) in (Link, AsyncioLink, Service)}
     if middleware:
 
         @steps.server.middleware
         async def around(context: Context, proceed: Callable[[], Awaitable[Any]]) -> Any:
             return await proceed()
 
-    async with open_server(steps.server) as served:
-        client_end, server_end = memory_pair()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_conversation, served, server_end)
+    async with either.open_server(steps.server) as served:
+        client_end, server_end = either.memory_pair()
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(either.serve_conversation, served, server_end)
             peer = Plain(client_end, version)
             if version == D:
                 await peer.open_as_client(capabilities={"elicitation": {}})
@@ -463,16 +462,16 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
             work = await create(peer, "work", **task)
             if version == E:
                 await listen(peer, work, asking)
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             await peer.aclose()
         del peer, nursery, client_end, server_end
         assert isinstance(served.tasks, TaskService)
         assert len(served.tasks._running) == 2
-        await trio.lowlevel.checkpoint()
+        await either.checkpoint()
         gc.collect()
         # Connections are kept by the fixture that looks for leaks.
-        left = [each for each in gc.get_objects() if type(each) in (Link, Service)]
+        left = [each for each in gc.get_objects() if type(each) in (Link, AsyncioLink, Service)]
         assert [each for each in left if id(each) not in others] == []
         steps.go.set()  # its progress and its end go nowhere
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert len(served.tasks._running) == 1

@@ -6,17 +6,18 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 
 from mcp_core import McpError
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import client_config
-from mcp_trio import Client, connect, connect_stream, memory_pair
-from mcp_trio.testing import ScriptedPeer
+from tests.harness import either
+from tests.harness.peer import Peer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 D = "2025-11-25"
 E = "2026-07-28"
@@ -27,7 +28,7 @@ UNKNOWN = "0" * 32
 
 
 async def fill_in(params: t.ElicitParams) -> Any:
-    await trio.sleep(100)
+    await either.sleep(100)
     if params.message == "refuse":
         raise McpError(-1, "not now")
     return {"name": "Ada"}
@@ -38,32 +39,32 @@ async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
 
 
 @asynccontextmanager
-async def served(**options: Any) -> AsyncIterator[tuple[Client, ScriptedPeer]]:
+async def served(**options: Any) -> AsyncIterator[tuple[Any, Peer]]:
     """Connect a client that hosts tasks with a server that the test plays."""
-    client_end, server_end = memory_pair()
+    client_end, server_end = either.memory_pair()
     options = {"on_elicit": fill_in, "on_sample": sample, "host_tasks": True, **options}
-    peer = ScriptedPeer(server_end, D)
-    opened = trio.Event()
+    peer = Peer(server_end, D)
+    opened = either.Event()
 
     async def open_server() -> None:
         await peer.open_as_server()
         opened.set()
 
-    async with trio.open_nursery() as nursery:
+    async with either.open_nursery() as nursery:
         nursery.start_soon(open_server)
-        async with connect_stream(client_end, versions=[D], **options) as client:
+        async with either.connect_stream(client_end, versions=[D], **options) as client:
             await opened.wait()
             yield client, peer
 
 
-async def start(peer: ScriptedPeer, **more: Any) -> str:
+async def start(peer: Peer, **more: Any) -> str:
     created = await peer.result_of("elicitation/create", {**QUESTION, "task": {}, **more})
     assert created["task"]["status"] == "working"
     task_id: str = created["task"]["taskId"]
     return task_id
 
 
-async def state_of(peer: ScriptedPeer, task_id: str) -> Any:
+async def state_of(peer: Peer, task_id: str) -> Any:
     return await peer.result_of("tasks/get", {"taskId": task_id})
 
 
@@ -82,15 +83,15 @@ async def test_hosted_task_is_declared_for_its_callbacks() -> None:
         assert isinstance(context.peer.capabilities, t.ClientCapabilities)
         declared.append(context.peer.capabilities.tasks)
 
-    async with connect(server, versions=[D], on_sample=sample, host_tasks=True) as client:
+    async with either.connect(server, versions=[D], on_sample=sample, host_tasks=True) as client:
         await client.call_tool("look")
-    async with connect(server, versions=[D], on_sample=sample) as client:
+    async with either.connect(server, versions=[D], on_sample=sample) as client:
         await client.call_tool("look")
     requests = t.TaskRequests(sampling=t.SamplingTasks(create_message={}))
     assert declared == [t.TasksCapability(list={}, cancel={}, requests=requests), None]
 
 
-async def test_hosted_task_gives_its_response_when_it_is_fetched(autojump_clock: object) -> None:
+async def test_hosted_task_gives_its_response_when_it_is_fetched() -> None:
     async with served() as (_, peer):
         task_id = await start(peer)
         assert (await state_of(peer, task_id))["status"] == "working"
@@ -108,7 +109,7 @@ async def test_hosted_task_gives_its_response_when_it_is_fetched(autojump_clock:
         assert (await peer.result_of("tasks/result", {"taskId": task_id}))["action"] == "accept"
 
 
-async def test_hosted_task_that_is_refused_fails(autojump_clock: object) -> None:
+async def test_hosted_task_that_is_refused_fails() -> None:
     async with served() as (_, peer):
         task_id = await start(peer, message="refuse")
         fetch = await peer.request("tasks/result", {"taskId": task_id})
@@ -117,7 +118,7 @@ async def test_hosted_task_that_is_refused_fails(autojump_clock: object) -> None
         assert (await state_of(peer, task_id))["status"] == "failed"
 
 
-async def test_hosted_task_cancelled_stays_cancelled(autojump_clock: object) -> None:
+async def test_hosted_task_cancelled_stays_cancelled() -> None:
     async with served() as (_, peer):
         task_id = await start(peer)
         waiting = await peer.request("tasks/result", {"taskId": task_id})
@@ -125,14 +126,12 @@ async def test_hosted_task_cancelled_stays_cancelled(autojump_clock: object) -> 
         await peer.expect_error(waiting, -32603)
         assert (await peer.expect("notifications/tasks/status"))["params"]["status"] == "cancelled"
         assert (await peer.expect_result(cancel))["status"] == "cancelled"
-        await trio.sleep(200)
+        await either.sleep(200)
         assert (await state_of(peer, task_id))["status"] == "cancelled"
         await peer.expect_error(await peer.request("tasks/cancel", {"taskId": task_id}), -32602)
 
 
-async def test_hosted_task_fetch_that_is_cancelled_leaves_the_task(
-    autojump_clock: object,
-) -> None:
+async def test_hosted_task_fetch_that_is_cancelled_leaves_the_task() -> None:
     async with served() as (_, peer):
         task_id = await start(peer)
         fetch = await peer.request("tasks/result", {"taskId": task_id})
@@ -153,7 +152,7 @@ async def test_hosted_task_unknown_cursor_is_invalid_params() -> None:
         await peer.expect_error(await peer.request("tasks/list", {"cursor": "2"}), -32602)
 
 
-async def test_hosted_tasks_above_limit_are_refused(autojump_clock: object) -> None:
+async def test_hosted_tasks_above_limit_are_refused() -> None:
     async with served() as (_, peer):
         for _ in range(64):
             await start(peer)
@@ -162,7 +161,7 @@ async def test_hosted_tasks_above_limit_are_refused(autojump_clock: object) -> N
         assert "limit" in error["message"]
 
 
-async def test_client_without_hosting_ignores_task(autojump_clock: object) -> None:
+async def test_client_without_hosting_ignores_task() -> None:
     async with served(host_tasks=False) as (_, peer):
         result = await peer.result_of("elicitation/create", {**QUESTION, "task": {}})
         assert result["content"] == {"name": "Ada"}
@@ -172,7 +171,7 @@ async def test_client_without_hosting_ignores_task(autojump_clock: object) -> No
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize("host_tasks", [True, False])
 async def test_request_with_task_ttl_is_answered_by_every_client(
-    version: str, host_tasks: bool, autojump_clock: object
+    version: str, host_tasks: bool
 ) -> None:
     server = Server("asks")
     sent: list[bytes] = []
@@ -184,7 +183,7 @@ async def test_request_with_task_ttl_is_answered_by_every_client(
         message = await context.sample("hi", max_tokens=5, task_ttl=3600)
         return f"{getattr(answer, 'data', None)} {message.text}"
 
-    async with connect(
+    async with either.connect(
         server,
         versions=[version],
         on_elicit=fill_in,
@@ -199,7 +198,7 @@ async def test_request_with_task_ttl_is_answered_by_every_client(
     assert polled is (host_tasks and version == D)
 
 
-async def test_request_with_task_ttl_that_is_refused_raises(autojump_clock: object) -> None:
+async def test_request_with_task_ttl_that_is_refused_raises() -> None:
     server = Server("asks")
 
     @server.tool
@@ -211,23 +210,23 @@ async def test_request_with_task_ttl_that_is_refused_raises(autojump_clock: obje
             return str(exc)
         return "answered"
 
-    async with connect(server, versions=[D], on_elicit=fill_in, host_tasks=True) as client:
+    async with either.connect(server, versions=[D], on_elicit=fill_in, host_tasks=True) as client:
         result = await client.call_tool("ask")
     assert "not now" in str(result.content)
 
 
-async def test_request_with_task_ttl_given_up_cancels_the_task(autojump_clock: object) -> None:
+async def test_request_with_task_ttl_given_up_cancels_the_task() -> None:
     server = Server("asks")
     sent: list[bytes] = []
 
     @server.tool
     async def ask(context: Context) -> str:
         """Ask the user, for three seconds."""
-        with trio.move_on_after(3):
+        with either.move_on_after(3):
             await context.elicit("Who?", FORM, task_ttl=60)
         return "gave up"
 
-    async with connect(
+    async with either.connect(
         server,
         versions=[D],
         on_elicit=fill_in,
@@ -235,7 +234,7 @@ async def test_request_with_task_ttl_given_up_cancels_the_task(autojump_clock: o
         trace=lambda direction, line: sent.append(line),
     ) as client:
         await client.call_tool("ask")
-        await trio.sleep(1)
+        await either.sleep(1)
     assert sum(b'"tasks/cancel"' in line for line in sent if b'"method"' in line) == 1
 
 
@@ -252,6 +251,6 @@ async def test_request_with_task_ttl_out_of_range_raises(ttl: float) -> None:
         except ValueError as exc:
             raised.append(exc)
 
-    async with connect(server, versions=[D], on_elicit=fill_in) as client:
+    async with either.connect(server, versions=[D], on_elicit=fill_in) as client:
         await client.call_tool("ask")
     assert "task_ttl" in str(raised)

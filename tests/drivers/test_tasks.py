@@ -1,4 +1,4 @@
-"""Tools that run as tasks, seen from the wire: both forms of tasks, on trio."""
+"""Tools that run as tasks, seen from the wire: both forms of tasks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 
 from mcp_core import DIALECTS, McpError, ToolError
+from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
 from mcp_core.tasks import TaskLimits
-from mcp_trio import SqliteTaskStore, connect, memory_pair, serve_stream
-from mcp_trio.testing import ScriptedPeer
+from tests.harness import either
+from tests.harness.peer import Peer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 D = "2025-11-25"
 E = "2026-07-28"
@@ -27,10 +29,10 @@ UNKNOWN = "0" * 32
 STATUS_METHODS = ("notifications/tasks/status", "notifications/tasks")
 
 
-class TaskPeer(ScriptedPeer):
+class TaskPeer(Peer):
     """A client that puts status notifications aside, in `statuses`."""
 
-    def __init__(self, stream: trio.abc.Stream, version: str) -> None:
+    def __init__(self, stream: Any, version: str) -> None:
         super().__init__(stream, version)
         self.statuses: list[Any] = []
 
@@ -49,7 +51,7 @@ def make_server(**options: Any) -> Server:
     async def research(topic: str, context: Context) -> str:
         """Read everything about a topic."""
         await context.progress(1, 2, f"Reading about {topic}")
-        await trio.sleep(10)
+        await either.sleep(10)
         return f"All about {topic}"
 
     @server.tool(task="required")
@@ -70,7 +72,7 @@ def make_server(**options: Any) -> Server:
     @server.tool(task=TaskOptions(detach=1.0))
     async def sometimes(seconds: float, context: Context) -> str:
         """Take some time."""
-        await trio.sleep(seconds)
+        await either.sleep(seconds)
         return "task" if context.task is not None else "call"
 
     @server.tool(task=TaskOptions(detach=None))
@@ -94,9 +96,9 @@ async def conversation(
     version: str, server: Server | None = None, peer_type: type[TaskPeer] = TaskPeer
 ) -> AsyncIterator[TaskPeer]:
     """Open a conversation with a server whose client can have tasks."""
-    client_end, server_end = memory_pair()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_stream, server or make_server(), server_end)
+    client_end, server_end = either.memory_pair()
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_stream, server or make_server(), server_end)
         peer = peer_type(client_end, version)
         if DIALECTS[version].stateful:
             await peer.open_as_client(capabilities={"elicitation": {}, "sampling": {}})
@@ -106,7 +108,7 @@ async def conversation(
         await peer.aclose()
 
 
-async def start(peer: ScriptedPeer, tool: str, /, **arguments: Any) -> str:
+async def start(peer: Peer, tool: str, /, **arguments: Any) -> str:
     """Call a tool as a task, and return the id of the task."""
     params: dict[str, Any] = {"name": tool, "arguments": arguments}
     if peer.version == D:
@@ -118,12 +120,12 @@ async def start(peer: ScriptedPeer, tool: str, /, **arguments: Any) -> str:
     return task_id
 
 
-async def state_of(peer: ScriptedPeer, task_id: str) -> Any:
+async def state_of(peer: Peer, task_id: str) -> Any:
     return await peer.result_of("tasks/get", {"taskId": task_id})
 
 
 @pytest.mark.requirement("TX-6", "TX-9", "TX-10")
-async def test_task_in_extension_result_is_inlined_in_state(autojump_clock: object) -> None:
+async def test_task_in_extension_result_is_inlined_in_state() -> None:
     async with conversation(E) as peer:
         created = await peer.result_of(
             "tools/call", {"name": "research", "arguments": {"topic": "owls"}}
@@ -136,14 +138,14 @@ async def test_task_in_extension_result_is_inlined_in_state(autojump_clock: obje
         assert working["status"] == "working"
         assert working["statusMessage"] == "Reading about owls"
         assert working["resultType"] == "complete"
-        await trio.sleep(11)
+        await either.sleep(11)
         done = await state_of(peer, created["taskId"])
         assert done["status"] == "completed"
         assert done["result"]["content"] == [{"type": "text", "text": "All about owls"}]
 
 
 @pytest.mark.requirement("TSK-7", "TSK-14", "TSK-15", "TSK-20")
-async def test_task_in_2025_11_25_result_is_fetched(autojump_clock: object) -> None:
+async def test_task_in_2025_11_25_result_is_fetched() -> None:
     async with conversation(D) as peer:
         task_id = await start(peer, "research", topic="owls")
         assert (await state_of(peer, task_id))["status"] == "working"
@@ -159,10 +161,10 @@ async def test_task_in_2025_11_25_result_is_fetched(autojump_clock: object) -> N
 
 
 @pytest.mark.requirement("TX-10", "TX-14", "TX-13")
-async def test_task_question_in_extension_is_answered_by_update(autojump_clock: object) -> None:
+async def test_task_question_in_extension_is_answered_by_update() -> None:
     async with conversation(E) as peer:
         task_id = await start(peer, "ask")
-        await trio.sleep(1)
+        await either.sleep(1)
         state = await state_of(peer, task_id)
         assert state["status"] == "input_required"
         assert "result" not in state
@@ -177,7 +179,7 @@ async def test_task_question_in_extension_is_answered_by_update(autojump_clock: 
         assert await peer.result_of("tasks/update", update) == {"resultType": "complete"} | (
             {"_meta": state["_meta"]} if "_meta" in state else {}
         )
-        await trio.sleep(1)
+        await either.sleep(1)
         done = await state_of(peer, task_id)
         assert done["result"]["content"][0]["text"] == "accept {'name': 'Ada'}"
         # An answer to a request that has one, and to a task that has ended, changes nothing.
@@ -185,10 +187,10 @@ async def test_task_question_in_extension_is_answered_by_update(autojump_clock: 
 
 
 @pytest.mark.requirement("TSK-17")
-async def test_task_question_in_2025_11_25_comes_with_result(autojump_clock: object) -> None:
+async def test_task_question_in_2025_11_25_comes_with_result() -> None:
     async with conversation(D) as peer:
         task_id = await start(peer, "ask")
-        await trio.sleep(1)
+        await either.sleep(1)
         assert (await state_of(peer, task_id))["status"] == "input_required"
         fetch = await peer.request("tasks/result", {"taskId": task_id})
         question = await peer.expect("elicitation/create")
@@ -199,7 +201,7 @@ async def test_task_question_in_2025_11_25_comes_with_result(autojump_clock: obj
         assert result["content"][0]["text"] == "decline None"
 
 
-async def test_task_question_of_cancelled_fetch_is_asked_again(autojump_clock: object) -> None:
+async def test_task_question_of_cancelled_fetch_is_asked_again() -> None:
     async with conversation(D) as peer:
         task_id = await start(peer, "ask")
         fetch = await peer.request("tasks/result", {"taskId": task_id})
@@ -215,7 +217,7 @@ async def test_task_question_of_cancelled_fetch_is_asked_again(autojump_clock: o
 
 @pytest.mark.requirement("TSK-21", "TSK-11", "TX-17")
 @pytest.mark.parametrize("version", [D, E])
-async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: object) -> None:
+async def test_task_cancelled_stays_cancelled(version: str) -> None:
     async with conversation(version) as peer:
         task_id = await start(peer, "research", topic="owls")
         answer = await peer.result_of("tasks/cancel", {"taskId": task_id})
@@ -223,7 +225,7 @@ async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: obje
             assert answer["status"] == "cancelled"
         else:
             assert "status" not in answer
-        await trio.sleep(20)
+        await either.sleep(20)
         assert (await state_of(peer, task_id))["status"] == "cancelled"
         again = await peer.request("tasks/cancel", {"taskId": task_id})
         if version == D:
@@ -235,12 +237,10 @@ async def test_task_cancelled_stays_cancelled(version: str, autojump_clock: obje
 
 @pytest.mark.requirement("TSK-23", "TX-11", "TSK-14")
 @pytest.mark.parametrize("how", ["tool", "bug"])
-async def test_task_with_error_result_fails_in_2025_11_25_only(
-    how: str, autojump_clock: object
-) -> None:
+async def test_task_with_error_result_fails_in_2025_11_25_only(how: str) -> None:
     async with conversation(E) as peer:
         task_id = await start(peer, "fail", how=how)
-        await trio.sleep(1)
+        await either.sleep(1)
         state = await state_of(peer, task_id)
         assert state["status"] == "completed"
         assert state["result"]["isError"] is True
@@ -253,10 +253,10 @@ async def test_task_with_error_result_fails_in_2025_11_25_only(
 
 
 @pytest.mark.requirement("TSK-14", "TSK-23", "TX-10")
-async def test_task_with_json_rpc_error_fails(autojump_clock: object) -> None:
+async def test_task_with_json_rpc_error_fails() -> None:
     async with conversation(E) as peer:
         task_id = await start(peer, "fail", how="rpc")
-        await trio.sleep(1)
+        await either.sleep(1)
         state = await state_of(peer, task_id)
         assert state["status"] == "failed"
         assert state["error"] == {"code": -32050, "message": "broken", "data": {"part": "door"}}
@@ -270,9 +270,7 @@ async def test_task_with_json_rpc_error_fails(autojump_clock: object) -> None:
 @pytest.mark.requirement("TSK-22", "TX-19", "TX-22")
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/result", "tasks/update"])
-async def test_task_unknown_id_is_invalid_params(
-    version: str, method: str, autojump_clock: object
-) -> None:
+async def test_task_unknown_id_is_invalid_params(version: str, method: str) -> None:
     if (version, method) in {(D, "tasks/update"), (E, "tasks/result")}:
         code = -32601
     else:
@@ -297,7 +295,7 @@ async def test_task_unknown_id_is_invalid_params(
     ],
 )
 async def test_task_is_kept_as_long_as_its_client_wishes(
-    version: str, wish: Any, kept: int, autojump_clock: object
+    version: str, wish: Any, kept: int
 ) -> None:
     """Up to the limit; in the extension the server decides alone."""
     server = Server("lab", tasks=Tasks(limits=TaskLimits(ttl=30.0, max_ttl=60.0)))
@@ -305,7 +303,7 @@ async def test_task_is_kept_as_long_as_its_client_wishes(
     @server.tool(task=TaskOptions(ttl=20.0))
     async def wait() -> str:
         """Wait."""
-        await trio.sleep(1)
+        await either.sleep(1)
         return ""
 
     async with conversation(version, server) as peer:
@@ -314,14 +312,14 @@ async def test_task_is_kept_as_long_as_its_client_wishes(
         assert task["ttl" if version == D else "ttlMs"] == kept
 
 
-async def test_task_over_its_time_to_live_is_forgotten(autojump_clock: object) -> None:
+async def test_task_over_its_time_to_live_is_forgotten() -> None:
     # The wall clock does not jump with trio's, so the task is made to expire at once.
     server = make_server(tasks=Tasks(limits=TaskLimits(ttl=0.001, poll_interval=0.001)))
     async with conversation(E, server) as peer:
         created = await peer.result_of(
             "tools/call", {"name": "research", "arguments": {"topic": "owls"}}
         )
-        with trio.fail_after(100):
+        with either.fail_after(100):
             while True:
                 request = await peer.request("tasks/get", {"taskId": created["taskId"]})
                 answer = await peer.receive()
@@ -332,12 +330,12 @@ async def test_task_over_its_time_to_live_is_forgotten(autojump_clock: object) -
 
 
 @pytest.mark.requirement("TSK-1")
-async def test_server_declares_tasks_if_a_tool_runs_as_one(autojump_clock: object) -> None:
+async def test_server_declares_tasks_if_a_tool_runs_as_one() -> None:
     declared: Any = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     for server, expected in ((make_server(), declared), (Server("none"), None)):
-        client_end, server_end = memory_pair()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_stream, server, server_end)
+        client_end, server_end = either.memory_pair()
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(either.serve_stream, server, server_end)
             peer = TaskPeer(client_end, D)
             params = {
                 "protocolVersion": D,
@@ -350,7 +348,7 @@ async def test_server_declares_tasks_if_a_tool_runs_as_one(autojump_clock: objec
 
 
 @pytest.mark.requirement("TSK-7", "TSK-10")
-async def test_task_in_2025_11_25_is_created_at_once(autojump_clock: object) -> None:
+async def test_task_in_2025_11_25_is_created_at_once() -> None:
     """Although the tool would rather answer directly: the client has asked for a task."""
     async with conversation(D) as peer:
         ids = {await start(peer, "sometimes", seconds=0) for _ in range(5)}
@@ -360,9 +358,7 @@ async def test_task_in_2025_11_25_is_created_at_once(autojump_clock: object) -> 
 
 @pytest.mark.requirement("TSK-27")
 @pytest.mark.parametrize("version", [D, E])
-async def test_task_has_a_text_for_the_model_meanwhile(
-    version: str, autojump_clock: object
-) -> None:
+async def test_task_has_a_text_for_the_model_meanwhile(version: str) -> None:
     server = Server("lab")
 
     @server.tool(task=TaskOptions(meanwhile="Tell the user to wait."))
@@ -376,22 +372,22 @@ async def test_task_has_a_text_for_the_model_meanwhile(
         assert text == ("Tell the user to wait." if version == D else None)
 
 
-async def test_call_shorter_than_detach_stays_a_call(autojump_clock: object) -> None:
+async def test_call_shorter_than_detach_stays_a_call() -> None:
     async with conversation(E) as peer:
         params = {"name": "sometimes", "arguments": {"seconds": 0.5}}
         result = await peer.result_of("tools/call", params)
         assert result["content"][0]["text"] == "call"
 
 
-async def test_call_longer_than_detach_becomes_a_task(autojump_clock: object) -> None:
+async def test_call_longer_than_detach_becomes_a_task() -> None:
     async with conversation(E) as peer:
         task_id = await start(peer, "sometimes", seconds=5)
-        await trio.sleep(10)
+        await either.sleep(10)
         assert (await state_of(peer, task_id))["result"]["content"][0]["text"] == "task"
 
 
 @pytest.mark.requirement("TX-8")
-async def test_call_detached_by_hand_asks_in_the_result_first(autojump_clock: object) -> None:
+async def test_call_detached_by_hand_asks_in_the_result_first() -> None:
     async with conversation(E) as peer:
         first = await peer.result_of("tools/call", {"name": "by_hand"})
         assert first["resultType"] == "input_required"
@@ -409,13 +405,13 @@ async def test_call_detached_by_hand_asks_in_the_result_first(autojump_clock: ob
         )
         assert second["resultType"] == "task"
         assert not {"requestState", "inputRequests"} & second.keys()
-        await trio.sleep(1)
+        await either.sleep(1)
         state = await state_of(peer, second["taskId"])
         assert state["result"]["content"][0]["text"] == "Ada True"
 
 
 @pytest.mark.requirement("TSK-4", "TSK-5", "TX-5")
-async def test_required_task_without_tasks_is_refused(autojump_clock: object) -> None:
+async def test_required_task_without_tasks_is_refused() -> None:
     async with conversation(D) as peer:
         await peer.expect_error(await peer.request("tools/call", {"name": "ask"}), -32601)
         wrong = {"name": "plain", "task": {}}
@@ -429,7 +425,7 @@ async def test_required_task_without_tasks_is_refused(autojump_clock: object) ->
 
 
 @pytest.mark.requirement("TX-2")
-async def test_optional_task_without_tasks_is_a_call(autojump_clock: object) -> None:
+async def test_optional_task_without_tasks_is_a_call() -> None:
     async with conversation(E) as peer:
         peer.meta[CAPABILITIES] = {}
         result = await peer.result_of(
@@ -439,7 +435,7 @@ async def test_optional_task_without_tasks_is_a_call(autojump_clock: object) -> 
 
 
 @pytest.mark.requirement("TSK-25")
-async def test_tasks_of_one_owner_above_limit_are_refused(autojump_clock: object) -> None:
+async def test_tasks_of_one_owner_above_limit_are_refused() -> None:
     server = make_server(tasks=Tasks(limits=TaskLimits(per_owner=2)))
     async with conversation(E, server) as peer:
         for _ in range(2):
@@ -450,7 +446,7 @@ async def test_tasks_of_one_owner_above_limit_are_refused(autojump_clock: object
         assert "limit" in error["message"]
 
 
-async def test_task_ends_with_the_server(autojump_clock: object) -> None:
+async def test_task_ends_with_the_server() -> None:
     ended: list[str] = []
     server = Server("lab")
 
@@ -458,7 +454,7 @@ async def test_task_ends_with_the_server(autojump_clock: object) -> None:
     async def wait() -> None:
         """Wait."""
         try:
-            await trio.sleep_forever()
+            await either.sleep_forever()
         finally:
             ended.append("cancelled")
 
@@ -467,6 +463,7 @@ async def test_task_ends_with_the_server(autojump_clock: object) -> None:
     assert ended == ["cancelled"]
 
 
+@pytest.mark.usefixtures("waits_for_threads")
 async def test_task_left_at_shutdown_runs_again_when_the_next_server_starts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -476,15 +473,15 @@ async def test_task_left_at_shutdown_runs_again_when_the_next_server_starts(
         @server.tool(task=TaskOptions(rerun=True))
         async def copy(name: str) -> str:
             """Copy a book."""
-            await trio.sleep(seconds)
+            await either.sleep(seconds)
             return f"A copy of {name}"
 
         return server
 
-    with trio.fail_after(5):  # half of the interval at which leases are looked at
-        async with connect(make_library(60), versions=[E], tasks=True) as client:
+    with either.fail_after(5):  # half of the interval at which leases are looked at
+        async with either.connect(make_library(60), versions=[E], tasks=True) as client:
             reference = (await client.start_tool("copy", {"name": "Emma"})).reference
-        async with connect(make_library(0), versions=[E], tasks=True) as client:
+        async with either.connect(make_library(0), versions=[E], tasks=True) as client:
             result = await (await client.task(reference)).result()
     assert result.text == "A copy of Emma"
     assert not caplog.records

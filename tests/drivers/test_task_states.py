@@ -1,23 +1,23 @@
-"""`ClientTask.states` on trio, against a server in memory."""
+"""`ClientTask.states` against a server in memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import CallTimeout, McpError, PeerError, ToolError
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.runtime import TaskReference
 from mcp_core.runtime.tasks import MemoryTaskStore
 from mcp_core.types import ElicitResult
-from mcp_trio import connect
+from tests.harness import either
 
 if TYPE_CHECKING:
     from mcp_core.tasks import TaskKey, TaskRecord
     from mcp_core.types import ElicitParams
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 D = "2025-11-25"
 E = "2026-07-28"
@@ -31,7 +31,7 @@ def make_server() -> Server:
     async def ask(end: str, context: Context) -> str:
         """Ask for a name, and end as it was told."""
         answer = await context.elicit("Who?", FORM)
-        await trio.sleep(5)
+        await either.sleep(5)
         if end == "tool":
             raise ToolError("The oven is cold.")
         if end == "error":
@@ -53,9 +53,11 @@ async def follow(end: str, revision: str) -> tuple[list[Any], Any, int]:
         if direction == "sent" and b'"method"' in line:
             sent.append(line)
 
-    async with connect(make_server(), versions=[revision], on_elicit=on_elicit, trace=trace) as c:
+    async with either.connect(
+        make_server(), versions=[revision], on_elicit=on_elicit, trace=trace
+    ) as c:
         task = await c.start_tool("ask", {"end": end})
-        with trio.fail_after(30):
+        with either.fail_after(30):
             statuses = [state.status async for state in task.states()]
             try:
                 result: Any = await task.result()
@@ -65,9 +67,7 @@ async def follow(end: str, revision: str) -> tuple[list[Any], Any, int]:
 
 
 @pytest.mark.parametrize("revision", [D, E])
-async def test_states_of_task_that_asks_end_with_its_status(
-    autojump_clock: trio.testing.MockClock, revision: str
-) -> None:
+async def test_states_of_task_that_asks_end_with_its_status(revision: str) -> None:
     statuses, result, sent = await follow("well", revision)
     assert statuses[:2] == ["working", "input_required"]
     assert statuses[-1] == "completed"
@@ -77,7 +77,7 @@ async def test_states_of_task_that_asks_end_with_its_status(
 
 @pytest.mark.parametrize(("revision", "status"), [(D, "failed"), (E, "completed")])
 async def test_states_of_task_whose_tool_fails_end_with_its_status(
-    autojump_clock: trio.testing.MockClock, revision: str, status: str
+    revision: str, status: str
 ) -> None:
     statuses, result, sent = await follow("tool", revision)
     assert statuses[-1] == status
@@ -86,9 +86,7 @@ async def test_states_of_task_whose_tool_fails_end_with_its_status(
 
 
 @pytest.mark.parametrize("revision", [D, E])
-async def test_states_of_task_that_fails_end_before_the_error_is_raised(
-    autojump_clock: trio.testing.MockClock, revision: str
-) -> None:
+async def test_states_of_task_that_fails_end_before_the_error_is_raised(revision: str) -> None:
     statuses, result, sent = await follow("error", revision)
     assert statuses[-1] == "failed"
     assert isinstance(result, PeerError)
@@ -104,39 +102,37 @@ class SlowStore(MemoryTaskStore):
 
     async def get(self, key: TaskKey) -> TaskRecord | None:
         if self.slow:
-            await trio.sleep(10_000)
+            await either.sleep(10_000)
         return await super().get(key)
 
 
 @pytest.mark.parametrize("timeout", [None, 2.0, 100.0])
-async def test_timeout_of_call_applies_to_polls_of_its_task(
-    autojump_clock: trio.testing.MockClock, timeout: float | None
-) -> None:
+async def test_timeout_of_call_applies_to_polls_of_its_task(timeout: float | None) -> None:
     store = SlowStore()
     server = Server("lab", tasks=Tasks(store=store))
 
     @server.tool(task="optional")
     async def wait() -> None:
         """Wait."""
-        await trio.sleep_forever()
+        await either.sleep_forever()
 
     options: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
-    async with connect(server, versions=[E]) as client:
+    async with either.connect(server, versions=[E]) as client:
         task = await client.start_tool("wait", **options)
         for call in task.refresh, task.cancel, task.result:
-            begin = trio.current_time()
+            begin = either.current_time()
             with pytest.raises(CallTimeout):
                 await call()
-            assert trio.current_time() - begin == pytest.approx(timeout or 60.0, abs=1.0)
-        begin = trio.current_time()
+            assert either.current_time() - begin == pytest.approx(timeout or 60.0, abs=1.0)
+        begin = either.current_time()
         with pytest.raises(CallTimeout):
             await client.task(task.reference, timeout=7.0)
         # The client still has the task, whose timeout stays.
-        assert trio.current_time() - begin == pytest.approx(timeout or 60.0, abs=1.0)
+        assert either.current_time() - begin == pytest.approx(timeout or 60.0, abs=1.0)
         reference = TaskReference.parse(task.reference)
         other = str(TaskReference("0" * 32, reference.tool, E, reference.created))
-        begin = trio.current_time()
+        begin = either.current_time()
         with pytest.raises(CallTimeout):
             await client.task(other, timeout=7.0)
-        assert trio.current_time() - begin == pytest.approx(7.0, abs=1.0)
+        assert either.current_time() - begin == pytest.approx(7.0, abs=1.0)
         store.slow = False
