@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import Connection, ConnectionLost, Role
@@ -74,12 +74,11 @@ async def serve_streams(
     the lines.
     """
     check_asyncio()
-    async with (
-        open_recorder(record, "server", "stream") as recorder,
-        open_server(server, grace) as served,
-    ):
-        stream = None if recorder is None else recorder.stream()
-        await serve_connection(served, (reader, writer), grace, stream)
+    async with open_recorder(record, "server", "stream") as recorder:
+        with closing(writer):  # also if the lifespan raises: the client waits for an answer
+            async with open_server(server, grace) as served:
+                stream = None if recorder is None else recorder.stream()
+                await serve_connection(served, (reader, writer), grace, stream)
 
 
 async def serve_connection(

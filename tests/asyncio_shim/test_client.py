@@ -13,7 +13,7 @@ import pytest
 import mcp_trio
 from mcp_asyncio_shim import Client, connect
 from mcp_asyncio_shim._link import Link
-from mcp_core import ALL, CallTimeout, ConnectFailed, ConnectionLost, PeerError
+from mcp_core import ALL, CallTimeout, ConnectionLost, PeerError
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import ClientConfigOptions, client_config
 from mcp_core.types import TextContent
@@ -103,15 +103,6 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
         assert repr(client).startswith(f"<Client of <Connection client READY {version}")
 
     with_client(everything("asyncio"), use, version)
-
-
-def test_connect_negotiates_newest_common_revision() -> None:
-    async def use(client: Client) -> str:
-        return client.peer.dialect.version
-
-    assert with_client(everything("asyncio"), use) == E
-    for version in VERSIONS:
-        assert with_client(everything("asyncio", [version]), use) == version
 
 
 def test_client_info_equals_that_of_trio() -> None:
@@ -233,15 +224,6 @@ def test_progress_after_timeout_is_ignored() -> None:
     run(main())
 
 
-def test_connect_invalid_option_raises() -> None:
-    async def main() -> None:
-        with pytest.raises(ValueError, match="there is no log level"):
-            async with connect(everything(), log_level="loud"):  # type: ignore[arg-type]
-                pass
-
-    run(main())
-
-
 # -- Ends of connections ---------------------------------------------------------------------------
 
 
@@ -279,15 +261,6 @@ def test_connect_block_cancelled_ends() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert waiting.gone.is_set()
-
-    run(main())
-
-
-def test_connect_without_common_revision_raises() -> None:
-    async def main() -> None:
-        with pytest.raises(ConnectFailed, match="no common revision"):
-            async with connect(everything("asyncio", [C]), versions=[E]):
-                pass
 
     run(main())
 

@@ -65,6 +65,7 @@ __all__ = [
     "serve_stream",
     "sleep",
     "sleep_forever",
+    "stop_reading",
     "trio_only",
     "wait_all_tasks_blocked",
 ]
@@ -335,6 +336,14 @@ async def serve_conversation(served: ServedServer, stream: Any) -> None:
         await trio_server.serve_conversation(served, stream)
     else:
         await asyncio_server.serve_connection(served, (stream.reader, stream.writer))
+
+
+def stop_reading(stream: Any) -> None:
+    """Let the writes of the other end of a memory pair fail."""
+    if on_trio():
+        stream._incoming.reader_closed = True
+    else:
+        stream.transport.peer.fails_at_next_write = True
 
 
 def is_closed(stream: Any) -> bool:

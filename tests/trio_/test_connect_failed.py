@@ -14,7 +14,7 @@ import trio
 import trustme
 
 from mcp_core import ALL
-from mcp_trio import AuthRequired, ConnectFailed, connect
+from mcp_trio import AuthRequired, ConnectFailed, connect, connect_stdio
 from tests.core.helpers import D, E
 from tests.trio_.http_client.test_connector import environment, listening, theirs
 
@@ -202,3 +202,10 @@ async def test_connect_http_with_wrong_tls_setting_names_it() -> None:
         assert str(await why(f"https://127.0.0.1:{port}/mcp")) == (
             f"127.0.0.1:{port} does not speak TLS; is its address http:// instead?"
         )
+
+
+async def test_connect_to_a_missing_program_fails() -> None:
+    with pytest.raises(ConnectFailed, match="no program of that name"):
+        await connect(["no-such-program-anywhere"]).__aenter__()
+    with pytest.raises(TypeError, match="argv must be a sequence of words"):
+        await connect_stdio("no words").__aenter__()

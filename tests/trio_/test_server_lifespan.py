@@ -1,4 +1,4 @@
-"""Around conversations: the lifespan of a server, orderly shutdown, and listeners."""
+"""Around conversations: orderly shutdown, and listeners. Lifespans are in `tests/drivers`."""
 
 from __future__ import annotations
 
@@ -57,52 +57,6 @@ def build(events: list[str]) -> Server:
         return "in time"
 
     return server
-
-
-# -- The lifespan --------------------------------------------------------------------------------
-
-
-async def test_serving_lifespan_surrounds_the_conversation(autojump_clock: MockClock) -> None:
-    events: list[str] = []
-    async with connect(build(events)) as client:
-        assert (await client.call_tool("rows")).structured_content == ["one"]
-        assert events == ["enter s"]
-        with trio.move_on_after(1):
-            await client.call_tool("wait", {"seconds": 30})
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(client.call_tool, "wait", {"seconds": 1})
-    assert events == ["enter s", "waited", "waited", "leave"]
-
-
-async def test_serving_lifespan_failure_propagates() -> None:
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[None]:
-        if server.info.name:
-            raise FileNotFoundError("the database is gone")
-        yield
-
-    server = Server("s", lifespan=lifespan)
-    ours, theirs = memory_pair()
-    with pytest.raises(FileNotFoundError, match="the database is gone"):
-        await serve_stream(server, theirs)
-    with pytest.raises(trio.ClosedResourceError):
-        await theirs.send_all(b"x")
-    await ours.aclose()
-    with pytest.raises(FileNotFoundError, match="the database is gone"):
-        async with connect(server):
-            raise AssertionError
-
-
-async def test_serving_without_lifespan_has_no_value() -> None:
-    server = Server("s")
-
-    @server.tool
-    def value(context: Context) -> str:
-        """Return the value."""
-        return repr(context.lifespan)
-
-    async with served(server) as wire:
-        assert text_of(await wire.call(1, "value")) == "None"
 
 
 # -- Shutdown ------------------------------------------------------------------------------------

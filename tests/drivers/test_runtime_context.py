@@ -6,13 +6,14 @@ import threading
 from typing import Any
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import ToolError
 from mcp_core.registry import Context, Server
 from tests.core.helpers import META_CLIENT, E
+from tests.harness import either
 from tests.trio_.wire import ERAS, served, text_of
+
+pytestmark = pytest.mark.usefixtures("each_driver", "waits_for_threads")
 
 MIB = 1024 * 1024
 
@@ -121,7 +122,7 @@ async def test_context_progress_waits_for_a_slow_reader() -> None:
 
     async with served(server) as wire:
         await wire.send(wire.calling(1, "chat", progressToken=1))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert sent < 20  # 64 KiB in the pipe, as much in the queue, and one write
         received = [progress_of(await wire.receive())[1] for _ in range(100)]
         assert received == list(range(1, 101))
@@ -188,7 +189,7 @@ async def test_context_progress_nowait_to_an_unread_stream_is_dropped() -> None:
 
     async with served(server) as wire:
         await wire.send(wire.calling(1, "flood", progressToken=1))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         sent = 0
         while "result" not in (message := await wire.receive()):
             assert message["method"] == "notifications/progress"

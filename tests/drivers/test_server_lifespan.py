@@ -1,0 +1,97 @@
+"""The lifespan of a server, around its conversations."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcp_core.registry import Context, Server
+from tests.harness import either
+from tests.trio_.wire import served, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.usefixtures("each_driver")
+
+
+class Database:
+    def __init__(self) -> None:
+        self.rows = ["one"]
+
+
+def build(events: list[str]) -> Server:
+    """A server with a lifespan that records events."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[Database]:
+        events.append(f"enter {server.info.name}")
+        async with either.open_nursery() as nursery:  # a lifespan may run tasks
+            nursery.start_soon(either.sleep_forever)
+            try:
+                yield Database()
+            finally:
+                events.append("leave")
+                nursery.cancel_scope.cancel()
+
+    server = Server("s", lifespan=lifespan)
+
+    @server.tool
+    def rows(context: Context[Database]) -> list[str]:
+        """Return the rows."""
+        return context.lifespan.rows
+
+    @server.tool
+    async def wait(seconds: float) -> str:
+        """Wait."""
+        try:
+            await either.sleep(seconds)
+        finally:
+            events.append("waited")
+        return "in time"
+
+    return server
+
+
+async def test_serving_lifespan_surrounds_the_conversation() -> None:
+    events: list[str] = []
+    async with either.connect(build(events)) as client:
+        assert (await client.call_tool("rows")).structured_content == ["one"]
+        assert events == ["enter s"]
+        with either.move_on_after(1):
+            await client.call_tool("wait", {"seconds": 30})
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(client.call_tool, "wait", {"seconds": 1})
+    assert events == ["enter s", "waited", "waited", "leave"]
+
+
+async def test_serving_lifespan_failure_propagates() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if server.info.name:
+            raise FileNotFoundError("the database is gone")
+        yield
+
+    server = Server("s", lifespan=lifespan)
+    ours, theirs = either.memory_pair()
+    with pytest.raises(FileNotFoundError, match="the database is gone"):
+        await either.serve_stream(server, theirs)
+    assert either.is_closed(theirs)
+    await ours.aclose()
+    with pytest.raises(FileNotFoundError, match="the database is gone"):
+        async with either.connect(server):
+            raise AssertionError
+
+
+async def test_serving_without_lifespan_has_no_value() -> None:
+    server = Server("s")
+
+    @server.tool
+    def value(context: Context) -> str:
+        """Return the value."""
+        return repr(context.lifespan)
+
+    async with served(server) as wire:
+        assert text_of(await wire.call(1, "value")) == "None"
