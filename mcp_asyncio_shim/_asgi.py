@@ -19,7 +19,7 @@ from mcp_core.runtime import (
 )
 
 from ._driver import ConnectionDriver, in_new_context
-from ._runtime import AsyncioRuntime, logger, open_recorder
+from ._runtime import AsyncioRuntime, handle_event, logger, open_recorder
 from ._tasks import open_server
 
 if TYPE_CHECKING:
@@ -227,6 +227,6 @@ class _AsgiDriver(ConnectionDriver):
             service = conversation.service = self._served.service(
                 conversation.conn, runtime, principal=conversation.principal
             )
-        job = service.handle_event(event)
+        job = handle_event(event, service)
         if job is not None:
             self.start_job(job, pump)

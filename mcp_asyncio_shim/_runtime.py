@@ -11,20 +11,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
 from mcp_core.runtime import LogEscaper, Runtime
 
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 
-    from mcp_core import RequestReceived
+    from mcp_core import Event, RequestReceived
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.registry import NestedRequests
+    from mcp_core.runtime import Job, Service
     from mcp_core.types import RequestId
 
     from ._driver import ConnectionDriver
 
-__all__ = ["AsyncioRuntime", "Record", "check_asyncio", "logger", "open_recorder"]
+__all__ = ["AsyncioRuntime", "Record", "check_asyncio", "handle_event", "logger", "open_recorder"]
 
 T = TypeVar("T")
 
@@ -47,6 +49,19 @@ def check_asyncio() -> None:
         raise RuntimeError(
             "mcp_asyncio_shim needs asyncio.run(); in trio use the package mcp_trio"
         ) from None
+
+
+def handle_event(event: Event, service: Service) -> Job | None:
+    """Handle one event as `Service.handle_event` does, and log it. This never waits."""
+    job = service.handle_event(event)
+    if job is None:
+        if isinstance(event, RequestCancelled):
+            logger.debug("request %r cancelled: %s", event.id, event.reason)
+        elif isinstance(event, MessageRejected):
+            logger.debug("message rejected: %s", event.error)
+        elif isinstance(event, ConnectionClosed):
+            logger.debug("conversation ended: %s", event.error)
+    return job
 
 
 def _not_released(id: RequestId, retry: float | None) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core import Connection, ConnectionLost, Role
 
 from ._link import FLUSH_TIMEOUT, Link
-from ._runtime import AsyncioRuntime, check_asyncio, open_recorder
+from ._runtime import AsyncioRuntime, check_asyncio, handle_event, open_recorder
 from ._stdio import standard_streams
 from ._tasks import open_server
 
@@ -94,7 +94,7 @@ async def serve_connection(
     conn = Connection(Role.SERVER, served.server.config())
 
     def on_event(event: Event) -> None:
-        job = service.handle_event(event)
+        job = handle_event(event, service)
         if job is not None:
             link.start_job(job)
 

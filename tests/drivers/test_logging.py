@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import mcp_trio
-from mcp_asyncio_shim import connect as connect_with_asyncio
+from mcp_core.registry import Server
 from mcp_core.runtime import LogEscaper
-from tests.asyncio_shim.loop import run as run_asyncio
 from tests.core.helpers import E
+from tests.harness import either
 from tests.trio_.wire import served
 
 ROOT = Path(__file__).parents[2]
@@ -20,8 +19,8 @@ FORGED = "x\n12:00:00 ERROR forged\x1b[2J\u202e\x9b"
 DRIVERS = ("mcp_trio", "mcp_asyncio_shim")
 
 
-def failing_server() -> mcp_trio.Server:
-    server = mcp_trio.Server("failing")
+def failing_server() -> Server:
+    server = Server("failing")
 
     @server.tool
     async def fail(text: str) -> str:  # a plain `def` that takes long causes one more record
@@ -41,32 +40,22 @@ def assert_nothing_is_forged(log: pytest.LogCaptureFixture, records: int) -> Non
         assert hidden not in log.text
 
 
+@pytest.mark.usefixtures("each_driver")
 async def test_log_of_failed_handler_forges_no_line(caplog: pytest.LogCaptureFixture) -> None:
-    async with mcp_trio.connect(failing_server()) as client:
+    async with either.connect(failing_server()) as client:
         await client.call_tool("fail", {"text": FORGED})
     assert "12:00:00 ERROR forged" in caplog.text
     assert_nothing_is_forged(caplog, 1)
 
 
-def test_log_of_failed_handler_on_asyncio_forges_no_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def main() -> None:
-        async with connect_with_asyncio(failing_server()) as client:
-            await client.call_tool("fail", {"text": FORGED})
-
-    run_asyncio(main())
-    assert "12:00:00 ERROR forged" in caplog.text
-    assert_nothing_is_forged(caplog, 1)
-    caplog.clear()
-
-
+@pytest.mark.usefixtures("each_driver")
 async def test_log_of_rejected_messages_forges_no_line(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "mcp_trio"):
+    name = either.package().__name__
+    with caplog.at_level(logging.DEBUG, name):
         async with served(failing_server(), E) as wire:
             await wire.ask(1, FORGED)
             await wire.ask(FORGED, "tools/call", {"name": FORGED, "arguments": FORGED})
-    caplog.records[:] = [record for record in caplog.records if record.name == "mcp_trio"]
+    caplog.records[:] = [record for record in caplog.records if record.name == name]
     assert "12:00:00 ERROR forged" in caplog.text
     assert_nothing_is_forged(caplog, len(caplog.records))
 
