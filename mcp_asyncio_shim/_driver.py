@@ -93,15 +93,7 @@ class ConnectionDriver:
                 pump()
 
         task = self.loop.create_task(run_job(job))
-        stopped = False
-
-        def stop() -> None:  # once: a second cancellation would interrupt a `finally` block
-            nonlocal stopped
-            if not stopped:
-                stopped = True
-                task.cancel()
-
-        job.stop = stop
+        job.stop = _canceller(task)
         self.tasks.add(task)
         # A callback, not a `finally` in the task: a task that is cancelled before its first step
         # never runs at all.
@@ -126,28 +118,40 @@ class JobTasks:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Callable[[], None]] = {}
 
     def start_job(self, job: Job) -> None:
         """Run `job` in a task."""
         task = self._loop.create_task(run_job(job))
-        job.stop = task.cancel
-        self.keep(task)
+        job.stop = self.keep(task)
         # A callback, as in `ConnectionDriver.start_job`.
         task.add_done_callback(lambda _: job.dropped())
 
-    def keep(self, task: asyncio.Task[None]) -> None:
-        """Add `task` to those that `aclose` cancels."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def keep(self, task: asyncio.Task[None]) -> Callable[[], None]:
+        """Add `task` to those that `aclose` cancels. Return what cancels it earlier."""
+        self._tasks[task] = cancel = _canceller(task)
+        task.add_done_callback(self._tasks.pop)
+        return cancel
 
     async def aclose(self) -> None:
         """Cancel each task once, also those that the cancelled ones start, and wait for all."""
         while self._tasks:
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            for cancel in list(self._tasks.values()):
+                cancel()
+            await asyncio.wait(list(self._tasks))
+
+
+def _canceller(task: asyncio.Task[None]) -> Callable[[], None]:
+    """Return what cancels `task`, once: a second cancellation would interrupt `finally` blocks."""
+    called = False
+
+    def cancel() -> None:
+        nonlocal called
+        if not called:
+            called = True
+            task.cancel()
+
+    return cancel
 
 
 def in_new_context(function: Callable[P, T]) -> Callable[P, T]:

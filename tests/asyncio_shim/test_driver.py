@@ -1,0 +1,319 @@
+"""What the driver on asyncio is made of: job tasks, the timer, and the runtimes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_asyncio_shim._driver import ConnectionDriver, JobTasks, in_new_context
+from mcp_asyncio_shim._runtime import LoopRuntime
+from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
+from mcp_core.runtime import Job
+from tests.virtual_time import run
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+word: contextvars.ContextVar[str] = contextvars.ContextVar("word", default="nothing")
+
+
+class Noted(Job):
+    """A job that runs a function, and notes how it ended."""
+
+    def __init__(self, function: Callable[[], Awaitable[Any]]) -> None:
+        super().__init__()
+        self._function = function
+        self.ends: list[Any] = []
+
+    async def run(self) -> Any:
+        return await self._function()
+
+    def done(self, result: Any) -> None:
+        self.ends.append(("done", result))
+
+    def failed(self, exc: BaseException) -> None:
+        self.ends.append(("failed", type(exc)))
+
+    def dropped(self) -> None:
+        self.ends.append("dropped")
+
+
+async def answer() -> int:
+    return 42
+
+
+async def fail() -> None:
+    raise SystemExit
+
+
+async def cancel_nothing() -> None:
+    raise asyncio.CancelledError
+
+
+async def wait() -> None:
+    await asyncio.sleep(100)
+
+
+class Tidy:
+    """A function that waits, then cleans up for a second."""
+
+    clean = False
+
+    async def __call__(self) -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            await asyncio.sleep(1)
+            self.clean = True
+
+
+class Machine:
+    """A machine with one deadline."""
+
+    deadline: float | None = None
+
+    def __init__(self) -> None:
+        self.handled: list[float] = []
+
+    def next_deadline(self) -> float | None:
+        return self.deadline
+
+    def handle_timeout(self, now: float) -> None:
+        self.handled.append(now)
+        self.deadline = None
+
+
+# -- Jobs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "end"),
+    [
+        (answer, ("done", 42)),
+        (fail, ("failed", SystemExit)),
+        (cancel_nothing, ("failed", asyncio.CancelledError)),
+    ],
+)
+def test_job_ends_with_its_outcome_in_either_kind_of_task(function: Any, end: Any) -> None:
+    async def main() -> None:
+        tasks, driver = JobTasks(), ConnectionDriver(Machine(), lambda: None)
+        jobs = [Noted(function) for _ in range(3)]
+        pumped: list[bool] = []
+        tasks.start_job(jobs[0])
+        driver.start_job(jobs[1])
+        driver.start_job(jobs[2], lambda: pumped.append(True))
+        assert len(driver.tasks) == 2
+        await asyncio.sleep(1)
+        assert [job.ends for job in jobs] == [[end, "dropped"]] * 3
+        assert pumped == [True]
+        assert not driver.tasks
+        driver.stop_timer()
+
+    run(main())
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_job_stopped_is_dropped(seconds: float) -> None:
+    """Also before its first step."""
+
+    async def main() -> None:
+        tasks, driver = JobTasks(), ConnectionDriver(Machine(), lambda: None)
+        jobs = [Noted(wait), Noted(wait)]
+        tasks.start_job(jobs[0])
+        driver.start_job(jobs[1])
+        if seconds:
+            await asyncio.sleep(seconds)
+        for job in jobs:
+            job.stop()
+        await driver.wait_until(lambda: not driver.tasks)
+        assert [job.ends for job in jobs] == [["dropped"]] * 2
+        driver.stop_timer()
+
+    run(main())
+
+
+def test_jobs_stopped_again_may_clean_up() -> None:
+    async def main() -> None:
+        tasks, driver = JobTasks(), ConnectionDriver(Machine(), lambda: None)
+        tidy = [Tidy(), Tidy()]
+        jobs = [Noted(each) for each in tidy]
+        tasks.start_job(jobs[0])
+        driver.start_job(jobs[1])
+        await asyncio.sleep(1)
+        for _ in range(3):
+            for job in jobs:
+                job.stop()
+            await asyncio.sleep(0.1)
+        await tasks.aclose()
+        await driver.wait_until(lambda: not driver.tasks)
+        assert [each.clean for each in tidy] == [True, True]
+        driver.stop_timer()
+
+    run(main())
+
+
+def test_job_tasks_end_with_those_that_they_start() -> None:
+    async def main() -> None:
+        tasks = JobTasks()
+        last = Noted(wait)
+
+        async def start_another() -> None:
+            try:
+                await wait()
+            finally:
+                tasks.start_job(last)
+
+        tasks.start_job(Noted(start_another))
+        await asyncio.sleep(1)
+        await tasks.aclose()
+        assert last.ends == ["dropped"]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert asyncio.get_running_loop().time() == 1
+
+    run(main())
+
+
+# -- The timer and what waits ----------------------------------------------------------------------
+
+
+def test_driver_handles_deadlines_and_wakes_what_waits() -> None:
+    async def main() -> None:
+        processed: list[bool] = []
+        machine = Machine()
+        driver = ConnectionDriver(machine, lambda: processed.append(True))
+        machine.deadline = 3
+        await asyncio.sleep(0)
+        assert machine.handled == [0]  # it looks once at the start
+        machine.deadline = 3
+        driver.pump()
+        machine.deadline = 2
+        driver.pump()
+        await driver.wait_until(lambda: len(machine.handled) == 2)
+        assert driver.clock() == 2
+        assert len(processed) == 4
+        await driver.wait_until(lambda: False, 5)
+        assert driver.clock() == 7
+        await driver.wait_until(lambda: True, 5)
+        assert driver.clock() == 7
+        machine.deadline = 8
+        driver.pump()
+        driver.stop_timer()
+        await asyncio.sleep(2)
+        assert machine.handled == [0, 2]
+
+    run(main())
+
+
+def test_function_in_new_context_sees_neither_later_values_nor_those_of_calls() -> None:
+    def swap(text: str) -> str:
+        before = word.get()
+        word.set(text)
+        return before
+
+    word.set("at first")
+    in_context = in_new_context(swap)
+    word.set("later")
+    assert [in_context("one"), in_context(text="two")] == ["at first"] * 2
+    assert word.get() == "later"
+
+
+# -- Runtimes --------------------------------------------------------------------------------------
+
+
+def test_runtime_knows_its_loop_and_threads() -> None:
+    async def main() -> LoopRuntime:
+        loop = asyncio.get_running_loop()
+        runtime = LoopRuntime(loop)
+        assert not runtime.in_worker_thread
+        assert await runtime.in_thread(lambda: runtime.in_worker_thread)
+        seen: list[Any] = []
+
+        async def in_loop() -> str:
+            return threading.current_thread().name
+
+        def in_thread() -> None:
+            runtime.call_soon(lambda: seen.append(asyncio.get_running_loop()))
+            seen.append(runtime.from_thread(in_loop))
+
+        await runtime.in_thread(in_thread)
+        assert seen == [loop, threading.current_thread().name]
+        assert len(runtime.entropy(16)) == 16
+        assert runtime.wall_time() > 1_700_000_000
+        return runtime
+
+    runtime = run(main())
+    runtime.call_soon(lambda: None)  # the loop is closed: nothing happens
+
+
+def test_task_runtime_waits_for_an_event_or_a_time() -> None:
+    async def main() -> None:
+        runtime = AsyncioTaskRuntime()
+        event = asyncio.Event()
+        assert not await runtime.wait(event, 5)
+        assert asyncio.get_running_loop().time() == 5
+        asyncio.get_running_loop().call_later(3, event.set)
+        assert await runtime.wait(event)
+        assert asyncio.get_running_loop().time() == 8
+        await runtime.aclose()
+
+    run(main())
+
+
+def test_task_runtime_logs_what_fails_in_the_background(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        word.set("of the server")
+        runtime = AsyncioTaskRuntime()
+        seen: list[str] = []
+
+        async def look() -> None:
+            seen.append(word.get())
+            word.set("of a task")
+            raise KeyError("mine")
+
+        word.set("of a handler")
+        for _ in range(2):
+            runtime.start_soon(look)
+        await asyncio.sleep(1)
+        assert seen == ["of the server"] * 2
+        await runtime.aclose()
+
+    run(main())
+    assert [each.message for each in caplog.records] == [
+        "a background task of the tasks failed"
+    ] * 2
+
+
+def test_task_runtime_keeps_threads_for_its_store() -> None:
+    async def main() -> None:
+        runtime = AsyncioTaskRuntime()
+        name = await runtime.in_store_thread(lambda: threading.current_thread().name)
+        assert name.startswith("mcp-tasks")
+        await runtime.aclose()
+
+    run(main())
+
+
+def test_task_runtime_shield_delays_the_cancellation() -> None:
+    async def main() -> None:
+        runtime = AsyncioTaskRuntime()
+        written: list[bool] = []
+
+        async def write() -> None:
+            await asyncio.sleep(2)
+            written.append(True)
+
+        writing = asyncio.create_task(runtime.shielded(write))
+        await asyncio.sleep(1)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert written == [True]
+        await runtime.shielded(write)
+        assert asyncio.get_running_loop().time() == 4
+        await runtime.aclose()
+
+    run(main())
