@@ -1,7 +1,7 @@
 """Cancel a client's conversation, one of its calls, or the server, after any step of the loop.
 
-Whatever the moment: the cancellation arrives, no task is left, handlers have ended, and what was
-not cancelled continues to work.
+The cancellation always arrives, no task is left, handlers have ended, and the rest continues to
+work.
 """
 
 from __future__ import annotations

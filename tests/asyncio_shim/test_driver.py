@@ -1,4 +1,4 @@
-"""What the driver on asyncio is made of: job tasks, the timer, and the runtimes."""
+"""The parts of the driver on asyncio: job tasks, the timer, and the runtimes."""
 
 from __future__ import annotations
 

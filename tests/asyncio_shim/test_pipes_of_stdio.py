@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
+import threading
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 def close(fd: int) -> None:
@@ -141,6 +144,38 @@ def test_standard_stream_that_is_not_open_is_refused(
         run(main())
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
+def test_regular_file_is_for_threads_only(tmp_path: Path) -> None:
+    before = threading.active_count()
+    (tmp_path / "requests").write_bytes(b"request\n")
+
+    async def main() -> bytes:
+        async with standard_streams() as (reader, _):
+            return await reader.read()
+
+    with pipes(), (tmp_path / "requests").open("rb") as file:
+        os.dup2(file.fileno(), 0)
+        if _stdio._HAS_POLLABLE_PIPES:
+            with pytest.raises(ConnectFailed, match="fd 0 is no pipe, socket or terminal"):
+                run(main())
+        else:
+            assert run(main()) == b"request\n"
+        wait_until(lambda: threading.active_count() == before)
+
+
+def test_one_socket_for_both_directions_is_refused() -> None:
+    async def main() -> None:
+        async with standard_streams():
+            raise AssertionError
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pipes():
+        for fd in (0, 1):
+            os.dup2(theirs.fileno(), fd)
+        with pytest.raises(ConnectFailed, match="stdin and stdout are one socket"):
+            run(main())
+
+
 def test_output_is_discarded_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with standard_streams():
@@ -210,7 +245,10 @@ def test_child_stderr_is_ours_unless_it_is_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_child_stderr_on_a_terminal_is_copied_and_closed(fails: bool) -> None:
+def test_child_stderr_on_a_terminal_is_copied_and_closed(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stdio, "_STDERR_TIMEOUT", 1000)  # the end of the pipe is enough
     record: Any = Record()
 
     async def main() -> None:
