@@ -16,12 +16,12 @@ from mcp_core.tasks import TaskLimits
 from tests.asgi import serve_app
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.drivers.test_tasks import FORM
 from tests.task_play import wires
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E
 from tests.test_task_stores import until
-from tests.trio_.test_tasks import FORM
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
