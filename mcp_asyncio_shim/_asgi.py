@@ -8,9 +8,10 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-from mcp_core import http
+from mcp_core import ConnectionClosed, http
 from mcp_core.runtime import (
     AUTH_CHECK_TIMEOUT,
+    LAST_GRACE,
     SHUTDOWN_GRACE,
     AsgiApplication,
     AsgiRequest,
@@ -140,6 +141,8 @@ class _AsgiDriver(ConnectionDriver):
         super().__init__(router, lambda: router.pump(on_event))
         self.router = router
         self._served = served
+        # Services of conversations that have ended while handlers run. A timer reports them.
+        self._ending: dict[Service, asyncio.TimerHandle] = {}
 
     def new_event(self) -> asyncio.Event:
         """Create an event."""
@@ -208,7 +211,14 @@ class _AsgiDriver(ConnectionDriver):
             try:
                 for task in self.tasks:
                     task.cancel()
-                await self.wait_until(lambda: not self.tasks)
+                await self.wait_until(lambda: not self.tasks, LAST_GRACE)
+                if self.tasks:
+                    self.router.close()
+                    self.pump()  # their conversations are ending now
+                    for service, timer in self._ending.items():
+                        timer.cancel()
+                        service.warn_of_running()
+                    await self.wait_until(lambda: not self.tasks)
             finally:
                 self.router.close()
                 self.pump()
@@ -218,6 +228,8 @@ class _AsgiDriver(ConnectionDriver):
         def pump() -> None:
             conversation.mark_dirty()
             self.pump()
+            if service in self._ending and service.idle:
+                self._ending.pop(service).cancel()
 
         service: Service | None = conversation.service
         if service is None:
@@ -230,3 +242,6 @@ class _AsgiDriver(ConnectionDriver):
         job = handle_event(event, service)
         if job is not None:
             self.start_job(job, pump)
+        elif isinstance(event, ConnectionClosed) and not service.idle:
+            timer = self.loop.call_later(LAST_GRACE, service.warn_of_running)
+            self._ending[service] = timer

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import Connection, ConnectionLost, Role
+from mcp_core.runtime import LAST_GRACE
 
 from ._link import FLUSH_TIMEOUT, Link
 from ._runtime import AsyncioRuntime, check_asyncio, handle_event, open_recorder
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from mcp_core import Event
-    from mcp_core.adapters import StreamRecorder
+    from mcp_core.adapters import LastDeadline, StreamRecorder
     from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
 
@@ -40,6 +41,8 @@ _STOP_SIGNALS: Final = [
 
 # Seconds for handlers that still run after the end of the input.
 _GRACE: Final = 1.0
+# Seconds after the client has closed our stdout in which it may also close our stdin.
+_VANISHED_DELAY: Final = 0.5
 
 
 async def serve_streams(
@@ -86,9 +89,12 @@ async def serve_connection(
     streams: Streams,
     grace: float = _GRACE,
     record: StreamRecorder | None = None,
+    last_deadline: LastDeadline | None = None,
 ) -> OSError | None:
     """Serve one client, as `serve_streams`. `record` records the bytes.
 
+    If the client ends the conversation, `last_deadline` begins; without one, a handler that ignores
+    its cancellation gets a line in the log.
     Return the error of the system with which writing failed, None if it did not.
     """
     conn = Connection(Role.SERVER, served.server.config())
@@ -103,6 +109,8 @@ async def serve_connection(
     flush_until = link.loop.time()
     try:
         await asyncio.wait({link.reading})
+        if last_deadline is not None:
+            last_deadline.begin(grace + LAST_GRACE, "the client had gone")
         flush_until = link.loop.time() + grace
         await link.wait_until(lambda: not link.tasks, grace)
         service.stop()
@@ -110,6 +118,9 @@ async def serve_connection(
         await link.wait_until(lambda: not link.tasks, FLUSH_TIMEOUT)
     finally:
         await link.aclose(max(flush_until - link.loop.time(), FLUSH_TIMEOUT))
+        await link.wait_until(lambda: not link.tasks, LAST_GRACE)
+        if last_deadline is None:
+            service.warn_of_running()
         await link.wait_until(lambda: not link.tasks)
     return link.write_error
 
@@ -133,6 +144,13 @@ async def serve_stdio(server: Server, *, record: Record = None) -> None:
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
+    await _serve_stdio(server, record)
+
+
+async def _serve_stdio(
+    server: Server, record: Record, last_deadline: LastDeadline | None = None
+) -> None:
+    """Serve as `serve_stdio` does. At the end of the input, `last_deadline` begins."""
     check_asyncio()
     async with (
         standard_streams() as streams,
@@ -140,17 +158,35 @@ async def serve_stdio(server: Server, *, record: Record = None) -> None:
         open_server(server, _GRACE) as served,
     ):
         stream = None if recorder is None else recorder.stream()
-        error = await serve_connection(served, streams, _GRACE, stream)
+        watching = asyncio.create_task(_end_with_writer(*streams))
+        try:
+            error = await serve_connection(served, streams, _GRACE, stream, last_deadline)
+        finally:
+            watching.cancel()
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
         raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
+
+
+async def _end_with_writer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """End the input if the client closes its end of our stdout, although nothing is written."""
+    with suppress(OSError):
+        await writer.wait_closed()
+    # If the end of stdin comes at the same time, nothing is left to do.
+    await asyncio.sleep(_VANISHED_DELAY)
+    reader.feed_eof()
 
 
 def run(server: Server, *, record: Record = None) -> None:
     """Serve `server` over stdio: the `main` of a server file, for the main thread.
 
     It ends when the client closes stdin. The first SIGINT or SIGTERM cancels what runs, so that
-    `finally` blocks are executed; a second one ends the process at once. Like every asyncio program
-    it ends only when its threads have. `record` is as for `serve_streams`.
+    `finally` blocks are executed; a second one ends the process at once. `record` is as for
+    `serve_streams`.
+
+    If a handler ignores its cancellation or blocks, in a thread too, the process ends without it
+    six seconds after the end of stdin or the signal, and stderr gets a line that names the tool.
+    The status is then 128 + n after the signal n, otherwise 1, and `finally` blocks are not
+    executed. The lifespan may take longer to end.
 
     *Resource handling* and *Error handling*: as `serve_stdio`.
 
@@ -166,21 +202,29 @@ def run(server: Server, *, record: Record = None) -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        serving = asyncio.create_task(serve_stdio(server, record=record))
+        serving = asyncio.create_task(_serve_stdio(server, record, last_deadline))
 
         def on_signal(number: int, frame: FrameType | None) -> None:
             for each in _STOP_SIGNALS:
                 signal.signal(each, signal.SIG_DFL)  # the second signal ends the process
             caught.append(number)
+            cause = signal.Signals(number).name
+            last_deadline.begin(_GRACE + LAST_GRACE, cause, 128 + number)
             loop.call_soon_threadsafe(serving.cancel)
 
         with ExitStack() as undo:
             for each in _STOP_SIGNALS:
                 undo.callback(signal.signal, each, signal.signal(each, on_signal))
-            await serving
+            try:
+                await serving
+            finally:
+                last_deadline.lifespan_ended()
+
+    from mcp_core.adapters import LastDeadline  # not needed for any other way to serve
 
     try:
-        asyncio.run(main())
+        with LastDeadline(server.info.name) as last_deadline:
+            asyncio.run(main())
     except ConnectionLost as exc:
         raise SystemExit(f"{server.info.name}: {exc}") from None
     except asyncio.CancelledError:

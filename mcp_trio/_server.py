@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import trio
 
 from mcp_core import Connection, ConnectionLost, Role
-from mcp_core.runtime import SHUTDOWN_GRACE
+from mcp_core.runtime import LAST_GRACE, SHUTDOWN_GRACE
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
-from mcp_trio.streams._stdio import standard_streams, stop_on_signals
+from mcp_trio.streams._stdio import has_no_reader, pipe_of, standard_streams, stop_on_signals
 
 from ._nursery import open_quiet_nursery
 from ._runtime import check_trio
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Sequence
 
-    from mcp_core.adapters import Recorder, Recording
+    from mcp_core.adapters import LastDeadline, Recorder, Recording
     from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
 
@@ -45,6 +45,8 @@ _GRACE_AFTER_STDIN: Final = 1.0
 _FLUSH_TIMEOUT: Final = 5.0
 # The same when the process is about to exit, and for cancelled handlers to end.
 _SHUTDOWN_TIMEOUT: Final = 1.0
+# Seconds after the client has closed our stdout in which it may also close our stdin.
+_VANISHED_DELAY: Final = 0.5
 
 L = TypeVar("L", bound=trio.abc.Stream)
 
@@ -127,6 +129,17 @@ async def serve_stdio(
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
+    await _serve_stdio(server, stop, grace, record)
+
+
+async def _serve_stdio(
+    server: Server,
+    stop: trio.Event | None,
+    grace: float,
+    record: str | os.PathLike[str] | Recording | None,
+    last_deadline: LastDeadline | None = None,
+) -> None:
+    """Serve as `serve_stdio` does. At the end of the input, `last_deadline` begins."""
     check_trio()
     grace_after_end = min(grace, _GRACE_AFTER_STDIN)
     with standard_streams() as stream:
@@ -135,7 +148,15 @@ async def serve_stdio(
             recorded,
             open_server(server, grace_after_end) as served,
         ):
-            error = await serve_conversation(served, recorded, stop, grace, grace_after_end)
+            error = await serve_conversation(
+                served,
+                recorded,
+                stop,
+                grace,
+                grace_after_end,
+                sink=pipe_of(stream),
+                last_deadline=last_deadline,
+            )
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
         raise ConnectionLost(f"cannot write to standard output: {error.strerror}") from error
 
@@ -203,10 +224,16 @@ async def serve_conversation(
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     grace_after_end: float = SHUTDOWN_GRACE,
+    *,
+    sink: int | None = None,
+    last_deadline: LastDeadline | None = None,
 ) -> OSError | None:
     """Serve one conversation on `stream`, and leave the stream open.
 
     Handlers get `grace` seconds after `stop`, and `grace_after_end` after the end of the input.
+    `sink` is the descriptor of a pipe to which `stream` writes: if the client closes its other end,
+    the conversation ends. If the client ends it, `last_deadline` begins; without one, a handler
+    that ignores its cancellation gets a line in the log.
     Return the error of the system with which writing failed, None if it did not.
     """
     read_scope = trio.CancelScope()
@@ -218,21 +245,31 @@ async def serve_conversation(
         nursery.start_soon(link.tick)
         if stop is not None:
             nursery.start_soon(_shut_down, stop, link, dispatch, grace, read_scope)
-        with read_scope:
-            await link.read()
-        if not read_scope.cancelled_caught:
-            with trio.move_on_after(grace_after_end):
+        if sink is not None:
+            nursery.start_soon(_watch_reader, sink, link)
+        try:
+            with read_scope:
+                await link.read()
+            if not read_scope.cancelled_caught:
+                if last_deadline is not None:
+                    seconds = grace_after_end + LAST_GRACE
+                    last_deadline.begin(seconds, "the client had gone")
+                with trio.move_on_after(grace_after_end):
+                    await dispatch.idle()
+            dispatch.stop()
+            # A handler that ignores its cancellation does not delay the responses of the others.
+            with trio.move_on_after(_SHUTDOWN_TIMEOUT):
                 await dispatch.idle()
-        dispatch.stop()
-        # A handler that ignores its cancellation does not delay the responses of the others.
-        with trio.move_on_after(_SHUTDOWN_TIMEOUT):
-            await dispatch.idle()
-        with trio.move_on_after(
-            _SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT
-        ):
-            await link.flush()
-        link.conn.close()
-        link.pump()
+            with trio.move_on_after(
+                _SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT
+            ):
+                await link.flush()
+            link.conn.close()
+            link.pump()
+        finally:
+            nursery.cancel_scope.cancel()
+            if last_deadline is None:
+                await dispatch.end()
     return link.write_error
 
 
@@ -274,6 +311,19 @@ async def _shut_down(
     read_scope.cancel()
 
 
+async def _watch_reader(sink: int, link: Link) -> None:
+    """Break the link if the client closes its end of the pipe, although nothing is written."""
+    try:
+        # Nothing can ever be read here, so this returns at an error only.
+        await trio.lowlevel.wait_readable(sink)
+    except trio.ClosedResourceError:
+        return
+    # If the end of stdin comes at the same time, handlers get the grace that it gives them.
+    await trio.sleep(_VANISHED_DELAY)
+    if has_no_reader(sink):
+        link.abort()
+
+
 def run(
     server: Server,
     *,
@@ -287,6 +337,11 @@ def run(
     kills the process. On Windows, Ctrl+C and Ctrl+Break are these signals. Outside the main thread,
     where Python delivers no signals, only the client ends it. `record` is as for `serve_stdio`.
 
+    If a handler ignores its cancellation or blocks, the process ends without it five seconds after
+    the grace, and stderr gets a line that names the tool. The grace is `grace` after a signal, and
+    at most one second after the end of stdin. The status is then 128 + n after the signal n,
+    otherwise 1, and `finally` blocks are not executed. The lifespan may take longer to end.
+
     *Resource handling* and *Error handling*: as `serve_stdio`.
 
     Raises:
@@ -296,8 +351,11 @@ def run(
         OSError: the file of `record` cannot be opened.
         RuntimeError: this thread is in a run of trio already.
     """
+    from mcp_core.adapters import LastDeadline  # not needed for any other way to serve
+
     try:
-        exit_code = trio.run(_main, server, grace, record)
+        with LastDeadline(server.info.name) as last_deadline:
+            exit_code = trio.run(_main, server, grace, record, last_deadline)
     except ConnectionLost as exc:
         raise SystemExit(f"{server.info.name}: {exc}") from None
     if exit_code:
@@ -305,9 +363,13 @@ def run(
 
 
 async def _main(
-    server: Server, grace: float, record: str | os.PathLike[str] | Recording | None
+    server: Server,
+    grace: float,
+    record: str | os.PathLike[str] | Recording | None,
+    last_deadline: LastDeadline,
 ) -> int:
     stop = trio.Event()
-    with stop_on_signals(stop.set) as stop_signal:
-        await serve_stdio(server, stop=stop, grace=grace, record=record)
+    with stop_on_signals(stop.set, last_deadline=last_deadline, grace=grace) as stop_signal:
+        await _serve_stdio(server, stop, grace, record, last_deadline)
+    last_deadline.lifespan_ended()
     return stop_signal.exit_code

@@ -60,6 +60,7 @@ STARTS_PROGRAMS = [
         security/test_attacks_secrets_in_files
         security/test_attacks_stored_cases
         test_conftest
+        test_last_deadline
         test_other_system
         testing/hostile/test_child_attacks
         testing/test_find_faults

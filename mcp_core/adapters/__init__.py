@@ -1,4 +1,4 @@
-"""Adapters that do I/O for every driver: stores in files and databases, and traces in files.
+"""Adapters that do I/O for every driver: stores, traces in files, and the end of a process.
 
 Each is loaded on first use: a program rarely has all of them.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._last_deadline import LastDeadline as LastDeadline
     from ._recorder import CannotRecord as CannotRecord
     from ._recorder import ChildRecorder as ChildRecorder
     from ._recorder import LineRecorder as LineRecorder
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotRecord",
     "ChildRecorder",
+    "LastDeadline",
     "LineRecorder",
     "Recorder",
     "Recording",
@@ -38,6 +40,10 @@ def __getattr__(name: str) -> Any:
         from ._trace_directory import TraceDirectory
 
         return TraceDirectory
+    if name == "LastDeadline":
+        from ._last_deadline import LastDeadline
+
+        return LastDeadline
     if name in __all__:
         from . import _recorder
 

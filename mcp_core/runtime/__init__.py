@@ -44,6 +44,7 @@ from ._job import run_auth_check as run_auth_check
 from ._listen import Changes as Changes
 from ._listen import Subscription as Subscription
 from ._log_records import LogEscaper as LogEscaper
+from ._runtime import LAST_GRACE as LAST_GRACE
 from ._runtime import READ_SIZE as READ_SIZE
 from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
 from ._runtime import EventLike as EventLike
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUTH_CHECK_TIMEOUT",
+    "LAST_GRACE",
     "NETWORK_INITIALIZE_TIMEOUT",
     "READ_SIZE",
     "SHUTDOWN_GRACE",

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from mcp_core.registry.tasks._tasks import DetachableJob
     from mcp_core.types import RequestId
 
-__all__ = ["READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
+__all__ = ["LAST_GRACE", "READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
 
 READ_SIZE: Final = 65_536  # bytes of one read of a driver; a pipe's capacity on Linux
 # Seconds that running handlers get at the shutdown of a server before they are cancelled. Service
 # managers and containers kill a process 10 s or more after they have asked it to end.
 SHUTDOWN_GRACE: Final = 5.0
+# Seconds that handlers get to end after they were cancelled. Then a process that is nothing but a
+# server ends without them; elsewhere the log names them.
+LAST_GRACE: Final = 5.0
 
 T = TypeVar("T")
 

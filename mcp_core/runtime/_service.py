@@ -50,6 +50,7 @@ from ._middleware import (
     report_blocking,
     run_middleware,
 )
+from ._runtime import LAST_GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,14 +63,23 @@ if TYPE_CHECKING:
 
     from ._runtime import Runtime
 
-__all__ = ["ConversationJob", "RequestJob", "RootsJob", "ServedServer", "Service"]
+__all__ = [
+    "ConversationJob",
+    "RequestJob",
+    "RootsJob",
+    "ServedServer",
+    "Service",
+    "name_of_request",
+]
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 # Pages that one connection remembers. For an older one the client gets no notification when its
 # user has visited it, and has to call again without that.
 _MAX_PAGES: Final = 1_000
+_CALL_TOOL: Final = "tools/call"
 _TASKS: Final = "tasks/"  # begins the methods about tasks
+_MAX_NAMES: Final = 20  # in one line of the log
 _OWNER_SIZE: Final = 16  # bytes, as of a session id
 
 
@@ -375,6 +385,23 @@ class Service:
         if self._roots_job is not None:
             self._roots_job.stop()
 
+    def warn_of_running(self) -> None:
+        """Log one warning that names the jobs that still run, if any. They were cancelled before.
+
+        A driver calls this `LAST_GRACE` seconds after the conversation has ended.
+        """
+        names = [name_of_request(job.input_collector.request) for job in self._jobs.values()]
+        if self._roots_job is not None:
+            names.append("a hook on changed roots")
+        if names:
+            names = list(dict.fromkeys(names))
+            if len(names) > _MAX_NAMES:
+                names[_MAX_NAMES:] = [f"{len(names) - _MAX_NAMES} more"]
+            self.runtime.warn(
+                f"the conversation has ended, and {', '.join(names)} ignored the cancellation for"
+                f" {LAST_GRACE:g} s: a handler must not shield or swallow it for so long"
+            )
+
     def handle_event(self, event: Event) -> Job | None:
         """Process `event`, without waiting. Return the job to run in a task, if there is one.
 
@@ -510,6 +537,13 @@ class Service:
             send(request.id, outcome)
         except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
             self.conn.send_error(request.id, internal_error(self.runtime, request, exc))
+
+
+def name_of_request(request: RequestReceived) -> str:
+    """Return how a log names the handler of `request`."""
+    if request.method.name == _CALL_TOOL:
+        return f"tool {request.params.name!r}"
+    return request.method.name
 
 
 class ServedServer(NamedTuple):

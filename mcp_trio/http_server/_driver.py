@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 
 from mcp_core import ConnectionClosed, Fault, NotificationReceived, RequestReceived
+from mcp_core.runtime import LAST_GRACE
 from mcp_core.types import ErrorData
 from mcp_trio._deadlines import DeadlineRunner
 from mcp_trio._nursery import open_quiet_nursery
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from mcp_core.http import Conversation, Exchange, Router
     from mcp_core.runtime import ServedServer, Service
     from mcp_core.types import RequestId
+    from mcp_trio._deadlines import Deadline
 
     Write = Callable[[], Coroutine[Any, Any, None]]
 
@@ -209,6 +211,11 @@ class HttpServerDriver:
         runtime.capacity_changed()
         if service.idle:
             self._services.discard(service)
+            if runtime.last_deadline is not None:
+                runtime.last_deadline.discard()
+        elif runtime.last_deadline is None:
+            runtime.last_deadline = self.deadlines.new(service.warn_of_running)
+            runtime.last_deadline.move(trio.current_time() + LAST_GRACE)
 
     def job_ended(self, runtime: _ConversationRuntime) -> Write | None:
         """Process the end of a job. Return what its task should still write, if anything."""
@@ -257,6 +264,19 @@ class HttpServerDriver:
         while self._jobs:
             await self._jobs_ended.park()
 
+    async def end(self) -> None:
+        """Close everything, and wait for the handlers, which are cancelled. Report those that run.
+
+        After five seconds this returns; their nursery waits for them.
+        """
+        services = [service for service in self._services if not service.idle]
+        self.close()
+        if self._jobs:
+            with trio.move_on_after(LAST_GRACE, shield=True):
+                await self._wait_for_jobs()
+            for service in services:
+                service.warn_of_running()
+
     def close(self) -> None:
         """Close the router and forget all services, in any state."""
         self.stopping = True
@@ -276,7 +296,8 @@ async def open_http_server_driver(router: Router) -> AsyncIterator[HttpServerDri
         try:
             yield driver
         finally:
-            driver.close()
+            nursery.cancel_scope.cancel()
+            await driver.end()
 
 
 class _ConversationRuntime(TrioRuntime):
@@ -284,6 +305,8 @@ class _ConversationRuntime(TrioRuntime):
 
     service: Service
     single_peer = False
+    # Set while handlers still run after the end of the conversation. Then the log names them.
+    last_deadline: Deadline | None = None
 
     def __init__(self, driver: HttpServerDriver, conversation: Conversation) -> None:
         self._trio = driver.trio_token

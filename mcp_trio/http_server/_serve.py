@@ -45,7 +45,7 @@ from ._h11_connection import H11ServerConnection
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from mcp_core.adapters import Recorder, Recording
+    from mcp_core.adapters import LastDeadline, Recorder, Recording
     from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
 
     from ._connection import AccessLogEntry
@@ -481,7 +481,9 @@ def run_http(
 
     It is the `main` of a server file. The first signal shuts down in order: running handlers get
     `grace` seconds, then they are cancelled, so that their `finally` blocks run. The second signal
-    kills the process. The URL is logged, at level INFO, once the server listens.
+    kills the process. If a handler ignores its cancellation or blocks, the process ends without it
+    five seconds after `grace`, with a line on stderr that names the tool, as with `mcp_trio.run`.
+    The URL is logged, at level INFO, once the server listens.
 
     Args:
         server: the server at `path`, or a mapping of paths to servers.
@@ -518,18 +520,26 @@ def run_http(
         record=record,
         grace=grace,
     )
+    from mcp_core.adapters import LastDeadline  # not needed for any other way to serve
+
+    servers = server.values() if isinstance(server, Mapping) else [server]
+    name = next(iter(servers)).info.name
     try:
-        exit_code = trio.run(_main, serve)
+        with LastDeadline(name) as last_deadline:
+            exit_code = trio.run(_main, serve, grace, last_deadline)
     except CannotListen as exc:
         raise SystemExit(exc.strerror) from exc
     if exit_code:
         raise SystemExit(exit_code)
 
 
-async def _main(serve: Callable[..., Awaitable[None]]) -> int:
+async def _main(
+    serve: Callable[..., Awaitable[None]], grace: float, last_deadline: LastDeadline
+) -> int:
     stop = trio.Event()
-    with stop_on_signals(stop.set) as stop_signal:
+    with stop_on_signals(stop.set, last_deadline=last_deadline, grace=grace) as stop_signal:
         async with open_quiet_nursery(wait=True) as nursery:
             address: HttpAddress = await nursery.start(partial(serve, stop=stop))
             _log.info("listening on %s", address.url)
+    last_deadline.lifespan_ended()
     return stop_signal.exit_code

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from mcp_core.runtime import LAST_GRACE
 from mcp_trio._runtime import TrioRuntime, handle_event, start_job
 
 if TYPE_CHECKING:
@@ -73,6 +74,15 @@ class Dispatch:
     def stop(self) -> None:
         """Cancel all running handlers."""
         self._service.stop()
+
+    async def end(self) -> None:
+        """Wait until the handlers, which are cancelled, have ended. Report those that do not."""
+        if self._service.idle:
+            return
+        # Shielded: the nursery waits for them anyway, and so the log says for which.
+        with trio.move_on_after(LAST_GRACE, shield=True):
+            await self.idle()
+        self._service.warn_of_running()
 
     async def idle(self) -> None:
         """Wait until no handler runs."""

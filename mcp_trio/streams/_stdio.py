@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import signal
 import stat
 import sys
@@ -32,6 +33,7 @@ import trio
 from trio.abc import ReceiveStream, SendStream
 
 from mcp_core import ConnectFailed
+from mcp_core.runtime import LAST_GRACE
 
 from . import _threads
 from ._threads import ThreadReceiveStream, ThreadSendStream
@@ -39,7 +41,17 @@ from ._threads import ThreadReceiveStream, ThreadSendStream
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows
 
-__all__ = ["StopSignal", "Streams", "is_open", "standard_streams", "stop_on_signals"]
+    from mcp_core.adapters import LastDeadline
+
+__all__ = [
+    "StopSignal",
+    "Streams",
+    "has_no_reader",
+    "is_open",
+    "pipe_of",
+    "standard_streams",
+    "stop_on_signals",
+]
 
 Streams = trio.StapledStream[SendStream, ReceiveStream]
 
@@ -158,6 +170,29 @@ def _reopen(fd: int, mode: int) -> int:
     return os.dup(fd)
 
 
+def pipe_of(stream: Any) -> int | None:
+    """Return the descriptor to which `stream` writes if the system reports its reader's end.
+
+    A client may connect stdout with a pipe or, as Node does, with a socket of its own. None for a
+    socket that is stdin too, for any other file or stream, and on Windows.
+    """
+    source: Any = getattr(stream, "receive_stream", None)
+    sink: Any = getattr(stream, "send_stream", None)
+    if not (hasattr(source, "fileno") and hasattr(sink, "fileno")):
+        return None
+    reading, writing = os.fstat(source.fileno()), os.fstat(sink.fileno())
+    is_own_socket = stat.S_ISSOCK(writing.st_mode) and not os.path.samestat(reading, writing)
+    fd: int = sink.fileno()
+    return fd if stat.S_ISFIFO(writing.st_mode) or is_own_socket else None
+
+
+def has_no_reader(fd: int) -> bool:
+    """Return True if the other end of the pipe or socket `fd` is closed."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
 def _text_files_on(fd: int) -> list[io.TextIOWrapper]:
     texts = []
     for text in {sys.stdout, sys.__stdout__}:
@@ -193,8 +228,16 @@ class StopSignal:
 
 
 @contextmanager
-def stop_on_signals(act: Callable[[], object], *, patience: float = 0.0) -> Iterator[StopSignal]:
+def stop_on_signals(
+    act: Callable[[], object],
+    *,
+    patience: float = 0.0,
+    last_deadline: LastDeadline | None = None,
+    grace: float = 0.0,
+) -> Iterator[StopSignal]:
     """Call `act` inside trio at the first SIGINT or SIGTERM, for an orderly stop. The second kills.
+
+    `last_deadline` begins with that signal: the time is `grace`, and `LAST_GRACE` after it.
 
     With `patience`, signals within so many seconds after the first one are ignored, and those
     after that kill. Use it for a stop that must be complete and takes a short time.
@@ -221,6 +264,9 @@ def stop_on_signals(act: Callable[[], object], *, patience: float = 0.0) -> Iter
                 for each in former:
                     signal.signal(each, signal.SIG_DFL)
             token.run_sync_soon(act)
+            if last_deadline is not None:
+                seconds = grace + LAST_GRACE
+                last_deadline.begin(seconds, stop.caught.name, stop.exit_code)
         elif time.monotonic() >= patient_until:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)

@@ -145,9 +145,11 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
 
 # The one folder of the core that does I/O: for what must serve both drivers, such as a database. It
 # imports no runtime either, each library on first use, and beside them what is needed for files,
-# for locks between threads and between processes, and to wait in a thread.
+# for locks between threads and between processes, to wait in a thread, and to find what runs.
 ADAPTERS: Final = "mcp_core/adapters/*"
-ADAPTERS_IMPORT: Final = frozenset({"fcntl", "os", "pathlib", "shlex", "stat", "threading", "time"})
+ADAPTERS_IMPORT: Final = frozenset(
+    {"_thread", "fcntl", "gc", "os", "pathlib", "shlex", "stat", "sys", "threading", "time"}
+)
 
 # The folders of the core that may have coroutines. They await what a driver hands in.
 RUNTIME: Final = "mcp_core/runtime/*"

@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 
 from mcp_core import registry
+from mcp_core.adapters import LastDeadline
 from mcp_core.http import HttpOptions
 from mcp_core.registry import DeclarationError, Server
+from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import run as serve
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError, split_file
@@ -236,7 +238,8 @@ def run_http(
         on_exchange=access_log_printer(screen),
     )
     try:
-        return trio.run(_serve, server.info.name, serve, screen, sse_path)
+        with LastDeadline(server.info.name) as last_deadline:
+            return trio.run(_serve, server.info.name, serve, screen, sse_path, last_deadline)
     except CannotListen as exc:
         raise CliError(exc.strerror, NO_CONNECTION) from exc
 
@@ -273,10 +276,14 @@ async def _serve_fds(
 
 
 async def _serve(
-    name: str, serve: Callable[..., Awaitable[None]], screen: Screen, sse_path: str | None
+    name: str,
+    serve: Callable[..., Awaitable[None]],
+    screen: Screen,
+    sse_path: str | None,
+    last_deadline: LastDeadline,
 ) -> int:
     stop = trio.Event()
-    with stop_on_signals(stop.set) as signal:
+    with stop_on_signals(stop.set, last_deadline=last_deadline, grace=SHUTDOWN_GRACE) as signal:
         async with open_quiet_nursery(wait=True) as nursery:
             address = await nursery.start(partial(serve, stop=stop))
             screen.write_line(
@@ -285,6 +292,7 @@ async def _serve(
             if sse_path is not None:
                 sse_url = address.url.removesuffix("/mcp") + sse_path
                 screen.write_line("Clients of HTTP+SSE connect to ", (sse_url, "bold cyan"))
+    last_deadline.lifespan_ended()
     return signal.exit_code
 
 

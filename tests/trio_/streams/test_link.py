@@ -476,7 +476,7 @@ async def test_link_pump_survives_an_exception_of_on_event() -> None:
 async def test_link_repr_shows_connection() -> None:
     here = Recorder()
     assert repr(here.link) == f"<Link {here.conn!r}>"
-    here.link._abort()
+    here.link.abort()
     assert repr(here.link) == f"<Link {here.conn!r}, broken>"
-    here.link._abort()  # only the first call has an effect
+    here.link.abort()  # only the first call has an effect
     assert len(here.of(ConnectionClosed)) == 1
