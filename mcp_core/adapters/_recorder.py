@@ -5,8 +5,8 @@
 2. Messages are split, redacted and encoded in the thread, which writes at least every 20 ms. A
    process that is killed loses no more than that.
 3. A file that cannot be written is logged once. The conversation continues without it.
-4. One recorder writes a file, which it locks. If another program truncates the file, the header is
-   written again, and then the rest.
+4. One recorder writes a file, which it locks. If another program truncates the file, or moves it
+   away as logrotate does, the rest goes to a new file of that name, after a header.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -190,6 +191,9 @@ class Recorder:
         self._our_side: Sender = "server" if observer == "server" else "client"
         self._fd = _open(recording.path)
         self._is_file = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        # Where a file that was moved is replaced, although the process may change its directory.
+        self._place = Path(recording.path).absolute() if self._is_file else None
+        self._cannot_replace = False
         self._size = 0  # bytes in the file
         self._started_at = time.monotonic_ns()
         self.header = TraceHeader(
@@ -413,12 +417,36 @@ class Recorder:
         """Return the time since the header with six digits."""
         return (time_ns - self._started_at) // 1000 / 1_000_000
 
+    def _begin_again(self) -> str:
+        """If another program has taken the file away, begin a new one. Return a note, or ""."""
+        if self._place is None:
+            return ""
+        ours = os.fstat(self._fd)
+        if ours.st_size < self._size:
+            return "the file was truncated"
+        try:
+            if os.path.samestat(ours, self._place.stat()):
+                return ""
+        except OSError:
+            pass  # there is no file of this name
+        try:
+            new = _open(self._place)
+        except CannotRecord as exc:
+            if not self._cannot_replace:
+                self._cannot_replace = True
+                text = "the trace %s was moved, and goes on in the moved file: %s"
+                self._log(_WARNING, text, self._path, exc)
+            return ""
+        os.close(self._fd)
+        self._fd = new
+        self._cannot_replace = False
+        self._encoder.begin_file(self._recording.file_limit)
+        return "the file before this one was moved"
+
     def _write(self, data: bytes) -> None:
-        if data and self._is_file and os.fstat(self._fd).st_size < self._size:
+        if data and self._size and (text := self._begin_again()):
             self._size = 0
-            note = TraceLine(
-                t=self._seconds(time.monotonic_ns()), kind="note", text="the file was truncated"
-            )
+            note = TraceLine(t=self._seconds(time.monotonic_ns()), kind="note", text=text)
             data = self._header + encode_line(note) + data
         rest = memoryview(data)
         while rest and self._is_writable:

@@ -50,6 +50,10 @@ class TraceEncoder:
         self._left -= len(data)
         return data
 
+    def begin_file(self, limit: int) -> None:
+        """Count the bytes of another file of this trace from now on, of `limit` bytes."""
+        self._left = limit - _RESERVED
+
     def encode(self, lines: Sequence[TraceLine]) -> bytes:
         """Return `lines`, as far as the limit allows."""
         if not self.is_full or self._on_line is not None:

@@ -102,6 +102,70 @@ def test_file_that_another_program_truncates_begins_anew(path: Path) -> None:
     assert [line.raw for line in rest] == ["second", "third"]
 
 
+def wait_for(word: bytes, file: Path) -> None:
+    wait_until(lambda: word in file.read_bytes())
+
+
+@POSIX
+@pytest.mark.parametrize("creates", [False, True], ids=["moved", "moved, and created anew"])
+def test_file_that_was_moved_is_followed_by_a_new_one(creates: bool, tmp_path: Path) -> None:
+    """As by logrotate. The moved file is complete, and the new one is a trace of its own."""
+    path, moved = tmp_path / "x.mcp.jsonl", tmp_path / "x.mcp.jsonl.1"
+    recorder = open_file(path)
+    record = recorder.stream()
+    for word in (b"first", b"second"):
+        record.sent(word + b"\n")
+        wait_for(word, path)
+        path.rename(moved)
+        if creates:
+            path.touch()
+        record.sent(b"after " + word + b"\n")
+        wait_until(lambda: path.exists() and path.stat().st_size)
+        assert [line.raw for line in read_lines(moved)][-1] == word.decode()
+    recorder.close()
+    note, line = read_lines(path)
+    assert (note.kind, note.text) == ("note", "the file before this one was moved")
+    assert line.raw == "after second"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@POSIX
+def test_file_that_was_moved_where_no_new_one_is_possible_goes_on(tmp_path: Path) -> None:
+    log = Log()
+    place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
+    place.mkdir()
+    recorder = open_file(place / "x", log)
+    record = recorder.stream()
+    record.sent(b"first\n")
+    wait_until(lambda: b"first" in (place / "x").read_bytes())
+    place.rename(elsewhere)
+    for word in ("second", "third"):
+        record.sent(word.encode() + b"\n")
+        wait_for(word.encode(), elsewhere / "x")
+    recorder.close()
+    assert [line.raw for line in read_lines(elsewhere / "x")] == ["first", "second", "third"]
+    (text,) = log.texts
+    assert text.startswith(f"the trace {place / 'x'} was moved, and goes on in the moved file: ")
+
+
+@POSIX
+def test_file_that_was_moved_is_replaced_in_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recorder = open_file(Path("x"))
+    record = recorder.stream()
+    record.sent(b"first\n")
+    wait_until(lambda: b"first" in Path("x").read_bytes())
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    (tmp_path / "x").rename(tmp_path / "y")
+    record.sent(b"second\n")
+    recorder.close()
+    assert [line.raw for line in read_lines(tmp_path / "x")][-1] == "second"
+    assert not Path("x").exists()
+
+
 @POSIX
 def test_pipe_without_a_reader_is_refused(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
