@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from mcp_trio.cli.hosts._launch import ConfiguredLaunch
     from mcp_trio.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
     from mcp_trio.fuzz._probe import Offers
+    from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "FuzzOptions", "fuzz", "parse"]
 
@@ -360,55 +361,62 @@ def fuzz(target: Target, options: FuzzOptions) -> int:
 
 
 async def _fuzz(target: Target, options: FuzzOptions) -> int:
+    scope = trio.CancelScope()
+    # Before the imports, which take a second: a signal meanwhile is an orderly stop, too.
+    with stop_on_signals(scope.cancel, patience=STOP_TIME) as stop:
+        return await _run_campaign(target, options, scope, stop)
+
+
+async def _run_campaign(
+    target: Target, options: FuzzOptions, scope: trio.CancelScope, stop: StopSignal
+) -> int:
     # Imported on first use: they need hypothesis.
     from mcp_trio.fuzz._campaign import Campaign
     from mcp_trio.fuzz._echo import Echo
     from mcp_trio.fuzz._probe import probe
     from mcp_trio.fuzz._steps import CaseChoices, CaseSource
 
+    if stop.caught:
+        return stop.exit_code
     stderr, stdout = target.stderr, Screen(sys.stdout)
     limits = campaign_options(options)
     campaign: Campaign | None = None
-    scope = trio.CancelScope()
-    with stop_on_signals(scope.cancel, patience=STOP_TIME) as stop:
-        async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
-            with scope:
-                fuzzed = _fuzz_target(target, options, nursery)
-                recorder = open_recorder(
-                    target.recording,
-                    "client",
-                    fuzzed.kind,
-                    target.shown_words,
-                    secrets=target.known_secrets,
-                )
-                fuzzed.recorder = await recorders.enter_async_context(recorder)
-                try:
-                    offers = await probe(fuzzed, options.revisions, target.timeout)
-                except ConnectFailed as exc:
-                    raise no_conversation(fuzzed, exc, options) from exc
-                tools = _choose_tools(offers, options)
-                _show_target(stderr, offers, tools, options)
-                echo = Echo()
-                await echo.begin()
-                choices = CaseChoices(
-                    offers, tools, http=fuzzed.kind == "http", stress=options.stress
-                )
-                display = Display(stderr, stdout, as_json=options.as_json)
-                campaign = Campaign(
-                    fuzzed,
-                    CaseSource(choices, options.seed),
-                    choices,
-                    limits,
-                    echo=echo,
-                    on_finding=display.show_finding,
-                )
-                await run_shown(campaign, display, options.output)
-        if campaign is None:
-            return INTERRUPTED
-        write(options, campaign, offers, stdout, stderr)
-        if stop.caught:
-            return stop.exit_code
-        return status_of(campaign, options)
+    async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
+        with scope:
+            fuzzed = _fuzz_target(target, options, nursery)
+            recorder = open_recorder(
+                target.recording,
+                "client",
+                fuzzed.kind,
+                target.shown_words,
+                secrets=target.known_secrets,
+            )
+            fuzzed.recorder = await recorders.enter_async_context(recorder)
+            try:
+                offers = await probe(fuzzed, options.revisions, target.timeout)
+            except ConnectFailed as exc:
+                raise no_conversation(fuzzed, exc, options) from exc
+            tools = _choose_tools(offers, options)
+            _show_target(stderr, offers, tools, options)
+            echo = Echo()
+            await echo.begin()
+            choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", stress=options.stress)
+            display = Display(stderr, stdout, as_json=options.as_json)
+            campaign = Campaign(
+                fuzzed,
+                CaseSource(choices, options.seed),
+                choices,
+                limits,
+                echo=echo,
+                on_finding=display.show_finding,
+            )
+            await run_shown(campaign, display, options.output)
+    if campaign is None:
+        return stop.exit_code or INTERRUPTED
+    write(options, campaign, offers, stdout, stderr)
+    if stop.caught:
+        return stop.exit_code
+    return status_of(campaign, options)
 
 
 def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  # type: ignore[no-untyped-def]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from mcp_core.adapters import Recording
     from mcp_trio.fuzz._campaign import Campaign
+    from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
 
@@ -83,11 +84,27 @@ async def _run(
     options: servers.FuzzOptions,
     recording: Recording | None,
 ) -> int:
+    scope = trio.CancelScope()
+    # Before the imports, which take a second: a signal meanwhile is an orderly stop, too.
+    with stop_on_signals(scope.cancel, patience=servers.STOP_TIME) as stop:
+        return await _run_campaign(command, found, options, recording, scope, stop)
+
+
+async def _run_campaign(
+    command: list[str],
+    found: argparse.Namespace,
+    options: servers.FuzzOptions,
+    recording: Recording | None,
+    scope: trio.CancelScope,
+    stop: StopSignal,
+) -> int:
     from mcp_trio.fuzz._echo import Echo
     from mcp_trio.fuzz.client._client_campaign import ClientCampaign
     from mcp_trio.fuzz.client._client_target import ClientTarget
     from mcp_trio.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
 
+    if stop.caught:
+        return stop.exit_code
     stderr, stdout = Screen(sys.stderr), Screen(sys.stdout)
     limits = servers.campaign_options(options)
     more: dict[str, Any] = {
@@ -98,35 +115,33 @@ async def _run(
     target = ClientTarget(command, **more)
     campaign: Campaign | None = None
     transport = target.header().transport
-    scope = trio.CancelScope()
-    with stop_on_signals(scope.cancel, patience=servers.STOP_TIME) as stop:
-        async with open_recorder(
-            recording, "server", transport, command, secrets=target.secrets
-        ) as recorder:
-            target.recorder = recorder
-            with scope:
-                try:
-                    offers = await probe_client(target, options.revisions, options.response_timeout)
-                except ConnectFailed as exc:
-                    raise servers.no_conversation(target, exc, options) from exc
-                stderr.write_line(
-                    f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
-                    f" {offers.requests + 1} requests; seed {options.seed}"
-                )
-                echo = Echo()
-                await echo.begin()
-                choices = ScriptChoices(offers, http=target.way == "http")
-                display = servers.Display(stderr, stdout, as_json=options.as_json)
-                campaign = ClientCampaign(
-                    target,
-                    ScriptSource(choices, options.seed),
-                    choices,
-                    limits,
-                    echo=echo,
-                    on_finding=display.show_finding,
-                )
-                await servers.run_shown(campaign, display, options.output)
-        if campaign is None:
-            return INTERRUPTED
-        servers.write(options, campaign, offers, stdout, stderr)
-        return stop.exit_code if stop.caught else servers.status_of(campaign, options)
+    async with open_recorder(
+        recording, "server", transport, command, secrets=target.secrets
+    ) as recorder:
+        target.recorder = recorder
+        with scope:
+            try:
+                offers = await probe_client(target, options.revisions, options.response_timeout)
+            except ConnectFailed as exc:
+                raise servers.no_conversation(target, exc, options) from exc
+            stderr.write_line(
+                f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
+                f" {offers.requests + 1} requests; seed {options.seed}"
+            )
+            echo = Echo()
+            await echo.begin()
+            choices = ScriptChoices(offers, http=target.way == "http")
+            display = servers.Display(stderr, stdout, as_json=options.as_json)
+            campaign = ClientCampaign(
+                target,
+                ScriptSource(choices, options.seed),
+                choices,
+                limits,
+                echo=echo,
+                on_finding=display.show_finding,
+            )
+            await servers.run_shown(campaign, display, options.output)
+    if campaign is None:
+        return stop.exit_code or INTERRUPTED
+    servers.write(options, campaign, offers, stdout, stderr)
+    return stop.exit_code if stop.caught else servers.status_of(campaign, options)

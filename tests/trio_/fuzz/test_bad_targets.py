@@ -326,3 +326,26 @@ def test_clean_server_at_url_is_clean(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mcp_trio.fuzz._echo":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.meta_path.insert(0, Interrupt())
+from mcp_trio.cli import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--client"]], ids=["server", "client"])
+def test_signal_during_the_imports_is_an_orderly_stop(options: list[str], tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    words = [sys.executable, "-c", INTERRUPTED_IMPORT, "fuzz", *options, "--", *program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 128 + signal.SIGTERM, done
+    assert b"Traceback" not in done.stderr
