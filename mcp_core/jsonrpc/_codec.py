@@ -109,9 +109,21 @@ class InvalidPayload(Exception):
     """JSON that does not have the expected type. The text says where and why."""
 
 
-def reader(type: type[T]) -> Callable[[Raw | bytes], T]:
-    """Return a function that decodes JSON to `type`, or raises `InvalidPayload`."""
-    decode = msgspec.json.Decoder(type).decode
+def reader(type: type[T], *, at_once: bool = False) -> Callable[[Raw | bytes], T]:
+    """Return a function that decodes JSON to `type`, or raises `InvalidPayload`.
+
+    Its decoder is built at the first call: those of all methods would take a third of the import,
+    and a program uses few. `at_once` builds it here, for types whose errors are their author's.
+    """
+
+    decode: Callable[[Raw | bytes], T]
+
+    def build(data: Raw | bytes) -> T:
+        nonlocal decode
+        decode = msgspec.json.Decoder(type).decode
+        return decode(data)
+
+    decode = msgspec.json.Decoder(type).decode if at_once else build
 
     def read(data: Raw | bytes) -> T:
         try:

@@ -122,7 +122,7 @@ class Form(Generic[T]):
                 self._reader = _pydantic_reader(pydantic_type)
             else:
                 self.schema = _make_schema(fields, label)
-                self._reader = reader(fields)
+                self._reader = reader(fields, at_once=True)
         try:
             parsed = form_schema(self.question(""))
         except InvalidPayload as exc:
