@@ -202,6 +202,8 @@ async def serve_listeners(
         async with stream if recorder is None else _recorded_by(recorder, stream) as recorded:
             await serve_conversation(served, recorded, stop, grace, grace)
 
+    from ._listeners import PatientListener  # on first use: most servers have no listeners
+
     async with AsyncExitStack() as opened:
         for listener in listeners:  # entered first: closed even if the lifespan raises
             await opened.enter_async_context(listener)
@@ -209,9 +211,8 @@ async def serve_listeners(
         served = await opened.enter_async_context(open_server(server, grace))
         conversations = await opened.enter_async_context(open_quiet_nursery(wait=True))
         accepting = await opened.enter_async_context(open_quiet_nursery(wait=stop is None))
-        accept = partial(
-            trio.serve_listeners, serve_one, list(listeners), handler_nursery=conversations
-        )
+        patient = [PatientListener(listener) for listener in listeners]
+        accept = partial(trio.serve_listeners, serve_one, patient, handler_nursery=conversations)
         accepting.start_soon(accept)
         task_status.started(listeners)
         if stop is not None:

@@ -33,6 +33,7 @@ from mcp_core.http import (
 )
 from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE
+from mcp_trio._listeners import PatientListener
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio
 from mcp_trio._tasks import open_server
@@ -293,7 +294,9 @@ async def serve_http_listeners(
         async def accept() -> None:
             with accept_scope:
                 await trio.serve_listeners(
-                    server_connections.serve, list(listeners), handler_nursery=nursery
+                    server_connections.serve,
+                    [PatientListener(listener) for listener in listeners],
+                    handler_nursery=nursery,
                 )
 
         nursery.start_soon(accept)
