@@ -19,15 +19,12 @@ from mcp_core.client._calls import CallSteps as CallSteps
 from mcp_core.client._calls import CallWait as CallWait
 from mcp_core.client._calls import PendingCall as PendingCall
 from mcp_core.client._child_environment import child_environment as child_environment
-from mcp_core.client._handshake_cache import HandshakeCache as HandshakeCache
-from mcp_core.client._handshake_cache import server_key as server_key
 from mcp_core.client._options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
 from mcp_core.client._options import CallbackOptions as CallbackOptions
 from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
 from mcp_core.client._options import answer_form as answer_form
 from mcp_core.client._options import client_config as client_config
 from mcp_core.client._process_tree import ProcessTree as ProcessTree
-from mcp_core.client._reload import ReloadRelay as ReloadRelay
 from mcp_core.client._status import ConnectionStatus as ConnectionStatus
 from mcp_core.client._windows_command import UnsafeArgument as UnsafeArgument
 from mcp_core.client._windows_command import windows_command as windows_command
@@ -62,6 +59,9 @@ from .client_tasks._task import TaskState as TaskState
 if TYPE_CHECKING:
     from mcp_core._launch_secrets import launch_secrets as launch_secrets
     from mcp_core._secret_patterns import is_secret_field as is_secret_field
+    from mcp_core.client._handshake_cache import HandshakeCache as HandshakeCache
+    from mcp_core.client._handshake_cache import server_key as server_key
+    from mcp_core.client._reload import ReloadRelay as ReloadRelay
 
     from ._asgi_app import AsgiApplication as AsgiApplication
     from ._asgi_request import AsgiRequest as AsgiRequest
@@ -166,4 +166,13 @@ def __getattr__(name: str) -> Any:
         from mcp_core._secret_patterns import is_secret_field
 
         return is_secret_field
+    # For the command only.
+    if name == "ReloadRelay":
+        from mcp_core.client._reload import ReloadRelay
+
+        return ReloadRelay
+    if name in ("HandshakeCache", "server_key"):
+        from mcp_core.client import _handshake_cache
+
+        return getattr(_handshake_cache, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
