@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcp_core._errors import McpTrioError
+from mcp_core._nesting import depth_exceeds
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class _KeySet(Struct):
 
 
 _read_members = reader(dict[str, Raw])
+_read_any = reader(Any)
 _read_header = reader(_Header)
 _read_jwk = reader(_Jwk)
 _read_key_set = reader(_KeySet)
@@ -261,14 +263,13 @@ def parse_members(data: bytes) -> dict[str, Raw]:
     """Parse a JSON object with unique names. Return its members, not decoded.
 
     Raises:
-        InvalidPayload: it is not a JSON object, or a name is repeated.
+        InvalidPayload: it is not a JSON object, it is nested more than 200 deep, or a name is
+            repeated.
     """
     members = _read_members(data)
-    # The decoder does not check the encoding of the values that it skips.
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise InvalidPayload("it is not UTF-8") from None
+    # The decoder does not check the values that it skips.
+    if depth_exceeds(_read_any(data)):
+        raise InvalidPayload("it is nested too deeply")
     # The decoder keeps the last of equal names, so a repeated name shows as missing quotes. A quote
     # inside a name would upset the count.
     quotes = sum(2 + bytes(value).count(b'"') for value in members.values())

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
+from mcp_core._nesting import MAX_NESTING, depth_exceeds
+
 __all__ = ["canonical_json", "digest_json", "is_double"]
 
 # Sorts by code points, and writes strings as RFC 8785 does (section 3.2.2.2).
@@ -26,6 +28,7 @@ _encode: Final = msgspec.json.Encoder().encode
 # character above U+FFFF, which UTF-16 sorts before U+E000.
 _MAY_DIFFER: Final = re.compile(rb"(?:^|[:\[,])(?:-?\d+[.eE]|-?\d{16}|null)|[\xf0-\xf4]")
 
+_TOO_DEEP: Final = "the JSON is nested too deeply"
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
 # ECMA-262, Number::toString: values from 1e-6 to below 1e21 have no exponent.
 _MAX_POINT: Final = 21
@@ -40,17 +43,20 @@ def canonical_json(value: Any) -> bytes:
 
     Raises:
         ValueError: NaN, an infinity, half of a surrogate pair, or an integer that is no double;
-            or `value` is nested too deeply.
+            or `value` is nested more than 200 deep.
         TypeError: something that is no JSON, such as a member whose name is a number.
     """
     try:
         encoded = _encode_sorted(value)
-        if _MAY_DIFFER.search(encoded) is None:
-            return encoded
-        parts: list[bytes] = []
-        _write(msgspec.to_builtins(value), parts)
     except RecursionError:
-        raise ValueError("the JSON is nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
+    is_suspect = encoded.count(b"[") + encoded.count(b"{") > MAX_NESTING
+    if is_suspect and depth_exceeds(msgspec.json.decode(encoded)):
+        raise ValueError(_TOO_DEEP)
+    if _MAY_DIFFER.search(encoded) is None:
+        return encoded
+    parts: list[bytes] = []
+    _write(msgspec.to_builtins(value), parts)
     return b"".join(parts)
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mcp_core._nesting import depth_exceeds
 from mcp_core._text import escape_text
 from mcp_core.types import Prompt, ResourceTemplate, Tool
 
@@ -57,6 +58,7 @@ _MEMBERS: Final[Mapping[DefinitionKind, Sequence[str]]] = {
     ),
     "instructions": ("instructions",),
 }
+_TOO_DEEP: Final = "the definition is nested too deeply"
 _CONTEXT: Final = 2  # unchanged lines that are shown around a change
 _MAX_LINE: Final = 160  # characters; a longer text is broken after a sentence
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;] )")
@@ -92,16 +94,8 @@ def define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
     """Return the definition of what is `offered`: an entry of a list, or the instructions.
 
     Raises:
-        ValueError: the definition is nested too deeply, or has a number that is no JSON.
+        ValueError: the definition is nested more than 200 deep, or has a number that is no JSON.
     """
-    try:
-        return _define(offered)
-    except RecursionError:
-        # It was read from a message further up the stack, where there was more room.
-        raise ValueError("the definition is nested too deeply") from None
-
-
-def _define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
     kind: DefinitionKind
     if isinstance(offered, str):
         kind, name, found = "instructions", "", {"instructions": offered}
@@ -112,8 +106,13 @@ def _define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
             kind, name = "prompt", offered.name
         else:
             kind, name = "resource template", offered.uri_template
-        found = msgspec.to_builtins(offered)
+        try:
+            found = msgspec.to_builtins(offered)
+        except RecursionError:
+            raise ValueError(_TOO_DEEP) from None
     members = {member: found[member] for member in _MEMBERS[kind] if member in found}
+    if depth_exceeds(members):
+        raise ValueError(_TOO_DEEP)
     try:
         digest = digest_json(members)
     except ValueError:

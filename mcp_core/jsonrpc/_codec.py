@@ -7,6 +7,9 @@
 3. Decoding is strict: valid UTF-8, no duplicate member in the envelope, an id that is a string or
    an integer. Valid messages pass this by a comparison of lengths or counts of quotation marks,
    which is faster than scanning them in Python.
+4. How deeply a message may be nested is a matter of msgspec and of Python: some 900 levels until
+   3.11, 9,000 since 3.12. A limit of our own would cost a fourth of the time of decoding. Who walks
+   a value has one: see `mcp_core._nesting`.
 
 Sources: JSON-RPC 2.0, sections 4 and 5; MCP basic/index, Messages.
 """

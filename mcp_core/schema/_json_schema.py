@@ -25,6 +25,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from mcp_core._nesting import depth_exceeds, inner_values
+
 __all__ = [
     "DATA_KEYWORDS",
     "SCHEMA_MAP_KEYWORDS",
@@ -32,13 +34,13 @@ __all__ = [
     "JsonSchema",
     "SchemaTooComplex",
     "UntrustedSchema",
-    "depth_exceeds",
     "iter_subschemas",
 ]
 
 # A schema is written by hand or by a generator. Larger ones are data, not descriptions.
 MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_SCHEMA_DEPTH: Final = 32
+# jsonschema has some ten frames for each level.
 MAX_VALUE_DEPTH: Final = 64
 MAX_REFERENCES: Final = 100_000
 # Stack frames. Python's default recursion limit is 1,000.
@@ -333,7 +335,7 @@ def _count_parts(value: Any) -> float:
         parts += sum(map(_length, level))
         if parts > MAX_UNTRUSTED_STEPS:
             break
-        level = _next_level(level)
+        level = inner_values(level)
         if not level:
             return parts
     return inf
@@ -356,26 +358,6 @@ def _stack_is_deep() -> bool:
             return False
         frame = frame.f_back
     return True
-
-
-def depth_exceeds(value: Any, limit: int) -> bool:
-    """Return True if decoded JSON is nested deeper than `limit`. A scalar has depth 0."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = _next_level(level)
-        if not level:
-            return False
-    return True
-
-
-def _next_level(level: list[Any]) -> list[Any]:
-    """Return the direct children of all containers in `level`."""
-    return [
-        child
-        for node in level
-        if isinstance(node, dict | list)
-        for child in (node.values() if isinstance(node, dict) else node)
-    ]
 
 
 def _check_size(schema: dict[str, Any]) -> None:

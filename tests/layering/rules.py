@@ -98,7 +98,16 @@ HYPOTHESIS: Final = ("mcp_trio/testing/strategies/*.py", "mcp_trio/fuzz/_steps.p
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
 LAYERS: Final = (
-    ("_errors", "_keywords", "_version", "_limits", "_secret_patterns", "_text", "types"),
+    (
+        "_errors",
+        "_keywords",
+        "_version",
+        "_limits",
+        "_nesting",
+        "_secret_patterns",
+        "_text",
+        "types",
+    ),
     ("_known_secrets", "_launch_secrets", "urls", "jsonrpc"),
     ("revisions",),
     ("messages",),

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from mcp_core._nesting import depth_exceeds
+
 from ._problems import ConfigPlace, ConfigProblem
 from ._servers import no_members
 from ._tree import ConfigTree, MemberPath
@@ -17,8 +19,7 @@ __all__ = ["MemberReader"]
 # No program, header or path can have them: half of a surrogate pair has no UTF-8, and NUL ends a
 # text of the operating system.
 _IMPOSSIBLE: Final = re.compile("[\x00\ud800-\udfff]")
-# Our own limit: what is nested deeper exhausts the stack of the program that compares or encodes
-# it. Files of people have about five levels.
+# Files of people have about five levels. Programs that compare or encode such a member add some.
 _MAX_DEPTH: Final = 100
 
 
@@ -133,7 +134,7 @@ class MemberReader:
     def others(self) -> Mapping[str, Any]:
         """Return the members that were not read, as they are."""
         for name, value in self.rest.items():
-            if _is_deeper(value, _MAX_DEPTH):
+            if depth_exceeds(value, _MAX_DEPTH):
                 self.add(f"is nested deeper than {_MAX_DEPTH} levels", name)
         return MappingProxyType(self.rest)
 
@@ -167,17 +168,3 @@ def _type_of(value: Any) -> str:
         if isinstance(value, kind):
             return text
     return "a date or time"  # of TOML
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit):
-        inner = [each for each in level if isinstance(each, dict | list)]
-        if not inner:
-            return False
-        level = [item for each in inner for item in (_items(each))]
-    return any(isinstance(each, dict | list) for each in level)
-
-
-def _items(value: dict[str, Any] | list[Any]) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value

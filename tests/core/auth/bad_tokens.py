@@ -375,6 +375,9 @@ def bad_headers() -> list[Row]:
             ),
             "nested": b'{"alg":"ES256","kid":"ec","x":' + nested,
             "nested and closed": b'{"alg":"ES256","kid":"ec","jwk":' + nested + b"]" * 5000 + b"}",
+            "nested a little too deeply": (
+                b'{"alg":"ES256","kid":"ec","x":' + b"[" * 200 + b"0" + b"]" * 200 + b"}"
+            ),
             "typ a number": HEAD | {"typ": 1},
             "typ a list": HEAD | {"typ": ["at+jwt"]},
             "a comment": b'{"alg":"ES256",/* x */"kid":"ec"}',
@@ -401,6 +404,9 @@ def bad_payloads() -> list[Row]:
             "payload cut": encoded,
             "payload with more behind": encoded + "}{}",
             "payload nested": encoded + ',"x":' + "[" * 5000 + "]" * 5000 + "}",
+            "payload nested a little too deeply": (
+                encoded + ',"x":' + "[" * 200 + "0" + "]" * 200 + "}"
+            ),
             "payload nested, not closed": encoded + ',"x":' + '{"a":' * 1500,
             "payload NaN": encoded + ',"x":NaN}',
             "payload Infinity": encoded + ',"x":Infinity}',

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core._nesting import MAX_NESTING
 from mcp_core.host import canonical_json, digest_json
 from mcp_core.host._canonical_json import _number, _write, is_double
 from mcp_core.types import Tool
@@ -146,12 +147,26 @@ def test_value_that_is_not_json_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize("leaf", [1, 1.5])
-def test_value_nested_too_deeply_is_refused(leaf: float) -> None:
-    value: Any = leaf
-    for _ in range(100_000):
-        value = [value]
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, 900, 5_000, 100_000])
+def test_value_nested_too_deeply_is_refused(leaf: float, levels: int) -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
-        canonical_json(value)
+        canonical_json(nested(leaf, levels))
+    with pytest.raises(ValueError, match="nested too deeply"):
+        canonical_json(Tool(name="t", input_schema={"a": nested(leaf, levels - 2)}))
+
+
+@pytest.mark.parametrize("leaf", [1, 1.5])
+def test_value_nested_as_deeply_as_permitted_has_a_form(leaf: float) -> None:
+    text = b"[" * MAX_NESTING + str(leaf).encode() + b"]" * MAX_NESTING
+    assert canonical_json(nested(leaf, MAX_NESTING)) == text
+    assert canonical_json([[leaf]] * MAX_NESTING).count(b"[") == MAX_NESTING + 1
+
+
+def nested(leaf: float, levels: int) -> Any:
+    value: Any = leaf
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize("number", [2**53, 2**63, -(2**70), 2**1023])

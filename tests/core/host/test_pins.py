@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mcp_core._nesting import MAX_NESTING
 from mcp_core.host import (
     Definition,
     compare_pins,
@@ -52,13 +53,21 @@ def tool(description: str, name: str = "t") -> Tool:
     return Tool(name=name, description=description, input_schema={"type": "object"})
 
 
-@pytest.mark.parametrize(("depth", "value"), [(5_000, 1), (900, 2**64 - 1)])
+@pytest.mark.parametrize("depth", [MAX_NESTING - 1, 900, 5_000, 50_000])
+@pytest.mark.parametrize("value", [1, 2**64 - 1])
 def test_definition_that_is_nested_too_deeply_is_a_value_error(depth: int, value: int) -> None:
     schema: Any = value
     for _ in range(depth):
         schema = {"x": schema}
     with pytest.raises(ValueError, match="nested too deeply"):
-        define(Tool(name="t", input_schema=schema))
+        define(Tool(name="t", input_schema={"properties": schema}))
+
+
+def test_definition_nested_as_deeply_as_permitted_is_defined() -> None:
+    schema: Any = 2**64 - 1
+    for _ in range(MAX_NESTING - 1):
+        schema = {"x": schema}
+    assert define(Tool(name="t", input_schema=schema)).digest.startswith("sha256:")
 
 
 def test_definition_has_its_members_and_their_digest() -> None:

@@ -20,7 +20,6 @@ from mcp_core.schema._json_schema import (
     JsonSchema,
     SchemaTooComplex,
     UntrustedSchema,
-    depth_exceeds,
     iter_subschemas,
 )
 from tests.levels import fewer_examples, long
@@ -335,14 +334,6 @@ def test_schema_value_over_depth_limit_is_invalid() -> None:
     assert given({}).find_error(nested(MAX_VALUE_DEPTH)) is None
     assert given({}).find_error(nested(MAX_VALUE_DEPTH + 1)) == ("", "nested more than 64 deep")
     assert schema.find_error(nested(MAX_VALUE_DEPTH)) is not None
-
-
-def test_depth_exceeds_counts_containers() -> None:
-    assert not depth_exceeds(1, 0)
-    assert depth_exceeds([1], 0)
-    assert not depth_exceeds({"a": [1]}, 2)
-    assert depth_exceeds({"a": [1]}, 1)
-    assert not depth_exceeds([], 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -112,7 +112,7 @@ PROBLEMS = [
     ),
     (
         ".mcp.json",
-        '{"mcpServers": {"a": {"command": "x", "y": ' + "[" * 101 + "]" * 101 + "}}}",
+        '{"mcpServers": {"a": {"command": "x", "y": ' + "[" * 101 + "1" + "]" * 101 + "}}}",
         ["1:39: mcpServers.a.y: is nested deeper than 100 levels"],
     ),
     (
