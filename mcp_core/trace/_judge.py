@@ -13,6 +13,8 @@ from collections import Counter, OrderedDict, deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core._nesting import depth_exceeds
+
 from ._conversation import ConversationState
 from ._finding import Finding
 from ._format import DamagedLine, SseFields
@@ -388,7 +390,7 @@ class Judge:
         if not text or text.isspace():
             return  # an empty line is tolerated, and an event without data carries no message
         try:
-            decoded = _DECODER.decode(text)
+            decoded = _decode(text)
         except _NotJson:
             state.add_unreadable(sender)
             yield from self._judge_junk(text, state, sender)
@@ -711,7 +713,7 @@ class _InvalidConstant(ValueError):
     """A constant of JavaScript that JSON does not have."""
 
 
-# Other errors are limits of the parser: of nesting, and of the digits of a number.
+# Other errors are limits: of nesting, and of the digits of a number.
 _NotJson: Final = (json.JSONDecodeError, _InvalidConstant)
 
 
@@ -724,6 +726,19 @@ def _rules_on(on: str, letters: str) -> list[tuple[Rule, Requirement]]:
     """Return the rules for heads and for ends, with the row that each judges."""
     rows = [(rule, rule.row_for(letters)) for rule in RULES if rule.on == on]
     return [(rule, ROWS[row]) for rule, row in rows if row is not None]
+
+
+def _decode(text: str) -> Any:
+    """Return the value of a message's text.
+
+    Raises:
+        ValueError: it isn't JSON, or nested deeper than rules may walk, which encode and compare.
+        RecursionError: it is nested deeper than Python decodes.
+    """
+    decoded = _DECODER.decode(text)
+    if depth_exceeds(decoded):
+        raise ValueError("nested too deeply")
+    return decoded
 
 
 def _is_message(text: str) -> bool:

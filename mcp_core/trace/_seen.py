@@ -186,10 +186,7 @@ def _is_small(value: Any) -> bool:
         return len(value) <= _MAX_MEMBER
     if not isinstance(value, list | dict):
         return True
-    try:
-        return len(json.dumps(value)) <= _MAX_MEMBER
-    except RecursionError:
-        return False
+    return len(json.dumps(value)) <= _MAX_MEMBER
 
 
 class SeenMessage:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from msgspec import Struct
 
+from mcp_core._nesting import depth_exceeds
 from mcp_core.revisions._methods import METHODS
 from mcp_core.trace._format import DamagedLine, InvalidTrace
 from mcp_core.trace._ids import id_key
@@ -282,11 +283,12 @@ def load_trace(
 
 
 def decode_message(data: bytes | str) -> Any:
-    """Decode strict JSON, or return None."""
+    """Decode strict JSON that is nested at most 200 deep, or return None."""
     try:
-        return _DECODER.decode(data if isinstance(data, str) else str(data, "utf-8"))
+        decoded = _DECODER.decode(data if isinstance(data, str) else str(data, "utf-8"))
     except (ValueError, RecursionError):
         return None
+    return None if depth_exceeds(decoded) else decoded
 
 
 def request_name(method: str, params: Any) -> str:

@@ -122,10 +122,7 @@ def _compile(schema: dict[str, Any]) -> UntrustedSchema:
     Raises:
         InvalidSchema: the schema cannot be used.
     """
-    try:
-        text = json.dumps(schema)
-    except RecursionError:
-        raise SchemaTooComplex("it is nested too deep") from None
+    text = json.dumps(schema)
     compiled = _compile_remembered(text) if len(text) <= _MAX_REMEMBERED else _compile_text(text)
     if isinstance(compiled, UntrustedSchema):
         return compiled
@@ -135,8 +132,6 @@ def _compile(schema: dict[str, Any]) -> UntrustedSchema:
 def _compile_text(text: str) -> UntrustedSchema | InvalidSchema:
     try:
         return UntrustedSchema(json.loads(text))
-    except RecursionError:
-        return SchemaTooComplex("it is nested too deep")
     except InvalidSchema as exc:
         return type(exc)(*exc.args)
 

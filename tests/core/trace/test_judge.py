@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core._nesting import MAX_NESTING
 from mcp_core.trace import (
     DamagedLine,
     Finding,
@@ -113,7 +114,12 @@ def test_judge_line_that_is_not_json_is_a_finding(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "1" * 10_000]
+    "value",
+    [
+        *("[" * levels + "1" + "]" * levels for levels in (MAX_NESTING - 1, 900, 100_000)),
+        *('{"a":' * levels + "1" + "}" * levels for levels in (MAX_NESTING - 1, 900, 100_000)),
+        "1" * 10_000,
+    ],
 )
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_judge_message_that_its_own_parser_cannot_hold_is_a_gap(value: str, transport: str) -> None:

@@ -20,6 +20,8 @@ from mcp_core.trace import (
 from tests.core.trace.conversations import C, S, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, lines_of, recorded
 
+# Python reads it.
+DEEP = '{"jsonrpc":"2.0","id":1,"method":' + "[" * 200 + "1" + "]" * 200 + "}"
 HEADER = TraceHeader(format_version=1, transport="http")
 
 
@@ -97,7 +99,7 @@ def test_batch_becomes_its_members() -> None:
     assert [each.batch for each in session.messages] == [2, 2, 3]
 
 
-@pytest.mark.parametrize("raw", ["no JSON", "[]", "17", '{"a": 1}', "NaN", "[" * 100_000])
+@pytest.mark.parametrize("raw", ["no JSON", "[]", "17", '{"a": 1}', "NaN", "[" * 100_000, DEEP])
 def test_text_without_message_is_junk(raw: str) -> None:
     (session,) = recorded([C(raw)]).sessions
     assert [each.kind for each in session.messages] == ["junk"]
