@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from mcp_core._nesting import MAX_NESTING
 from mcp_core.host._errors import ConfigFileError
 
 __all__ = [
@@ -109,7 +110,7 @@ def read_json(text: str, syntax: JsonSyntax) -> Any:
     """Return the value of a text, or None if there is nothing in it but white space and comments.
 
     Raises:
-        ConfigFileError: the text is not JSON of that syntax.
+        ConfigFileError: the text is not JSON of that syntax, or is nested more than 200 deep.
     """
     root = parse_json(text, syntax)
     return None if root is None else root.value
@@ -391,6 +392,8 @@ class _Reader:
 
     def _begin_value(self, word: str, start: int, end: int) -> None:
         if word in ("{", "["):
+            if len(self._open) == MAX_NESTING:
+                raise self._error(start, "objects or arrays are nested too deeply")
             self._open.append(JsonNode(start, {} if word == "{" else []))
             self._expected = _NAME_OR_END if word == "{" else _ITEM_OR_END
             return

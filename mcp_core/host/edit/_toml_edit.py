@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from mcp_core._nesting import depth_exceeds
 from mcp_core.host._errors import ConfigFileError
 
 from ._toml_places import find_toml_statements
@@ -27,6 +28,7 @@ __all__ = [
     "unchangeable_error",
 ]
 
+_TOO_DEEP: Final = "arrays or tables are nested too deeply"
 _PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -47,10 +49,10 @@ def read_toml(text: str) -> dict[str, Any]:
     """Return the value of a text.
 
     Raises:
-        ConfigFileError: the text is not TOML.
+        ConfigFileError: the text is not TOML, or is nested more than 200 deep.
     """
     try:
-        return tomllib.loads(text)
+        value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         problem = str(exc)
         place = _PLACE.search(problem)
@@ -61,7 +63,10 @@ def read_toml(text: str) -> dict[str, Any]:
     except ValueError:  # Python limits the digits of a number
         raise ConfigFileError(1, "a number has too many digits") from None
     except RecursionError:
-        raise ConfigFileError(1, "arrays or tables are nested too deeply") from None
+        raise ConfigFileError(1, _TOO_DEEP) from None
+    if depth_exceeds(value):
+        raise ConfigFileError(1, _TOO_DEEP)
+    return value
 
 
 def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core._nesting import MAX_NESTING
 from mcp_core.host import ConfigFileError
 from mcp_core.host.edit._json_edit import (
     JsonSyntax,
@@ -21,6 +22,8 @@ from mcp_core.host.edit._json_edit import (
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hypothesis.strategies import DrawFn
 
 STRICT = JsonSyntax()
@@ -170,9 +173,19 @@ def test_parse_json_array_has_a_position_for_each_item() -> None:
     assert array.items[1].members["b"].start == 11
 
 
-def test_read_json_deep_nesting_does_not_exhaust_the_stack() -> None:
-    text = '{"a":' + "[" * 100_000 + "]" * 100_000 + "}"
-    assert set_member(text, PATH, 1, STRICT) == text[:-1] + ',"servers":{"us":1}}'
+@pytest.mark.parametrize("path", [PATH, ["a"]])
+def test_set_member_beside_or_in_place_of_a_deep_value_needs_no_deep_stack(
+    path: Sequence[str],
+) -> None:
+    def nested(levels: int) -> str:
+        return '{"a":' + "[" * levels + "0" + "]" * levels + "}"
+
+    changed = read_json(set_member(nested(MAX_NESTING - 1), path, 1, STRICT), STRICT)
+    assert changed["a"] == 1 or changed["servers"] == {"us": 1}
+    for levels in MAX_NESTING, 900, 100_000:
+        with pytest.raises(ConfigFileError, match=r"line 1: .* nested too deeply") as caught:
+            set_member(nested(levels), path, 1, STRICT)
+        assert caught.value.column == len('{"a":') + MAX_NESTING
 
 
 @pytest.mark.parametrize("text", ["", " \n", "// x", "\ufeff"])

@@ -170,9 +170,10 @@ def test_set_toml_members_plain_codex_files_are_never_refused() -> None:
     [
         ("a = 1\nb = ?", (2, 5), "invalid value"),
         ("a = " + "[" * 100_000, (1, None), "arrays or tables are nested too deeply"),
+        ("a = " + "[" * 250 + "]" * 250, (1, None), "arrays or tables are nested too deeply"),
         ("a = " + "1" * 5_000, (1, None), "a number has too many digits"),
     ],
-    ids=["position", "nesting", "digits"],
+    ids=["position", "nesting", "nesting that Python reads", "digits"],
 )
 def test_read_toml_invalid_text_is_a_config_file_error(
     text: str, place: tuple[int, int | None], problem: str
