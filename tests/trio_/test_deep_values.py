@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import pytest
 
-import mcp_core.types as t
 from mcp_core import ALL
 from mcp_core.registry import Context, Server
 from tests.core.helpers import D, E, encoded
@@ -62,8 +61,8 @@ def deep_server() -> Server:
     async def asks(value: Any, context: Context) -> str:
         """Ask for something else."""
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-        answer = await context.elicit("Which name?", schema)
-        return "accepted" if isinstance(answer, t.ElicitResult) else "done"
+        await context.elicit("Which name?", schema)
+        return "done"
 
     return server
 
