@@ -20,6 +20,7 @@ import trio
 from hypothesis import settings
 
 from mcp_trio.testing._leaks import children
+from tests import thread_clock
 from tests.children import inherit_python_path
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ STARTS_PROGRAMS = [
 # Servers that tests start must run the code under test, not an installed package.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 inherit_python_path()
+# A mock clock waits for threads.
+thread_clock.install()
 # The command remembers servers and tasks in files there. A test must not depend on an earlier one,
 # nor write to the files of the user, so this is no directory.
 os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = os.devnull
