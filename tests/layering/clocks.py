@@ -7,8 +7,9 @@
 2. No wait is as long as the test may take, or its message is never read.
 3. What measures time or memory is marked `perf`.
 
-Tests that the default run leaves out need keep rule 2 only. A function, a class or a table counts
-with all tests of its module that use it, directly or through others.
+Tests that the default run leaves out need keep rule 2 only. A clock has to be an argument of the
+test: pytest-trio overlooks one that `usefixtures` names, unless it is in `BY_MARK`. A function, a
+class or a table counts with all tests of its module that use it, directly or through others.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ LEFT_OUT: Final = frozenset({"perf", "process", "slow", "interop", "conformance"
 # Their tests may take longer: see `LONGEST` in tests/conftest.py.
 TAKES_LONGER: Final = frozenset({"perf", "slow", "interop", "conformance", "node", "timeout"})
 CLOCKS: Final = frozenset({"autojump_clock", "each_driver", "mock_clock", "MockClock"})
+# Those of our own plugins, which a mark may name.
+BY_MARK: Final = frozenset({"each_driver"})
 # What runs a test on a clock that jumps, by module.
 VIRTUAL: Final = {
     "tests.virtual_time": {"run"},
@@ -86,7 +89,8 @@ class TestModule:
             tests = self._tests_of[name]
             marks = [self._module_names | self._names[test] for test in tests]
             virtual = bool(tests) and all(
-                self._is_virtual(self._module_names | self._reach(test)) for test in tests
+                self._is_virtual((self._module_names & BY_MARK) | self._reach(test))
+                for test in tests
             )
             left_out = self._left_out or (
                 bool(tests) and all(_marked(each, LEFT_OUT) for each in marks)
@@ -245,6 +249,8 @@ def _names_in(top: ast.AST) -> set[str]:
             found |= {_dotted(node), node.attr}
         elif isinstance(node, ast.arg):
             found.add(node.arg)
+        elif isinstance(node, ast.Constant) and node.value in BY_MARK:
+            found.add(node.value)
     return found
 
 

@@ -72,6 +72,7 @@ SHORT_WAITS = [
         "pytestmark = pytest.mark.usefixtures('autojump_clock')\n"
         "async def test_it():\n    await trio.sleep(0.1)"
     ),
+    "@pytest.mark.usefixtures('autojump_clock')\nasync def test_it():\n    await trio.sleep(0.1)",
     # A mock clock moves neither threads nor the run of another test.
     "def test_it(autojump_clock):\n    time.sleep(0.1)",
     (
