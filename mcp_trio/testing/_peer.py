@@ -40,7 +40,9 @@ _CLIENT_INFO: Final[Message] = {"name": "scripted client", "version": "1"}
 _SERVER_INFO: Final[Message] = {"name": "scripted server", "version": "1"}
 _METHOD_NOT_FOUND: Final = -32601
 
-_TIMEOUT: Final = 30.0  # seconds; enough for a busy machine, and not too long for a test that hangs
+# Seconds: enough for a busy machine, and less than the 30 s that a test often may take, so that a
+# test which hangs says what is missing.
+_TIMEOUT: Final = 20.0
 _MOCK_CLOCK_TIMEOUT: Final = 3600.0  # with a mock clock: longer than any timeout under test
 _SHOWN_MESSAGES: Final = 20  # the last messages of the transcript in the text of a failure, ...
 _SHOWN_CHARACTERS: Final = 300  # ... and characters of each
@@ -52,7 +54,7 @@ class ScriptedPeer:
     Messages are dicts as in JSON-RPC: `{"jsonrpc": "2.0", "id": 1, "method": "ping"}`. Nothing is
     validated.
 
-    An expected message may take 30 seconds, or an hour of a `trio.testing.MockClock`; so may the
+    An expected message may take 20 seconds, or an hour of a `trio.testing.MockClock`; so may the
     sending of one. Every method that waits for a message raises `AssertionError` if none comes in
     that time, if another one comes, or if a line is not a message. If the stream breaks, sending
     and receiving raise `trio.BrokenResourceError`. One task at a time may send, and one receive.
