@@ -24,6 +24,7 @@ from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import run_with_processes as run
 from tests.conformance import everything_server
 from tests.core.helpers import INITIALIZED, VERSIONS, D, Message, initialize, line, ping, request
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -457,14 +458,27 @@ def test_child_is_ended_with_all_that_it_started(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_stdio, "_GRACE", 0.3)
+    # The child outlives the first `graces` waits, however fast it is.
+    short, timeout, end = [0.1] * graces, asyncio.timeout, _stdio._Child.end
+    ended: list[tuple[int, bool]] = []  # the signals, and whether the child had left by itself
+
+    def wait(seconds: float | None) -> asyncio.Timeout:
+        is_grace = seconds == _stdio._GRACE
+        return timeout((short.pop() if short else PATIENCE) if is_grace else seconds)
+
+    async def note(child: _stdio._Child, number: int) -> None:
+        ended.append((number, child.status is not None))
+        await end(child, number)
 
     async def main() -> list[int]:
         async with connect([*python(STUBBORN), *words]) as client:
             pids = (await client.call_tool("pids")).structured_content
             assert isinstance(pids, list)
-            before = time.monotonic()
-        assert graces * 0.3 <= time.monotonic() - before < graces * 0.3 + 2
+            monkeypatch.setattr(asyncio, "timeout", wait)
+            monkeypatch.setattr(_stdio._Child, "end", note)
+        monkeypatch.undo()
+        numbers = [signal.SIGTERM] if graces < 2 else [signal.SIGTERM, signal.SIGKILL]
+        assert ended == [(number, graces == 0) for number in numbers]
         return pids
 
     for pid in run(main()):

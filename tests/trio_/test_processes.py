@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import textwrap
-import time
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -253,9 +252,7 @@ async def test_process_first_signal_stops_the_server(
             await child.wire.send(child.wire.calling(1, tool, {"mark": str(mark)}))
             await started_in(mark)
         child.process.send_signal(number)
-        start = time.monotonic()
         assert await child.ended() == STATUS[number]
-        assert time.monotonic() - start < 4  # half a second of grace, unless the machine is busy
     assert b"Traceback" not in child.stderr
     if tool == "wait":
         assert mark.read_text() == "finally"
@@ -288,10 +285,8 @@ async def test_process_handler_that_never_yields_blocks_but_loses_nothing(tmp_pa
 @pytest.mark.requirement("STDIO-11", "LIFE-19")
 async def test_process_end_of_stdin_stops_the_server(tmp_path: Path) -> None:
     async with started(tmp_path) as child:
-        start = time.monotonic()
         await child.process.stdin.aclose()  # type: ignore[union-attr]
         assert await child.ended() == 0
-        assert time.monotonic() - start < 4
         assert await child.wire.receive_all() == []
     assert b"Traceback" not in child.stderr
 
@@ -315,9 +310,7 @@ async def test_process_signal_after_the_end_of_stdin_stops_at_once(tmp_path: Pat
         await child.process.stdin.aclose()  # type: ignore[union-attr]
         await trio.sleep(0.1)
         child.process.terminate()
-        start = time.monotonic()
         assert await child.ended() == 143
-        assert time.monotonic() - start < 4
     assert mark.read_text() == "finally"
 
 

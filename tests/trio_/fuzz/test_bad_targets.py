@@ -93,11 +93,9 @@ def test_error_of_a_target_that_does_not_start_has_no_secret(tmp_path: Path) -> 
 
 def test_target_that_is_silent_ends_with_status_3(tmp_path: Path) -> None:
     command = (sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
-    began = time.monotonic()
     run = fuzz_command(tmp_path, command, *CASES, "--timeout", "1")
     assert run.status == 3
     assert "did not respond" in run.err
-    assert time.monotonic() - began < 30
 
 
 def test_target_that_prints_junk_is_found_by_its_row(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -383,9 +382,7 @@ def running(source: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
 def test_stdio_first_signal_shuts_down_in_order(number: signal.Signals, code: int) -> None:
     with running("trio.run(main)") as server:
         server.send_signal(number)
-        started = time.monotonic()
         assert server.wait(20) == code
-        assert time.monotonic() - started < 5
         assert server.stderr is not None
         assert server.stderr.read() == b"cleaned up\n"
 

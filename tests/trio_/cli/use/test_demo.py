@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from tests.trio_.cli.program import COMMAND
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
     (tmp_path / "trio.py").write_text("raise SystemExit('not the real one')")
-    began = time.monotonic()
     # Not `-m`: it would put that directory, with its `trio.py`, on the path.
     program = (
         "import sys; sys.path.remove(''); from mcp_trio.cli import main; sys.exit(main(['demo']))"
@@ -47,8 +45,6 @@ def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
         assert part in text
     assert text.count('→ {"method":"notifications/cancelled"') == 2
     assert max(map(len, text.splitlines())) <= 120
-    # The demo promises three seconds; a machine that runs tests may be slower.
-    assert time.monotonic() - began < 20
 
 
 def test_demo_closed_stdout_exits_with_0() -> None:

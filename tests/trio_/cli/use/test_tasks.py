@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import textwrap
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -299,12 +298,10 @@ def test_timeout_applies_to_polls_of_task(server: ServerFile, words: tuple[str, 
     """)
     if words[0] == "tasks":
         words = (*words, str(UNKNOWN))
-    begin = time.monotonic()
     result = run(*words, "--timeout", "1.5", *target)
     assert result.returncode == 3
     assert "no answer to tasks/get within 1.5 s" in result.stderr
     assert "a larger --timeout allows more time" in result.stderr
-    assert time.monotonic() - begin < 15
 
 
 def test_result_of_task_of_unknown_tool_gets_name_of_file(
