@@ -48,7 +48,7 @@ class Attack:
     text: str
     profile: ClientProfile = PROFILE
     later: Later | None = None
-    patience: float = 5.0
+    patience: float = 20.0
     long: bool = False
 
 
@@ -151,7 +151,7 @@ BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
     "leads to an invalid URL": (redirect("https://[::1"), "answered 302"),
 }
 for _number, (_name, (_answer, _text)) in enumerate(BAD_DOCUMENTS.items()):
-    _patience = 0.4 if "within" in _text else 5.0
+    _patience = 0.4 if "within" in _text else 20.0
     # The challenge names the URL, so change_nothing else suggests a server without metadata.
     attack(
         f"the MCP server's metadata {_name}",
