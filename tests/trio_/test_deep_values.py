@@ -1,4 +1,4 @@
-"""Values that are nested deeply: wherever a peer sends one, it is answered, and so is the next.
+"""Values that are nested deeply: in each place of a message one is answered, and so is the next.
 
 How deep a message may be depends on its decoder. What is decoded must be safe to handle.
 """
