@@ -23,7 +23,7 @@ from mcp_core import types as t
 from mcp_trio.testing import _leaks
 from mcp_trio.testing._leaks import KINDS, LeakDetector
 from tests.core.helpers import client_config, line, ping, server_config, stateless_request
-from tests.waiting import cancel_once_blocked
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -188,15 +188,19 @@ def test_leaks_ending_thread_is_awaited() -> None:
 def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
     undo: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = threading.Event()
+    begun, stop = threading.Event(), threading.Event()
     undo.callback(stop.set)
 
     def block() -> None:
+        begun.set()
         stop.wait()
 
     async def give_up() -> None:
-        abandon = partial(trio.to_thread.run_sync, block, abandon_on_cancel=True)
-        await cancel_once_blocked(abandon)
+        async with trio.open_nursery() as nursery:
+            abandon = partial(trio.to_thread.run_sync, block, abandon_on_cancel=True)
+            nursery.start_soon(abandon)
+            await until(begun.is_set)  # the thread has the name of its job only from then on
+            nursery.cancel_scope.cancel()
 
     with LeakDetector() as watch:
         trio.run(trio.to_thread.run_sync, len, ())
