@@ -35,7 +35,7 @@ import trio
 
 from mcp_core import Limits
 from mcp_core.runtime.tasks import MemoryTaskStore
-from mcp_core.tasks import TaskRecord, encode_record
+from mcp_core.tasks import TaskQuota, TaskRecord, encode_record
 from mcp_trio import Server, SqliteTaskStore, TaskLimits, Tasks, connect
 from mcp_trio._tasks import TrioTaskRuntime
 
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 NOW = 1_800_000_000.0
 UNLIMITED = 1_000_000_000
+BOUNDLESS = TaskQuota(
+    per_key=UNLIMITED, total=UNLIMITED, key_bytes=UNLIMITED, total_bytes=UNLIMITED
+)
 GETS = 2_000
 FORMS = ("2026-07-28", "2025-11-25")
 
@@ -75,7 +78,7 @@ async def create_all(store: TaskStore, to_create: Iterable[TaskRecord], at_once:
 
     async def work() -> None:
         for record in waiting:
-            limit = await store.create(record, per_owner=UNLIMITED, total=UNLIMITED)
+            limit = await store.create(record, limits=BOUNDLESS)
             assert limit is None
 
     start = perf_counter()
@@ -138,7 +141,7 @@ async def bytes_in_memory(count: int) -> float:
 
 def sleeping_server() -> Server:
     """Return a server with a tool that returns at once, and a task that never ends."""
-    limits = TaskLimits(per_owner=UNLIMITED, total=UNLIMITED)
+    limits = TaskLimits(per_principal=UNLIMITED, total=UNLIMITED)
     server = Server("tasks", limits=Limits(tool_calls=None), tasks=Tasks(limits=limits))
 
     @server.tool

@@ -237,7 +237,10 @@ class _AsgiDriver(ConnectionDriver):
             runtime.single_peer = False
             runtime.one_request = conversation.one_shot
             service = conversation.service = self._served.service(
-                conversation.conn, runtime, principal=conversation.principal
+                conversation.conn,
+                runtime,
+                principal=conversation.principal,
+                client=conversation.client,
             )
         job = handle_event(event, service)
         if job is not None:

@@ -303,7 +303,7 @@ def test_clock_that_is_set_back_changes_no_state(
 @pytest.mark.requirement("TSK-20", "TSK-25")
 def test_many_tasks_of_one_owner_are_listed_and_bounded(count: int) -> None:
     async def main() -> None:
-        limits = TaskLimits(per_owner=count, total=count)
+        limits = TaskLimits(per_principal=count, total=count)
         server = Server("many", tasks=Tasks(limits=limits))
 
         @server.tool(task="optional")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime import EventLike
     from mcp_core.runtime.tasks._runtime import TaskRuntime
-    from mcp_core.tasks import TaskKey, TaskLimitName, TaskRecord
+    from mcp_core.tasks import TaskKey, TaskLimitName, TaskQuota, TaskRecord
 
     from ._sqlite_file import Operation
 
@@ -116,22 +116,28 @@ class SqliteTaskStore:
             if not self._runtimes:
                 self._close()
 
-    async def create(
-        self, record: TaskRecord, /, *, per_owner: int, total: int
-    ) -> TaskLimitName | None:
-        operation = self._open_file().create(record, per_owner, total)
+    async def create(self, record: TaskRecord, /, *, limits: TaskQuota) -> TaskLimitName | None:
+        operation = self._open_file().create(record, limits)
         result: TaskLimitName | None = await self._write(operation, durable=True)
         return result
 
     async def get(self, key: TaskKey, /) -> TaskRecord | None:
         return await self._read(partial(self._open_file().get, key))
 
-    async def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> bool:
+    async def change(
+        self,
+        key: TaskKey,
+        serial: int,
+        record: TaskRecord | None,
+        /,
+        *,
+        limits: TaskQuota | None = None,
+    ) -> bool:
         file = self._open_file()
         if record is None:
             operation = file.remove(key, serial)
         else:
-            operation = file.change(key, serial, record)
+            operation = file.change(key, serial, record, limits)
         durable = record is not None and record.ended
         result: bool = await self._write(operation, durable=durable, changed=key)
         return result

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.jsonrpc._codec import InvalidPayload
-from mcp_core.tasks import TaskKey, TaskStoreError
+from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
 from mcp_core.tasks._layout import join_record, split_record
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator, Sequence
 
-    from mcp_core.tasks import TaskLimitName, TaskRecord
+    from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
 
     # What one write does in a transaction of the given number.
     Operation = Callable[[int], Any]
@@ -39,7 +39,8 @@ _BUSY_TIMEOUT: Final = 5.0
 _RETRY_INTERVAL: Final = 0.01
 # Identifies the files of this store. The version is that of the tables in them.
 _APPLICATION_ID: Final = int.from_bytes(b"mcpt")
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
+_OLDEST_VERSION: Final = 1
 _SCHEMA: Final = (
     # `sequence` is the number of the transaction that wrote the row last, `writer` the connection.
     # The large columns come last: SQLite reads no further than to the last column of a query.
@@ -47,6 +48,7 @@ _SCHEMA: Final = (
     CREATE TABLE tasks (
         owner TEXT NOT NULL, id TEXT NOT NULL, serial INTEGER NOT NULL, created REAL NOT NULL,
         stale_at REAL NOT NULL, sequence INTEGER NOT NULL, writer TEXT NOT NULL,
+        quota_key TEXT NOT NULL DEFAULT '', size INTEGER NOT NULL DEFAULT 0,
         record BLOB NOT NULL, result BLOB,
         PRIMARY KEY (owner, id)
     )
@@ -64,7 +66,46 @@ _SCHEMA: Final = (
     "CREATE TABLE last (sequence INTEGER NOT NULL)",
     "INSERT INTO last VALUES (0)",
     f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {_SCHEMA_VERSION}",
+)
+# The quota key of the row that sums up all others.
+_ALL: Final = "all"
+# The number of tasks and their bytes by quota key, which triggers keep: to count 10,000 rows for
+# each new one would take as long as storing it.
+_USAGE: Final = (
+    """
+    CREATE TABLE usage (
+        quota_key TEXT PRIMARY KEY, tasks INTEGER NOT NULL, size INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TRIGGER tasks_inserted AFTER INSERT ON tasks BEGIN
+        INSERT OR IGNORE INTO usage VALUES (NEW.quota_key, 0, 0);
+        UPDATE usage SET tasks = tasks + 1, size = size + NEW.size
+        WHERE quota_key IN (NEW.quota_key, 'all');
+    END
+    """,
+    """
+    CREATE TRIGGER tasks_resized AFTER UPDATE OF size ON tasks WHEN NEW.size <> OLD.size BEGIN
+        UPDATE usage SET size = size + NEW.size - OLD.size
+        WHERE quota_key IN (NEW.quota_key, 'all');
+    END
+    """,
+    """
+    CREATE TRIGGER tasks_deleted AFTER DELETE ON tasks BEGIN
+        UPDATE usage SET tasks = tasks - 1, size = size - OLD.size
+        WHERE quota_key IN (OLD.quota_key, 'all');
+        DELETE FROM usage WHERE quota_key = OLD.quota_key AND tasks <= 0;
+    END
+    """,
+    "INSERT INTO usage SELECT quota_key, count(*), sum(size) FROM tasks GROUP BY quota_key",
+    "INSERT INTO usage SELECT 'all', count(*), coalesce(sum(size), 0) FROM tasks",
+)
+# What a file of version 1 lacks. Its tasks have the key of the one user: whose they are is not
+# known.
+_SIZES: Final = (
+    "ALTER TABLE tasks ADD COLUMN quota_key TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE tasks ADD COLUMN size INTEGER NOT NULL DEFAULT 0",
+    "UPDATE tasks SET size = length(record) + coalesce(length(result), 0)",
 )
 # Transactions after which a removed row is forgotten. Other processes look four times a second.
 _REMEMBERED: Final = 10_000
@@ -196,17 +237,24 @@ class TaskFile:
 
     # What writes. Each method below returns an operation for `write`.
 
-    def create(self, record: TaskRecord, per_owner: int, total: int) -> Operation:
+    def create(self, record: TaskRecord, limits: TaskQuota) -> Operation:
         """Return the operation that does what `TaskStore.create` does."""
         key = record.key
         data, result = split_record(record)
 
         def run(sequence: int) -> TaskLimitName | None:
-            cursor = self._writer.execute(
+            query = "SELECT 1 FROM tasks WHERE owner = ? AND id = ?"
+            if self._select(query, key, wait=True):
+                raise TaskStoreError(
+                    "there is a task with this id already; create it with another id"
+                )
+            limit = self._find_excess(record.quota_key, 1, record.size, limits)
+            if limit is not None:
+                return limit
+            self._writer.execute(
                 """
-                INSERT OR IGNORE INTO tasks SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
-                WHERE (SELECT count(*) FROM tasks WHERE owner = ?) < ?
-                AND (SELECT count(*) FROM tasks) < ?
+                INSERT INTO tasks (owner, id, serial, created, stale_at, sequence, writer,
+                quota_key, size, record, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 (
                     *key,
@@ -215,40 +263,64 @@ class TaskFile:
                     record.stale_at,
                     sequence,
                     self._name,
+                    record.quota_key,
+                    record.size,
                     data,
                     result,
-                    key.owner,
-                    per_owner,
-                    total,
                 ),
             )
-            if cursor.rowcount:
-                return None
-            if self.get(key, wait=True) is not None:
-                raise TaskStoreError(
-                    "there is a task with this id already; create it with another id"
-                )
-            query = "SELECT count(*) FROM tasks WHERE owner = ?"
-            count: int = self._one(self._writer, query, (key.owner,))[0]
-            return "per_owner" if count >= per_owner else "total"
+            return None
 
         return run
 
-    def change(self, key: TaskKey, serial: int, record: TaskRecord) -> Operation:
-        """Return the operation that replaces a record, and returns whether it has."""
+    def _find_excess(
+        self, quota_key: str, tasks: int, size: int, limits: TaskQuota
+    ) -> TaskLimitName | None:
+        """Return which of `limits` is in the way of so many more tasks and bytes."""
+        query = "SELECT quota_key, tasks, size FROM usage WHERE quota_key IN (?, ?)"
+        rows = self._select(query, (quota_key, _ALL), wait=True)
+        used = {key: (count, used_size) for key, count, used_size in rows}
+        own_tasks, own_size = used.get(quota_key, (0, 0))
+        all_tasks, all_size = used.get(_ALL, (0, 0))
+        # A change adds no task, and may be of one that is above a limit which was lowered.
+        if tasks and own_tasks >= limits.per_key:
+            return "per_key"
+        if tasks and all_tasks >= limits.total:
+            return "total"
+        if own_size + size > limits.key_bytes:
+            return "key_bytes"
+        return "total_bytes" if all_size + size > limits.total_bytes else None
+
+    def change(
+        self, key: TaskKey, serial: int, record: TaskRecord, limits: TaskQuota | None = None
+    ) -> Operation:
+        """Return the operation that replaces a record, and returns whether it has.
+
+        With `limits` it raises `TaskQuotaExceeded`, as `TaskStore.change` does.
+        """
         data, result = split_record(record)
 
         def run(sequence: int) -> bool:
+            if limits is not None:
+                query = "SELECT size FROM tasks WHERE owner = ? AND id = ? AND serial = ?"
+                rows = self._select(query, (*key, serial), wait=True)
+                if not rows:
+                    return False
+                more = record.size - rows[0][0]
+                limit = self._find_excess(record.quota_key, 0, more, limits)
+                if limit is not None:
+                    raise TaskQuotaExceeded(limit)
             cursor = self._writer.execute(
                 """
-                UPDATE tasks SET serial = ?, stale_at = ?, sequence = ?, writer = ?, record = ?,
-                result = ? WHERE owner = ? AND id = ? AND serial = ?
+                UPDATE tasks SET serial = ?, stale_at = ?, sequence = ?, writer = ?, size = ?,
+                record = ?, result = ? WHERE owner = ? AND id = ? AND serial = ?
                 """,
                 (
                     record.serial,
                     record.stale_at,
                     sequence,
                     self._name,
+                    record.size,
                     data,
                     result,
                     *key,
@@ -276,8 +348,8 @@ class TaskFile:
     def write(self, operations: Sequence[Operation], *, durable: bool) -> list[Any]:
         """Run all operations in one transaction, and return what they return.
 
-        A `TaskStoreError` of an operation is returned, not raised; then it had no effect, and the
-        others have theirs.
+        A `TaskStoreError` or `TaskQuotaExceeded` of an operation is returned, not raised; then it
+        had no effect, and the others have theirs.
 
         Args:
             operations: what to do, in order.
@@ -306,7 +378,7 @@ class TaskFile:
             for operation in operations:
                 try:
                     results.append(operation(sequence))
-                except (TaskStoreError, KeyError) as exc:
+                except (TaskStoreError, TaskQuotaExceeded, KeyError) as exc:
                     results.append(exc)
         return results
 
@@ -327,6 +399,21 @@ class TaskFile:
             if not self._find_tables():  # another process may have been faster
                 for statement in _SCHEMA:
                     self._writer.execute(statement)
+            self._add_missing()
+
+    def _add_missing(self) -> None:
+        """Add what a new file lacks, or one of an earlier version. Idempotent."""
+        execute = self._writer.execute
+        columns = {row[1] for row in execute("PRAGMA table_info(tasks)")}
+        if "quota_key" not in columns:
+            for statement in _SIZES:
+                execute(statement)
+        tables = {row[0] for row in execute("SELECT name FROM sqlite_master")}
+        if "usage" not in tables:
+            for statement in _USAGE:
+                execute(statement)
+        if self._one(self._writer, "PRAGMA user_version")[0] != _SCHEMA_VERSION:
+            execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     def _use_write_ahead_log(self) -> None:
         deadline = time.monotonic() + _BUSY_TIMEOUT
@@ -368,7 +455,7 @@ class TaskFile:
             if schema or self._one(self._writer, "SELECT count(*) FROM sqlite_master")[0]:
                 raise self._error("it is a database of another program", "name another file")
             return False
-        if schema != _SCHEMA_VERSION:
+        if not _OLDEST_VERSION <= schema <= _SCHEMA_VERSION:
             raise self._error(
                 f"its tables have version {schema}, and this version of mcp-trio knows"
                 f" version {_SCHEMA_VERSION}",

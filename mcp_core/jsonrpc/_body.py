@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     ParamsReader = Callable[[Raw | bytes], Any]
 
-__all__ = ["DecodedParams", "ParsedBody", "parse_body", "too_long"]
+__all__ = ["DecodedParams", "ParsedBody", "estimate_memory", "parse_body", "too_long"]
 
 # The estimated memory of values in bytes, see `Limits.decoded`. The size of an empty list, and of
 # pointers and strings, in CPython 3.11 on 64 bits.
@@ -45,6 +45,8 @@ _MEMBER: Final = 32
 _QUOTE: Final = 16
 _MOST: Final = 40  # times the bytes of the JSON: it is never more
 _OTHERS: Final = bytes(set(range(256)) - set(b'",:[{'))
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
+_NARROW: Final = bytes(range(0xF0))  # bytes of UTF-8 in characters that take at most two bytes
 _PIECE: Final = 64 * 1024  # bytes that are split at a time: the parts take up to nine times as much
 
 
@@ -194,6 +196,20 @@ def _weigh(data: bytes) -> int:
         + _MEMBER * (count(b",") + count(b":"))
         + _QUOTE * count(b'"')
     )
+
+
+def estimate_memory(data: bytes) -> int:
+    """Estimate the memory of JSON and of its decoded values together, in bytes."""
+    characters = len(data) if data.isascii() else len(data.translate(None, _CONTINUATION))
+    # A text takes as much for each of its characters as the one that takes most.
+    if characters == len(data) and b"\\u" not in data:
+        width = 1
+    elif b"\\ud" in data or b"\\uD" in data or data.translate(None, _NARROW):
+        width = 4
+    else:
+        width = 2
+    values = _weigh(data) if len(data) <= _PIECE else _weigh_values(data)
+    return len(data) + width * characters + values
 
 
 def _excerpt(data: bytes) -> Excerpt:

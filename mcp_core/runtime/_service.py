@@ -38,6 +38,7 @@ from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.subscriptions._server import LISTEN
+from mcp_core.tasks._record import quota_key
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
 from ._job import Job
@@ -269,6 +270,8 @@ class Service:
         lifespan: the value of the server's lifespan.
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
+        client: under which a client without a user counts in quotas, "" if nothing tells it from
+            others.
         tasks: the tasks of the server, None if it runs no tools as tasks.
 
     Attributes:
@@ -283,6 +286,7 @@ class Service:
         lifespan: Any = None,
         *,
         principal: str = "",
+        client: str = "",
         tasks: TaskServiceLike | None = None,
     ) -> None:
         self.server = server
@@ -290,6 +294,7 @@ class Service:
         self.runtime = runtime
         self.lifespan = lifespan
         self.principal = principal
+        self._client = client
         self.session_state: dict[str, Any] = {}
         self.tasks = tasks
         self.task_notifier: TaskNotifierLike | None = None  # created on first use
@@ -377,6 +382,11 @@ class Service:
             owner = self._session_owner
         choose = self.server.tasks.owner
         return owner if choose is None else choose(request, owner)
+
+    @property
+    def task_quota_key(self) -> str:
+        """The key under which the tasks of this connection count: see `quota_key`."""
+        return quota_key(self.principal, None if self.runtime.single_peer else self._client)
 
     def stop(self) -> None:
         """Cancel all jobs. Each of them is still finished, by `dropped` or otherwise."""
@@ -556,11 +566,20 @@ class ServedServer(NamedTuple):
     # Its tasks, None if the driver runs none.
     tasks: TaskServiceLike | None = None
 
-    def service(self, conn: Connection, runtime: Runtime, *, principal: str = "") -> Service:
+    def service(
+        self, conn: Connection, runtime: Runtime, *, principal: str = "", client: str = ""
+    ) -> Service:
         """Return the service of the connection `conn`, which has the runtime `runtime`.
 
-        `principal` is its authenticated user, "" without one.
+        `principal` is its authenticated user, "" without one. `client` is under which it counts in
+        quotas, "" if nothing tells it from others.
         """
         return Service(
-            self.server, conn, runtime, self.lifespan, principal=principal, tasks=self.tasks
+            self.server,
+            conn,
+            runtime,
+            self.lifespan,
+            principal=principal,
+            client=client,
+            tasks=self.tasks,
         )

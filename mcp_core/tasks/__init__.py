@@ -9,6 +9,7 @@ from ._record import FINAL_STATUSES as FINAL_STATUSES
 from ._record import TaskCall as TaskCall
 from ._record import TaskKey as TaskKey
 from ._record import TaskLimits as TaskLimits
+from ._record import TaskQuota as TaskQuota
 from ._record import TaskRecord as TaskRecord
 from ._record import decode_record as decode_record
 from ._record import encode_record as encode_record
@@ -24,6 +25,7 @@ from ._states import TaskExpired as TaskExpired
 from ._states import TaskLease as TaskLease
 from ._states import transition as transition
 from ._store import TaskLimitName as TaskLimitName
+from ._store import TaskQuotaExceeded as TaskQuotaExceeded
 from ._store import TaskStore as TaskStore
 from ._store import TaskStoreError as TaskStoreError
 
@@ -43,6 +45,8 @@ __all__ = [
     "TaskLease",
     "TaskLimitName",
     "TaskLimits",
+    "TaskQuota",
+    "TaskQuotaExceeded",
     "TaskRecord",
     "TaskStore",
     "TaskStoreError",

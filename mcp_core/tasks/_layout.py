@@ -11,6 +11,10 @@ The keys, where NAME is the deployment, OWNER a digest of the owner, and ID the 
   removes it some time after its expiry, in case that no worker is left to do it.
 - `mcp:{NAME}:tasks:OWNER`, a sorted set: the ids of an owner, by creation time.
 - `mcp:{NAME}:tasks`, a sorted set: `OWNER:ID` of all tasks, by the time at which they are stale.
+- `mcp:{NAME}:task-usage`, a hash: `tasks:KEY` and `size:KEY`, the number and the bytes of the tasks
+  of a quota key, and of all of them together, where KEY is `all`.
+- `mcp:{NAME}:task-sizes`, a hash: by `OWNER:ID`, what that task counts for: bytes, a space, KEY. A
+  task of an earlier version has no such field, and gets one with its next change.
 - `mcp:{NAME}:task-changes`, a channel: the keys of the records that are changed or removed.
 """
 
@@ -24,7 +28,7 @@ from msgspec.structs import replace
 
 from mcp_core.jsonrpc._codec import encode, reader
 
-from ._record import TaskKey, TaskRecord, decode_record, encode_record
+from ._record import TaskKey, TaskQuota, TaskRecord, decode_record, encode_record
 
 __all__ = ["RedisCall", "RedisLayout", "changed_key", "join_record", "split_record"]
 
@@ -44,51 +48,102 @@ local function stale_at(expires, lease)
 end
 """
 
-# KEYS: record, owner, all. ARGV: id, member, serial, record, result or '', created, expires,
-# lease, PEXPIREAT, limit per owner, limit of all. Returns 'created', 'exists', or a limit.
+# What quota keys use: `excess` returns the limit in the way of more, `count` replaces what a member
+# counts for, by nothing if `size` is empty. It is apart from the record, which Redis may remove.
+_USED: Final = """
+local function used(usage, field)
+  return tonumber(redis.call('HGET', usage, field) or '0')
+end
+local function excess(usage, key, more, key_bytes, total_bytes)
+  if used(usage, 'size:' .. key) + more > tonumber(key_bytes) then return 'key_bytes' end
+  if used(usage, 'size:all') + more > tonumber(total_bytes) then return 'total_bytes' end
+  return nil
+end
+local function add(usage, key, tasks, size)
+  for _, name in ipairs({key, 'all'}) do
+    if redis.call('HINCRBY', usage, 'tasks:' .. name, tasks) <= 0 then
+      redis.call('HDEL', usage, 'tasks:' .. name, 'size:' .. name)
+    else
+      redis.call('HINCRBY', usage, 'size:' .. name, size)
+    end
+  end
+end
+local function count(usage, sizes, member, key, size)
+  local old = redis.call('HGET', sizes, member)
+  if size ~= '' then
+    add(usage, key, '1', size)
+    redis.call('HSET', sizes, member, size .. ' ' .. key)
+  end
+  if old then
+    local bytes, old_key = string.match(old, '^(%d+) (.*)$')
+    add(usage, old_key, '-1', string.format('%d', -bytes))
+    if size == '' then redis.call('HDEL', sizes, member) end
+  end
+end
+"""
+
+# KEYS: record, owner, all, usage, sizes. ARGV: id, member, serial, record, result or '', created,
+# expires, lease, PEXPIREAT, quota key, size, limits: per key, of all, bytes per key, of all.
+# Returns 'created', 'exists', or a limit.
 _CREATE: Final = (
     _STALE_AT
+    + _USED
     + """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'exists' end
-if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[10]) then return 'per_owner' end
-if redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[11]) then return 'total' end
+if used(KEYS[4], 'tasks:' .. ARGV[10]) >= tonumber(ARGV[12]) then return 'per_key' end
+if redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[13]) then return 'total' end
+local limit = excess(KEYS[4], ARGV[10], tonumber(ARGV[11]), ARGV[14], ARGV[15])
+if limit then return limit end
 redis.call('HSET', KEYS[1], 'serial', ARGV[3], 'record', ARGV[4])
 if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], 'result', ARGV[5]) end
 redis.call('PEXPIREAT', KEYS[1], ARGV[9])
 redis.call('ZADD', KEYS[2], ARGV[6], ARGV[1])
 redis.call('ZADD', KEYS[3], stale_at(ARGV[7], ARGV[8]), ARGV[2])
+count(KEYS[4], KEYS[5], ARGV[2], ARGV[10], ARGV[11])
 return 'created'
 """
 )
 
-# KEYS: record, all. ARGV: the expected serial, member, serial, record, result or '', expires,
-# lease, PEXPIREAT, channel, message. Returns 1, or 0 if the record has another serial or is gone.
+# KEYS: record, all, usage, sizes. ARGV: the expected serial, member, serial, record, result or '',
+# expires, lease, PEXPIREAT, channel, message, quota key, size, limits or '': bytes per key, of all.
+# Returns 1, 0 if the record has another serial or is gone, or a limit.
 _CHANGE: Final = (
     _STALE_AT
+    + _USED
     + """
 if redis.call('HGET', KEYS[1], 'serial') ~= ARGV[1] then return 0 end
+if ARGV[13] ~= '' then
+  local old = string.match(redis.call('HGET', KEYS[4], ARGV[2]) or '0 ', '^%d+')
+  local limit = excess(KEYS[3], ARGV[11], ARGV[12] - old, ARGV[13], ARGV[14])
+  if limit then return limit end
+end
 redis.call('HSET', KEYS[1], 'serial', ARGV[3], 'record', ARGV[4])
 if ARGV[5] == '' then redis.call('HDEL', KEYS[1], 'result')
 else redis.call('HSET', KEYS[1], 'result', ARGV[5]) end
 redis.call('PEXPIREAT', KEYS[1], ARGV[8])
 redis.call('ZADD', KEYS[2], stale_at(ARGV[6], ARGV[7]), ARGV[2])
+count(KEYS[3], KEYS[4], ARGV[2], ARGV[11], ARGV[12])
 redis.call('PUBLISH', ARGV[9], ARGV[10])
 return 1
 """
 )
 
-# KEYS: record, owner, all. ARGV: the expected serial, id, member, channel, message. Returns 1, or 0
-# as above. A record that Redis itself has removed leaves the sets with this too.
-_REMOVE: Final = """
+# KEYS: record, owner, all, usage, sizes. ARGV: the expected serial, id, member, channel, message.
+# Returns 1, or 0 as above. A record that Redis itself has removed leaves the sets with this too.
+_REMOVE: Final = (
+    _USED
+    + """
 local serial = redis.call('HGET', KEYS[1], 'serial')
 if serial and serial ~= ARGV[1] then return 0 end
 redis.call('ZREM', KEYS[2], ARGV[2])
 redis.call('ZREM', KEYS[3], ARGV[3])
+count(KEYS[4], KEYS[5], ARGV[3], '', '')
 if not serial then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('PUBLISH', ARGV[4], ARGV[5])
 return 1
 """
+)
 
 # KEYS: owner. ARGV: the id to begin after or '', how many. Returns ids, or nil if it is unknown.
 _PAGE: Final = """
@@ -134,6 +189,8 @@ class RedisLayout:
             raise ValueError("the name of a deployment has one or more characters, and no braces")
         self._prefix = f"mcp:{{{name}}}:"
         self._all = self._prefix + "tasks"
+        self._usage = self._prefix + "task-usage"
+        self._sizes = self._prefix + "task-sizes"
         self.channel = self._prefix + "task-changes"
 
     def record_key(self, key: TaskKey) -> str:
@@ -144,7 +201,7 @@ class RedisLayout:
         """Return the key of the hash of a task that `stale` has returned."""
         return f"{self._prefix}task:{member}"
 
-    def create(self, record: TaskRecord, now: float, *, per_owner: int, total: int) -> RedisCall:
+    def create(self, record: TaskRecord, now: float, *, limits: TaskQuota) -> RedisCall:
         """Return the call that creates a record. It returns "created", "exists", or the limit."""
         key = record.key
         data, result = split_record(record)
@@ -158,13 +215,28 @@ class RedisLayout:
             repr(record.expires),
             _lease(record, now),
             _removal_time(record),
-            str(per_owner),
-            str(total),
+            record.quota_key,
+            str(record.size),
+            str(limits.per_key),
+            str(limits.total),
+            str(limits.key_bytes),
+            str(limits.total_bytes),
         )
         return RedisCall(_CREATE, self._keys(key), arguments)
 
-    def change(self, key: TaskKey, serial: int, record: TaskRecord, now: float) -> RedisCall:
-        """Return the call that replaces a record. It returns 1 if it has."""
+    def change(
+        self,
+        key: TaskKey,
+        serial: int,
+        record: TaskRecord,
+        now: float,
+        *,
+        limits: TaskQuota | None = None,
+    ) -> RedisCall:
+        """Return the call that replaces a record. It returns 1 if it has, or the limit in its way.
+
+        0 stands for a record that has another serial number, or is gone.
+        """
         data, result = split_record(record)
         arguments = (
             str(serial),
@@ -177,8 +249,13 @@ class RedisLayout:
             _removal_time(record),
             self.channel,
             encode(key),
+            record.quota_key,
+            str(record.size),
+            "" if limits is None else str(limits.key_bytes),
+            "" if limits is None else str(limits.total_bytes),
         )
-        return RedisCall(_CHANGE, (self.record_key(key), self._all), arguments)
+        keys = (self.record_key(key), self._all, self._usage, self._sizes)
+        return RedisCall(_CHANGE, keys, arguments)
 
     def remove(self, key: TaskKey, serial: int) -> RedisCall:
         """Return the call that removes a record. It returns 1 if it has.
@@ -196,8 +273,9 @@ class RedisLayout:
         """Return the call that returns the members of stale tasks, for `member_key`."""
         return RedisCall(_STALE, (self._all,), (str(size),))
 
-    def _keys(self, key: TaskKey) -> tuple[str, str, str]:
-        return self.record_key(key), self._owner_key(key.owner), self._all
+    def _keys(self, key: TaskKey) -> tuple[str, ...]:
+        owner = self._owner_key(key.owner)
+        return self.record_key(key), owner, self._all, self._usage, self._sizes
 
     def _owner_key(self, owner: str) -> str:
         return f"{self._all}:{_digest(owner)}"

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,10 +26,12 @@ __all__ = [
     "TaskCall",
     "TaskKey",
     "TaskLimits",
+    "TaskQuota",
     "TaskRecord",
     "decode_record",
     "encode_record",
     "new_task_id",
+    "quota_key",
 ]
 
 # The statuses of a task that has ended.
@@ -37,20 +40,53 @@ FINAL_STATUSES: Final = frozenset({"completed", "failed", "cancelled"})
 # Without authorization the id is the only secret that protects a task (2025-11-25,
 # basic/utilities/tasks, Task Isolation and Access Control): 128 bits, as of a session id.
 _ID_SIZE: Final = 16
+# The beginnings of the quota keys of users, and of addresses. A key has no name, as little as the
+# owner has: who reads the store need not learn who has used the server.
+_USER: Final = "user:"
+_ADDRESS: Final = "address:"
+
+
+class TaskQuota(Struct, frozen=True, kw_only=True):
+    """What a store checks: the limits for the tasks of one quota key, and for all. Sizes in bytes.
+
+    Attributes:
+        per_key: tasks with the quota key of the record, ended ones included.
+        total: tasks of the server.
+        key_bytes: the sum of `TaskRecord.size` of the tasks with that quota key.
+        total_bytes: that sum of all tasks.
+    """
+
+    per_key: int
+    total: int
+    key_bytes: int
+    total_bytes: int
 
 
 class TaskLimits(Struct, frozen=True, kw_only=True):
     """Upper bounds on tasks. Sizes are in bytes, times in seconds.
 
     Raises:
-        ValueError: a limit is not positive or not finite, or `ttl` or `poll_interval` is longer
-            than the longest.
+        ValueError: a limit is not positive or not finite, `client_share` is above 1, or `ttl` or
+            `poll_interval` is longer than the longest.
     """
 
-    # Tasks of one owner, ended ones included. More than one user starts by hand.
-    per_owner: int = 100
+    # Tasks of one principal with all of its clients, ended ones included. More than one user starts
+    # by hand. The one user of a pipe or a Unix socket counts as a principal.
+    per_principal: int = 100
     # Tasks of one server. 10,000 records are some 20 MB; an open task in memory takes 12 KiB.
     total: int = 10_000
+    # The part of `total` that one IP address may use without authorization (IPv6: one /64 network),
+    # and the part of `stored_bytes` and `file_bytes` of an address or a principal. A quarter, as of
+    # the sessions of a client: it leaves room for others, and is enough for all clients of a proxy
+    # that is not in `trusted_proxies`, which count as one. 1 for no quotas.
+    client_share: float = 0.25
+    # Memory of the tasks in one process: the arguments of those whose handlers run, decoded ones
+    # included, and in a `MemoryTaskStore` also responses and results. A server on a small machine
+    # can lose that much.
+    stored_bytes: int = 64 * 1024 * 1024
+    # The same of all tasks in a store that outlives the process. A disk has more room than memory,
+    # and holds the results of a day.
+    file_bytes: int = 256 * 1024 * 1024
     # How long a task is kept after it was created, if its client does not say. Long enough to
     # fetch the result after a meal.
     ttl: float = 3600.0
@@ -89,6 +125,8 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         for name in ("ttl", "poll_interval"):
             if getattr(self, name) > getattr(self, f"max_{name}"):
                 raise ValueError(f"TaskLimits.{name} has to be at most max_{name}")
+        if self.client_share > 1:
+            raise ValueError("TaskLimits.client_share has to be at most 1")
 
     def kept_for(self, wish: float | UnsetType | None) -> float:
         """Return for how many seconds a task is kept whose client wishes `wish` milliseconds.
@@ -103,6 +141,28 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
             return self.max_ttl
         # At least until the first poll, without which the client could not get the result.
         return min(max(max(wish, 0) / 1000, self.poll_interval), self.max_ttl)
+
+    def quota(self, key: str, *, durable: bool) -> TaskQuota:
+        """Return the limits for tasks of the quota `key`.
+
+        `durable` is True for a store that outlives the process.
+        """
+        size = self.file_bytes if durable else self.stored_bytes
+        # Nothing tells a client without an address from others, and the one user has no others.
+        shares = key not in ("", _ADDRESS)
+        if not key.startswith(_ADDRESS):
+            tasks = self.per_principal
+        else:
+            tasks = self._share(self.total) if shares else self.total
+        return TaskQuota(
+            per_key=tasks,
+            total=self.total,
+            key_bytes=self._share(size) if shares else size,
+            total_bytes=size,
+        )
+
+    def _share(self, total: int) -> int:
+        return min(total, max(1, int(total * self.client_share)))
 
 
 class TaskKey(NamedTuple):
@@ -157,6 +217,9 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         worker: the worker that runs the handler, "" if none does.
         lease_until: until when `worker` is believed to be alive.
         call: the call to run again after the worker was lost; None not to run it again.
+        quota_key: whose quota it counts for: see `quota_key`. "" for the one user of the server.
+        size: the bytes that it counts for: the arguments until it has ended, the input requests and
+            responses until then, and the result or the error.
     """
 
     id: str
@@ -177,6 +240,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     worker: str = ""
     lease_until: float = 0.0
     call: TaskCall | None = None
+    quota_key: str = ""
+    size: int = 0
 
     def __repr__(self) -> str:
         # Neither the id, which may be the only secret, nor data of the user.
@@ -244,6 +309,8 @@ def decode_record(data: bytes) -> TaskRecord:
 def _find_error(record: TaskRecord) -> str:
     if record.serial < 1:
         return "the serial number is not positive"
+    if record.size < 0:
+        return "the size is negative"
     if bool(record.open_requests) != (record.status == "input_required"):
         return f"a task that is {record.status} has {len(record.open_requests)} open requests"
     if not record.open_requests.keys().isdisjoint(record.responses):
@@ -260,3 +327,22 @@ def _find_error(record: TaskRecord) -> str:
 def new_task_id(entropy: Callable[[int], bytes]) -> str:
     """Return an id that cannot be guessed. `entropy` returns that many random bytes."""
     return entropy(_ID_SIZE).hex()
+
+
+def quota_key(principal: str, address: str | None) -> str:
+    """Return the key under which the tasks of a client count.
+
+    Args:
+        principal: the authenticated user, "" without one.
+        address: without a user, what tells the client from others, such as its IP address. "" if
+            nothing does; None if the transport has one user only.
+    """
+    if principal:
+        return _USER + _digest(principal)
+    if address is None:
+        return ""
+    return _ADDRESS + (_digest(address) if address else "")
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]

@@ -188,7 +188,7 @@ def _apply(
             return _fail(record, _too_large("result", size, limits.result), limits)
         message = _message(action.message, limits)
         ended = _end(record, status, message)
-        return replace(ended, result=action.result, is_error=action.is_error)
+        return replace(ended, result=action.result, is_error=action.is_error, size=size)
     if isinstance(action, Fail):
         size = _encoded_size(action.error)
         if size > limits.result:
@@ -199,12 +199,15 @@ def _apply(
 
 
 def _end(record: TaskRecord, status: TaskStatus, message: str | None) -> TaskRecord:
-    # The earlier message is about progress: "page 3 of 9" is no reason and no summary.
+    # The earlier message is about progress: "page 3 of 9" is no reason and no summary. Nobody reads
+    # the responses again, and what the call has taken is free for others.
     return replace(
         record,
         status=status,
         message=message,
         open_requests={},
+        responses={},
+        size=0,
         worker="",
         lease_until=0.0,
         call=None,
@@ -212,13 +215,15 @@ def _end(record: TaskRecord, status: TaskStatus, message: str | None) -> TaskRec
 
 
 def _fail(record: TaskRecord, error: ErrorData, limits: TaskLimits) -> TaskRecord:
-    return replace(_end(record, "failed", _message(error.message, limits)), error=error)
+    ended = _end(record, "failed", _message(error.message, limits))
+    return replace(ended, error=error, size=_encoded_size(error))
 
 
 def _too_large(what: str, size: int, limit: int) -> ErrorData:
-    return ErrorData(
-        INTERNAL_ERROR, f"the {what} of the task has {size} bytes, the limit is {limit}"
-    )
+    text = f"the {what} of the task has {size} bytes, the limit is {limit}"
+    if what != "input":
+        text += ": the handler has run, and what it changed stays"
+    return ErrorData(INTERNAL_ERROR, text)
 
 
 def _set_lease(record: TaskRecord, action: TaskLease, now: float) -> TaskRecord:
@@ -265,9 +270,9 @@ def _request_input(record: TaskRecord, action: RequestInput, limits: TaskLimits)
             f"the task has requested input {limits.requests} times, which is the limit",
             Fault.INTERNAL,
         )
-    _encoded_size((action.key, action.request))
+    size = record.size + _encoded_size((action.key, action.request))
     requests = {**record.open_requests, action.key: action.request}
-    return replace(record, status="input_required", open_requests=requests)
+    return replace(record, status="input_required", open_requests=requests, size=size)
 
 
 def _receive_response(
@@ -280,9 +285,12 @@ def _receive_response(
     if size > limits.responses:
         return _fail(record, _too_large("input", size, limits.responses), limits)
     requests = {key: value for key, value in record.open_requests.items() if key != action.key}
+    answered = _encoded_size((action.key, record.open_requests[action.key]))
     return replace(
         record,
         status="input_required" if requests else "working",
         open_requests=requests,
         responses=responses,
+        # Not below 0: a record of an earlier version did not count what it has.
+        size=max(record.size - answered, 0) + _size(action.response),
     )

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from ._record import TaskKey, TaskRecord
+    from ._record import TaskKey, TaskQuota, TaskRecord
 
-__all__ = ["TaskLimitName", "TaskStore", "TaskStoreError"]
+__all__ = ["TaskLimitName", "TaskQuotaExceeded", "TaskStore", "TaskStoreError"]
 
-# The fields of `TaskLimits` that a store checks.
-TaskLimitName: TypeAlias = Literal["per_owner", "total"]
+# The fields of `TaskQuota`, which a store checks in this order.
+TaskLimitName: TypeAlias = Literal["per_key", "total", "key_bytes", "total_bytes"]
 
 
 class TaskStore(Protocol):
@@ -47,25 +47,36 @@ class TaskStore(Protocol):
         """
 
     def create(
-        self, record: TaskRecord, /, *, per_owner: int, total: int
+        self, record: TaskRecord, /, *, limits: TaskQuota
     ) -> Awaitable[TaskLimitName | None]:
         """Store the new `record`, as durably as the store can, before this returns.
 
-        Return None, or which limit there is in the way: `per_owner` tasks of this owner, or
-        `total` tasks of the server. The limits are checked in one step with storing. Raise
-        `TaskStoreError` if there is a record of that key already.
+        Return None, or the first of `limits` that the record would exceed: then it is not stored.
+        The limits are checked in one step with storing. Raise `TaskStoreError` if there is a record
+        of that key already.
         """
 
     def get(self, key: TaskKey, /) -> Awaitable[TaskRecord | None]:
         """Return the record of `key`, or None if the store has no such task."""
 
-    def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> Awaitable[bool]:
+    def change(
+        self,
+        key: TaskKey,
+        serial: int,
+        record: TaskRecord | None,
+        /,
+        *,
+        limits: TaskQuota | None = None,
+    ) -> Awaitable[bool]:
         """Replace the record of `key` and `serial`, or remove it if `record` is None.
 
-        `record` has the same key and the same time of creation. Its serial number is higher, after
-        several actions by more than one. Return False, without any effect, if the stored record has
-        another number, or there is none. A final status is stored as durably as `create` stores; a
-        status message may be lost with the machine.
+        `record` has the same key, quota key and time of creation. Its serial number is higher,
+        after several actions by more than one. Return False, without any effect, if the stored
+        record has another number, or there is none. A final status is stored as durably as `create`
+        stores; a status message may be lost with the machine.
+
+        With `limits`, raise `TaskQuotaExceeded`, without any effect, if the sum of the sizes would
+        exceed `key_bytes` or `total_bytes`.
         """
 
     def page(self, owner: str, after: str, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
@@ -89,6 +100,14 @@ class TaskStore(Protocol):
         means that there was a gap, so that every record may have changed. The iterator raises
         nothing: while the store cannot be reached it waits, and then yields what it has missed.
         """
+
+
+class TaskQuotaExceeded(Exception):
+    """A changed record would take more bytes than there are. `limit` is the one in the way."""
+
+    def __init__(self, limit: TaskLimitName) -> None:
+        super().__init__(limit)
+        self.limit: TaskLimitName = limit
 
 
 class TaskStoreError(Exception):

@@ -199,7 +199,12 @@ class HttpServerDriver:
     def _start_service(self, conversation: Conversation) -> Service:
         served: ServedServer = conversation.shared.token
         runtime = _ConversationRuntime(self, conversation)
-        service = served.service(conversation.conn, runtime, principal=conversation.principal)
+        service = served.service(
+            conversation.conn,
+            runtime,
+            principal=conversation.principal,
+            client=conversation.client,
+        )
         conversation.service = runtime.service = service
         self._services.add(service)
         return service

@@ -436,7 +436,7 @@ async def test_optional_task_without_tasks_is_a_call() -> None:
 
 @pytest.mark.requirement("TSK-25")
 async def test_tasks_of_one_owner_above_limit_are_refused() -> None:
-    server = make_server(tasks=Tasks(limits=TaskLimits(per_owner=2)))
+    server = make_server(tasks=Tasks(limits=TaskLimits(per_principal=2)))
     async with conversation(E, server) as peer:
         for _ in range(2):
             await start(peer, "research", topic="owls")

@@ -888,8 +888,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TSK-25",),
         "mcp_core/runtime/tasks/_memory_store.py::MemoryTaskStore.create",
-        "if len(created) >= per_owner: ...",
-        "if len(created) > per_owner: ...",
+        "if used.tasks >= limits.per_key: ...",
+        "if used.tasks > limits.per_key: ...",
     ),
     Mutation(
         ("TSK-26",),

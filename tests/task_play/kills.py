@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["KillLoop", "ServerProcess", "served_process"]
 
 # A lease that is over soon, so that the next server takes the tasks over at once.
-LIMITS: Final = TaskLimits(lease=0.3, message_interval=0.001, per_owner=10_000, total=10_000)
+LIMITS: Final = TaskLimits(lease=0.3, message_interval=0.001, per_principal=10_000, total=10_000)
 STEP: Final = 0.01  # seconds between the steps of a task
 IN_FLIGHT: Final = 4  # tasks that are under way
 _LIFE: Final = 0.6  # seconds of a server, at most: twice the lease, so that it takes tasks over

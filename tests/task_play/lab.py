@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["LIMITS", "make_lab"]
 
 # Small, so that a test reaches them.
-LIMITS: Final = TaskLimits(per_owner=40, result=20_000, requests=4, message_interval=0.001)
+LIMITS: Final = TaskLimits(
+    per_principal=40, total=160, result=20_000, requests=4, message_interval=0.001
+)
 CALLER: Final = ContextVar("CALLER", default="nobody")
 
 

@@ -244,7 +244,7 @@ async def tasks_are_listed(client: WireClient) -> None:
 
 async def tasks_are_too_many(client: WireClient) -> None:
     async def create() -> None:
-        for _ in range(50):
+        for _ in range(200):
             await client.create("wait")
 
     with pytest.raises(RpcError, match="limit") as caught:

@@ -47,9 +47,9 @@ class FaultyStore(MemoryTaskStore):
             self.failures += 1
             raise TaskStoreError(f"{name}: the disk is on fire")
 
-    async def create(self, record: Any, /, *, per_owner: int, total: int) -> Any:
+    async def create(self, record: Any, /, *, limits: Any) -> Any:
         await self._play("create")
-        limit = await super().create(record, per_owner=per_owner, total=total)
+        limit = await super().create(record, limits=limits)
         await self._play("after create")
         return limit
 
@@ -57,9 +57,9 @@ class FaultyStore(MemoryTaskStore):
         await self._play("get")
         return await super().get(key)
 
-    async def change(self, key: Any, serial: int, record: Any, /) -> bool:
+    async def change(self, key: Any, serial: int, record: Any, /, *, limits: Any = None) -> bool:
         await self._play("change")
-        return await super().change(key, serial, record)
+        return await super().change(key, serial, record, limits=limits)
 
     async def page(self, owner: str, after: str, size: int, /) -> list[Any]:
         await self._play("page")

@@ -42,7 +42,7 @@ __all__ = ["HostedTasks"]
 # Tasks of one connection: more than a user or a model can answer. Their results are kept for ten
 # minutes if the server does not say, and for an hour at most: it has to fetch them on this
 # connection.
-_LIMITS: Final = TaskLimits(per_owner=64, total=64, ttl=600.0, max_ttl=3600.0)
+_LIMITS: Final = TaskLimits(per_principal=64, total=64, ttl=600.0, max_ttl=3600.0)
 _STATUS: Final = "notifications/tasks/status"
 
 

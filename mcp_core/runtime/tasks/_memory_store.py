@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mcp_core.tasks import TaskKey, TaskStoreError
+from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
 
 from ._watch import TaskWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mcp_core.tasks import TaskLimitName, TaskRecord
+    from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
 
     from ._runtime import TaskRuntime
 
@@ -34,6 +34,16 @@ NOT_OPEN: Final = (
 )
 # Superfluous entries of the queue below which rebuilding it is not worthwhile.
 _MIN_SUPERFLUOUS: Final = 64
+
+
+class _Usage:
+    """What the tasks of one quota key use: their number, and bytes."""
+
+    __slots__ = ("size", "tasks")
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self.size = 0
 
 
 class MemoryTaskStore:
@@ -49,6 +59,8 @@ class MemoryTaskStore:
         self._records: dict[TaskKey, TaskRecord] = {}
         # By owner: creation time and id of each record, sorted.
         self._created: dict[str, list[tuple[float, str]]] = {}
+        self._used: dict[str, _Usage] = {}  # by quota key
+        self._size = 0  # bytes of all records
         # A heap with at least one entry for each record, at the record's `stale_at` or earlier. An
         # entry that is too early is moved when its time has come: renewing a lease costs nothing.
         self._stale_queue: list[tuple[float, TaskKey]] = []
@@ -66,31 +78,47 @@ class MemoryTaskStore:
         finally:
             self._runtimes.remove(runtime)
 
-    async def create(
-        self, record: TaskRecord, /, *, per_owner: int, total: int
-    ) -> TaskLimitName | None:
+    async def create(self, record: TaskRecord, /, *, limits: TaskQuota) -> TaskLimitName | None:
         self._check_open()
         key = record.key
         if key in self._records:
             raise TaskStoreError("there is a task with this id already; create it with another id")
-        created = self._created.get(key.owner)
-        if created is None:
-            created = []
-        if len(created) >= per_owner:
-            return "per_owner"
-        if len(self._records) >= total:
+        used = self._used.get(record.quota_key) or _Usage()
+        if used.tasks >= limits.per_key:
+            return "per_key"
+        if len(self._records) >= limits.total:
             return "total"
+        excess = self._find_excess(used, record.size, limits)
+        if excess is not None:
+            return excess
         self._records[key] = record
-        self._created[key.owner] = created
-        insort(created, (record.created, record.id))
+        self._used[record.quota_key] = used
+        used.tasks += 1
+        used.size += record.size
+        self._size += record.size
+        insort(self._created.setdefault(key.owner, []), (record.created, record.id))
         heappush(self._stale_queue, (record.stale_at, key))
         return None
+
+    def _find_excess(self, used: _Usage, more: int, limits: TaskQuota) -> TaskLimitName | None:
+        """Return which of `limits` is in the way of `more` bytes."""
+        if used.size + more > limits.key_bytes:
+            return "key_bytes"
+        return "total_bytes" if self._size + more > limits.total_bytes else None
 
     async def get(self, key: TaskKey, /) -> TaskRecord | None:
         self._check_open()
         return self._records.get(key)
 
-    async def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> bool:
+    async def change(
+        self,
+        key: TaskKey,
+        serial: int,
+        record: TaskRecord | None,
+        /,
+        *,
+        limits: TaskQuota | None = None,
+    ) -> bool:
         self._check_open()
         old = self._records.get(key)
         if old is None or old.serial != serial:
@@ -98,6 +126,13 @@ class MemoryTaskStore:
         if record is None:
             self._remove(old)
         else:
+            used = self._used[old.quota_key]
+            more = record.size - old.size
+            excess = None if limits is None else self._find_excess(used, more, limits)
+            if excess is not None:
+                raise TaskQuotaExceeded(excess)
+            used.size += more
+            self._size += more
             self._records[old.key] = record
             if record.stale_at < old.stale_at:
                 heappush(self._stale_queue, (record.stale_at, key))
@@ -151,6 +186,12 @@ class MemoryTaskStore:
 
     def _remove(self, record: TaskRecord) -> None:
         del self._records[record.key]
+        self._size -= record.size
+        used = self._used[record.quota_key]
+        used.tasks -= 1
+        used.size -= record.size
+        if not used.tasks:
+            del self._used[record.quota_key]
         created = self._created[record.owner]
         del created[bisect_left(created, (record.created, record.id))]
         if not created:

@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from mcp_core.tasks._states import TaskExpired, transition
-from mcp_core.tasks._store import TaskStoreError
+from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskExpired, transition
+from mcp_core.tasks._store import TaskQuotaExceeded, TaskStoreError
+from mcp_core.types import ErrorData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from mcp_core.tasks._record import TaskKey, TaskLimits, TaskRecord
+    from mcp_core.tasks._record import TaskKey, TaskLimits, TaskQuota, TaskRecord
     from mcp_core.tasks._states import TaskAction
-    from mcp_core.tasks._store import TaskStore
+    from mcp_core.tasks._store import TaskLimitName, TaskStore
 
     from ._runtime import TaskRuntime
 
@@ -72,10 +73,13 @@ class TaskRecords:
             f" {len(self._observers)} observed>"
         )
 
-    async def create(self, record: TaskRecord) -> str | None:
+    def quota(self, key: str) -> TaskQuota:
+        """Return the limits of the store for tasks of the quota `key`."""
+        return self.limits.quota(key, durable=self.store.durable)
+
+    async def create(self, record: TaskRecord) -> TaskLimitName | None:
         """Store a new record. Return which limit is in the way, None if it is stored."""
-        limits = self.limits
-        return await self.store.create(record, per_owner=limits.per_owner, total=limits.total)
+        return await self.store.create(record, limits=self.quota(record.quota_key))
 
     async def get(self, key: TaskKey) -> TaskRecord | None:
         """Return the record, or None if the task is unknown or its time to live is over."""
@@ -112,10 +116,31 @@ class TaskRecords:
                 return None
             if after is before:
                 return before, before
-            if await self.store.change(key, before.serial, after):
+            try:
+                stored = await self._change(before, after)
+            except TaskQuotaExceeded as exc:
+                # The record stays, and what has the task failed is told. Its bytes are free.
+                error = Fail(self._no_room(after, exc))
+                after = transition(before, error, self._runtime.wall_time(), self.limits)
+                stored = await self.store.change(key, before.serial, after)
+            if stored:
                 self.changed(key, after)
                 return before, after
         raise TaskStoreError(f"a task was changed by other workers {_MAX_TRIES} times in a row")
+
+    async def _change(self, before: TaskRecord, after: TaskRecord) -> bool:
+        if after.size <= before.size:
+            return await self.store.change(before.key, before.serial, after)
+        quota = self.quota(before.quota_key)
+        return await self.store.change(before.key, before.serial, after, limits=quota)
+
+    def _no_room(self, record: TaskRecord, exc: TaskQuotaExceeded) -> ErrorData:
+        limit = getattr(self.quota(record.quota_key), exc.limit)
+        what = "what it returned is not kept" if record.ended else "the input is not kept"
+        done = "the handler has run, and what it changed stays, but " if record.ended else ""
+        whose = "your tasks" if exc.limit == "key_bytes" else "all tasks"
+        text = f"{done}{what}: {whose} may have {limit} bytes together, and it takes {record.size}"
+        return ErrorData(INTERNAL_ERROR, text)
 
     async def remove(self, record: TaskRecord) -> None:
         """Remove a record that is over its time to live, unless it has changed."""

@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from mcp_core._errors import LocalProtocolError, McpError, single
+from mcp_core.jsonrpc._body import estimate_memory
 from mcp_core.jsonrpc._codec import InvalidPayload, check_object, encode
 from mcp_core.messages._events import Peer, RequestReceived
 from mcp_core.registry._context import Context
@@ -343,6 +344,7 @@ class TaskJob(RequestJob):
         collector.round_trips.responses.update(record.responses)
         job = cls(None, tasks, collector)
         job.task = RunningTask(tasks, job, record)
+        tasks.hold(record)
         tasks.add(job.task)
         job.attach(host)
         return job
@@ -406,7 +408,7 @@ class TaskJob(RequestJob):
             record = self._new_record()
             await self._tasks.create(record, self.request.peer)
             if self._is_answered():  # the client has cancelled the request meanwhile
-                runtime.start_soon(partial(self._tasks.records.remove, record))
+                self._tasks.undo(record)
                 return False
             self._become_task(record)
         finally:
@@ -439,6 +441,8 @@ class TaskJob(RequestJob):
             ttl=ttl,
             tool=request.params.name,
             revision=request.peer.dialect.version,
+            quota_key=service.task_quota_key,
+            size=estimate_memory(bytes(request.raw)),
         )
         return tasks.with_worker(record, self._call_to_run_again(service))
 

@@ -19,6 +19,7 @@ from mcp_core.tasks._states import INTERNAL_ERROR, Cancel, Fail, TaskLease, tran
 from mcp_core.tasks._store import TaskStoreError
 from mcp_core.types import ErrorData
 
+from ._held import HeldCalls
 from ._memory_store import MemoryTaskStore
 from ._records import TaskRecords, run_now
 from ._requests import TaskQuestion, TaskRequestJob
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mcp_core.registry.entries._invocation import Invocation
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskCall, TaskRecord
+    from mcp_core.tasks._store import TaskLimitName
 
     from ._runtime import TaskRuntime
 
@@ -64,6 +66,7 @@ class TaskService:
         self._store = tasks.store if tasks.store is not None else MemoryTaskStore()
         self.records = TaskRecords(self._store, tasks.limits or TaskLimits(), runtime)
         self.worker = runtime.entropy(_WORKER_SIZE).hex()
+        self._held = HeldCalls(self.records.limits)
         self._running: dict[TaskKey, RunningTask] = {}
         # Those that a client is asked now, by task and key.
         self._questions: dict[tuple[TaskKey, str], TaskQuestion] = {}
@@ -180,20 +183,43 @@ class TaskService:
         codes = peer.dialect.codes
         if self._closed:
             raise McpError(codes[Fault.BUSY], "the server is being shut down")
-        try:
-            limit = await self.records.create(record)
-        except BaseException as exc:
-            # The caller was cancelled, or the store failed: it may have the record all the same.
-            self.runtime.start_soon(partial(self.records.remove, record))
-            if not isinstance(exc, TaskStoreError):
-                raise
-            self.runtime.report_hook("the store of tasks", exc)
-            raise McpError(codes[Fault.INTERNAL], "the task cannot be stored now") from None
+        limit = self._held.find_excess(record)
+        if limit is None:
+            self._held.hold(record)  # before the store is asked: others may be created meanwhile
+            try:
+                limit = await self.records.create(record)
+            except BaseException as exc:
+                # The caller was cancelled, or the store failed: it may have the record all the
+                # same.
+                self.undo(record)
+                if not isinstance(exc, TaskStoreError):
+                    raise
+                self.runtime.report_hook("the store of tasks", exc)
+                raise McpError(codes[Fault.INTERNAL], "the task cannot be stored now") from None
+            if limit is not None:
+                self._held.release(record.key)
         if limit is not None:
-            count = getattr(self.records.limits, limit)
-            whose = "you have" if limit == "per_owner" else "the server has"
-            raise McpError(codes[Fault.BUSY], f"{whose} {count} tasks already, which is the limit")
+            raise McpError(codes[Fault.BUSY], self._refusal(record, limit))
         self._start_upkeep()
+
+    def _refusal(self, record: TaskRecord, limit: TaskLimitName) -> str:
+        """Return why a new task is refused, and what to do."""
+        number = getattr(self.records.quota(record.quota_key), limit)
+        if limit in ("per_key", "total"):
+            whose = "you have" if limit == "per_key" else "the server has"
+            return f"{whose} {number} tasks already, which is the limit"
+        whose = "your tasks" if limit == "key_bytes" else "the tasks of the server"
+        # In this process there may be less room than in the store.
+        held = getattr(self.records.limits.quota(record.quota_key, durable=False), limit)
+        return (
+            f"the call takes {record.size} bytes, and {whose} may take {min(number, held)}"
+            " together: try again when others have ended, or send less"
+        )
+
+    def undo(self, record: TaskRecord) -> None:
+        """Remove a record that `create` may have stored, and whose handler does not run."""
+        self._held.release(record.key)
+        self.runtime.start_soon(partial(self.records.remove, record))
 
     def with_worker(self, record: TaskRecord, call: TaskCall | None) -> TaskRecord:
         """Return a new `record` with the lease of this worker, and with `call` to run again."""
@@ -207,9 +233,14 @@ class TaskService:
         """Remember `task`, whose handler runs here."""
         self._running[task.key] = task
 
+    def hold(self, record: TaskRecord) -> None:
+        """Count the call of a task that another worker has left, as `create` does."""
+        self._held.hold(record)
+
     def discard(self, task: RunningTask) -> None:
         """Forget `task`, whose handler has ended."""
         task.stop_observing()
+        self._held.release(task.key)
         if self._running.get(task.key) is task:
             del self._running[task.key]
         if not self._running and self._on_idle is not None:

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from mcp_core.adapters import SqliteTaskStore
-from mcp_core.tasks import Complete, SetMessage, TaskKey, TaskLimits, TaskRecord, transition
+from mcp_core.tasks import (
+    Complete,
+    SetMessage,
+    TaskKey,
+    TaskLimits,
+    TaskQuota,
+    TaskRecord,
+    transition,
+)
 from tests.core.tasks.runtimes import run_trio, together
 
 if TYPE_CHECKING:
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 
 LIMITS = TaskLimits()
 NOW = 1_800_000_000.0
+PLENTY = TaskQuota(per_key=100_000, total=100_000, key_bytes=1 << 40, total_bytes=1 << 40)
 
 
 async def race(store: SqliteTaskStore, name: str, count: int) -> None:
@@ -47,7 +56,7 @@ async def fill(store: SqliteTaskStore, runtime: StoreRuntime, name: str) -> None
             record = TaskRecord(
                 id=id, created=NOW, updated=NOW, ttl=60.0, tool="fill", revision="2026-07-28"
             )
-            await store.create(record, per_owner=100_000, total=100_000)
+            await store.create(record, limits=PLENTY)
             print("created", id, flush=True)
             after = transition(record, Complete(Raw(result_of(id))), NOW, LIMITS)
             assert await store.change(record.key, 1, after)

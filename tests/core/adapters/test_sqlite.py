@@ -18,6 +18,7 @@ import trio
 import trio.lowlevel
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from msgspec.structs import replace as with_members
 
 from mcp_core.adapters import SqliteTaskStore, _sqlite, _sqlite_file
 from mcp_core.tasks import Cancel, SetMessage, TaskKey, TaskStoreError, transition
@@ -98,6 +99,63 @@ def fill(path: Path, *records: TaskRecord) -> None:
 
 
 # The file.
+
+
+VERSION_1 = (Path(__file__).parents[2] / "stored" / "tasks.sql").read_text("utf-8")
+
+
+def usage(path: Path) -> dict[str, tuple[int, int]]:
+    """Return what the file says that each quota key uses, and check it against its rows."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT quota_key, tasks, size FROM usage").fetchall()
+        counted = connection.execute(
+            "SELECT quota_key, count(*), sum(size) FROM tasks GROUP BY quota_key"
+            " UNION SELECT 'all', count(*), coalesce(sum(size), 0) FROM tasks"
+        ).fetchall()
+    assert sorted(rows) == sorted(counted)
+    return {key: (tasks, size) for key, tasks, size in rows}
+
+
+def test_file_of_version_1_gets_what_it_lacks_once(path: Path) -> None:
+    """What is known of its tasks is their size: they count for all, and for no user."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_1)
+        (size,) = connection.execute("SELECT length(record) + length(result) FROM tasks").fetchone()
+    path.chmod(0o600)
+    for _ in range(2):
+        fill(path)
+        assert usage(path) == {"all": (1, size), "": (1, size)}
+    fill(path, new_record(quota_key="ada", size=7))
+    assert usage(path)["all"] == (2, size + 7)
+
+
+def test_file_that_has_a_part_of_a_later_version_gets_the_rest(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_1)
+        connection.execute("ALTER TABLE tasks ADD COLUMN quota_key TEXT NOT NULL DEFAULT ''")
+        connection.execute("ALTER TABLE tasks ADD COLUMN size INTEGER NOT NULL DEFAULT 0")
+    path.chmod(0o600)
+    fill(path)
+    assert usage(path)["all"] == (1, 0)
+
+
+def test_usage_follows_every_write(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        records = [new_record(id, quota_key=id, size=10) for id in "abc"]
+        for record in records:
+            assert await store.create(record, **MANY) is None
+        assert usage(path) == {"all": (3, 30), "a": (1, 10), "b": (1, 10), "c": (1, 10)}
+        after = with_members(records[0], serial=2, size=4)
+        assert await store.change(after.key, 1, after)
+        assert not await store.change(after.key, 1, with_members(after, size=99))
+        assert await store.change(records[1].key, 1, None)
+        assert not await store.change(records[1].key, 1, None)
+        assert usage(path) == {"all": (2, 14), "a": (1, 4), "c": (1, 10)}
+        assert await store.change(after.key, 2, None)
+        assert await store.change(records[2].key, 1, None)
+        assert usage(path) == {"all": (0, 0)}
+
+    with_store(path, main)
 
 
 @pytest.mark.parametrize("name", ["", ":memory:"])
@@ -182,9 +240,9 @@ def test_read_only_file_is_refused(path: Path) -> None:
 def test_file_of_a_newer_schema_is_left_alone(path: Path) -> None:
     fill(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
-    assert "its tables have version 2" in open_error(path)
+    assert "its tables have version 99" in open_error(path)
     assert path.read_bytes() == before
 
 

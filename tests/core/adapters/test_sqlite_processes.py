@@ -16,7 +16,7 @@ from mcp_core.adapters import SqliteTaskStore
 from mcp_core.tasks import TaskKey
 from tests.core.adapters.opened_store import with_store
 from tests.core.adapters.sqlite_worker import result_of
-from tests.core.tasks.store_contract import MANY, new_record
+from tests.core.tasks.store_contract import MANY, new_record, quota
 
 if TYPE_CHECKING:
     from tests.core.tasks.runtimes import StoreRuntime
@@ -101,6 +101,6 @@ def test_killed_process_leaves_whole_records_and_all_it_has_confirmed(path: Path
             else:
                 assert confirmed.get(record.id) != "completed"
         # No lock is left.
-        assert await store.create(new_record("new"), per_owner=200_000, total=200_000) is None
+        assert await store.create(new_record("new"), limits=quota(200_000, 200_000)) is None
 
     with_store(path, check)

@@ -27,6 +27,8 @@ from mcp_core.tasks import (
     TaskKey,
     TaskLease,
     TaskLimits,
+    TaskQuota,
+    TaskQuotaExceeded,
     TaskRecord,
     TaskStoreError,
     transition,
@@ -39,11 +41,24 @@ if TYPE_CHECKING:
 
     from mcp_core.tasks import TaskStore
 
-__all__ = ["CONTRACT", "Stores", "check_steps", "new_record", "run_check", "steps"]
+__all__ = ["CONTRACT", "Stores", "check_steps", "new_record", "quota", "run_check", "steps"]
 
 LIMITS: Final = TaskLimits()
 NOW: Final = 1_800_000_000.0
-MANY: Final = {"per_owner": 1_000, "total": 1_000}
+PLENTY: Final = 1 << 40  # bytes
+
+
+def quota(
+    per_key: int = 1_000,
+    total: int = 1_000,
+    *,
+    key_bytes: int = PLENTY,
+    total_bytes: int = PLENTY,
+) -> TaskQuota:
+    return TaskQuota(per_key=per_key, total=total, key_bytes=key_bytes, total_bytes=total_bytes)
+
+
+MANY: Final[dict[str, Any]] = {"limits": quota()}
 
 
 @dataclass
@@ -236,33 +251,96 @@ async def large_result_is_kept(stores: Stores) -> None:
     assert same(await stores.two.get(record.key), after)
 
 
-async def limit_of_an_owner_is_kept(stores: Stores) -> None:
+async def limit_of_a_quota_key_is_kept(stores: Stores) -> None:
+    """Whoever owns the tasks: the clients of a user are owners of their own."""
     for id in "abc":
-        assert await stores.one.create(new_record(id), per_owner=3, total=10) is None
+        record = new_record(id, owner=f"client {id}", quota_key="ada")
+        assert await stores.one.create(record, limits=quota(3, 10)) is None
+    record = new_record("d", quota_key="ada")
     for store in (stores.one, stores.two):
-        assert await store.create(new_record("d"), per_owner=3, total=10) == "per_owner"
-    assert await stores.one.get(TaskKey("ada", "d")) is None
-    assert await stores.two.create(new_record("d", "bob"), per_owner=3, total=10) is None
-    assert await stores.two.change(TaskKey("ada", "a"), 1, None)
-    assert await stores.one.create(new_record("d"), per_owner=3, total=10) is None
+        assert await store.create(record, limits=quota(3, 10)) == "per_key"
+    assert await stores.one.get(record.key) is None
+    other = new_record("d", "bob", quota_key="bob")
+    assert await stores.two.create(other, limits=quota(3, 10)) is None
+    assert await stores.two.change(TaskKey("client a", "a"), 1, None)
+    assert await stores.one.create(record, limits=quota(3, 10)) is None
 
 
 async def limit_of_all_is_kept(stores: Stores) -> None:
     for owner in ("ada", "bob", ""):
-        assert await stores.one.create(new_record(owner=owner), per_owner=3, total=3) is None
+        assert await stores.one.create(new_record(owner=owner), limits=quota(9, 3)) is None
     for store in (stores.one, stores.two):
-        assert await store.create(new_record(owner="eve"), per_owner=3, total=3) == "total"
+        assert await store.create(new_record(owner="eve"), limits=quota(9, 3)) == "total"
     assert await stores.two.change(TaskKey("bob", "a"), 1, None)
-    assert await stores.one.create(new_record(owner="eve"), per_owner=3, total=3) is None
+    assert await stores.one.create(new_record(owner="eve"), limits=quota(9, 3)) is None
+
+
+async def bytes_of_a_quota_key_are_kept(stores: Stores) -> None:
+    limits = quota(key_bytes=100, total_bytes=250)
+    for id, size in (("a", 60), ("b", 40)):
+        record = new_record(id, owner=id, quota_key="ada", size=size)
+        assert await stores.one.create(record, limits=limits) is None
+    record = new_record("c", quota_key="ada", size=1)
+    for store in (stores.one, stores.two):
+        assert await store.create(record, limits=limits) == "key_bytes"
+    assert await stores.one.get(record.key) is None
+    # The bytes of a task are free before its record is gone, and its place is not.
+    a = new_record("a", owner="a", quota_key="ada", size=60)
+    ended = replace(completed(a), size=20)
+    assert await stores.two.change(a.key, 1, ended)
+    assert await stores.one.create(replace(record, size=40), limits=limits) is None
+    for store in (stores.one, stores.two):
+        few = quota(3, key_bytes=100, total_bytes=250)
+        assert await store.create(new_record("e", quota_key="ada"), limits=few) == "per_key"
+    assert await stores.two.change(TaskKey("b", "b"), 1, None)
+    last = new_record("e", quota_key="ada", size=40)
+    assert await stores.two.create(last, limits=limits) is None
+    assert await stores.one.change(a.key, ended.serial, None)
+    for kept in (record, last):
+        assert await stores.one.change(kept.key, 1, None)
+    full = new_record("f", quota_key="ada", size=100)
+    assert await stores.one.create(full, limits=limits) is None
+
+
+async def bytes_of_all_are_kept(stores: Stores) -> None:
+    limits = quota(key_bytes=100, total_bytes=250)
+    for owner in ("ada", "bob"):
+        record = new_record(owner=owner, quota_key=owner, size=100)
+        assert await stores.one.create(record, limits=limits) is None
+    record = new_record("a", "eve", quota_key="eve", size=51)
+    for store in (stores.one, stores.two):
+        assert await store.create(record, limits=limits) == "total_bytes"
+    assert await stores.two.create(replace(record, size=50), limits=limits) is None
+
+
+async def change_that_does_not_fit_has_no_effect(stores: Stores) -> None:
+    limits = quota(key_bytes=100, total_bytes=150)
+    a, b = (new_record(id, quota_key=id, size=60) for id in "ab")
+    for record in (a, b):
+        assert await stores.one.create(record, limits=limits) is None
+    for size, limit in ((101, "key_bytes"), (91, "total_bytes")):
+        larger = replace(completed(a), size=size)
+        for store in (stores.one, stores.two):
+            with pytest.raises(TaskQuotaExceeded, match=limit) as caught:
+                await store.change(a.key, 1, larger, limits=limits)
+            assert caught.value.limit == limit
+            assert not await store.change(a.key, 7, larger, limits=limits)
+            assert not await store.change(TaskKey("ada", "z"), 1, larger, limits=limits)
+    assert same(await stores.two.get(a.key), a)
+    fits = replace(completed(a), size=90)
+    assert await stores.two.change(a.key, 1, fits, limits=limits)
+    assert same(await stores.one.get(a.key), fits)
+    # Without limits it is stored all the same, as the failure that tells of it.
+    assert await stores.two.change(b.key, 1, replace(completed(b), size=101))
 
 
 async def limits_hold_for_creates_at_once(stores: Stores) -> None:
     def create(index: int) -> Awaitable[str | None]:
         store = (stores.one, stores.two)[index % 2]
-        return store.create(new_record(str(index)), per_owner=7, total=100)
+        return store.create(new_record(str(index)), limits=quota(7, 100))
 
     results = await together(stores.runtime, *(partial(create, index) for index in range(20)))
-    assert sorted(map(str, results)) == ["None"] * 7 + ["per_owner"] * 13
+    assert sorted(map(str, results)) == ["None"] * 7 + ["per_key"] * 13
     assert len(await stores.one.page("ada", "", 100)) == 7
 
 
@@ -458,8 +536,8 @@ async def durable_records_outlive_the_store(stores: Stores) -> None:
         assert same(await stores.one.get(record.key), record)
     assert len(await stores.two.page("ada", "", 10)) == 2
     assert {found.id for found in await stores.two.stale(NOW + 31, 10)} == {"a", "rerun"}
-    assert await stores.one.create(new_record("x"), per_owner=2, total=10) == "per_owner"
-    assert await stores.one.create(new_record("x"), per_owner=10, total=3) == "total"
+    assert await stores.one.create(new_record("x"), limits=quota(2, 10)) == "per_key"
+    assert await stores.one.create(new_record("x"), limits=quota(10, 3)) == "total"
 
 
 CONTRACT: Final = [
@@ -472,8 +550,11 @@ CONTRACT: Final = [
     change_of_another_serial_has_no_effect,
     removed_record_is_gone,
     large_result_is_kept,
-    limit_of_an_owner_is_kept,
+    limit_of_a_quota_key_is_kept,
     limit_of_all_is_kept,
+    bytes_of_a_quota_key_are_kept,
+    bytes_of_all_are_kept,
+    change_that_does_not_fit_has_no_effect,
     limits_hold_for_creates_at_once,
     page_is_sorted_by_time_and_id,
     page_after_unknown_id_raises,
@@ -534,11 +615,11 @@ async def check_steps(stores: Stores, script: list[Step]) -> None:
             record = new_record(step.id, step.owner, created=NOW + number)
             if known is not None:
                 with pytest.raises(TaskStoreError):
-                    await store.create(record, per_owner=9, total=3)
+                    await store.create(record, limits=quota(9, 3))
             elif len(model) >= 3:
-                assert await store.create(record, per_owner=9, total=3) == "total"
+                assert await store.create(record, limits=quota(9, 3)) == "total"
             else:
-                assert await store.create(record, per_owner=9, total=3) is None
+                assert await store.create(record, limits=quota(9, 3)) is None
                 model[key] = record
                 serials[key] = {1}
         else:

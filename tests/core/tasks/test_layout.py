@@ -14,7 +14,7 @@ import pytest
 from mcp_core.jsonrpc._codec import InvalidPayload
 from mcp_core.runtime.tasks._memory_store import NOT_OPEN
 from mcp_core.runtime.tasks._watch import TaskWatch
-from mcp_core.tasks import TaskKey, TaskStoreError
+from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
 from mcp_core.tasks._layout import RedisCall, RedisLayout, changed_key, join_record, split_record
 from tests.core.tasks.runtimes import RUNS
 from tests.core.tasks.store_contract import (
@@ -23,6 +23,7 @@ from tests.core.tasks.store_contract import (
     NOW,
     completed,
     new_record,
+    quota,
     run_check,
     same,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from mcp_core.tasks import TaskLimitName, TaskRecord
+    from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
     from tests.core.tasks.runtimes import StoreRuntime
     from tests.core.tasks.store_contract import Stores
 
@@ -147,10 +148,8 @@ class ScriptedRedisStore:
                 self._client.close()
                 self._client = None
 
-    async def create(
-        self, record: TaskRecord, /, *, per_owner: int, total: int
-    ) -> TaskLimitName | None:
-        outcome = self._call(LAYOUT.create(record, NOW, per_owner=per_owner, total=total))
+    async def create(self, record: TaskRecord, /, *, limits: TaskQuota) -> TaskLimitName | None:
+        outcome = self._call(LAYOUT.create(record, NOW, limits=limits))
         if outcome == b"exists":
             raise TaskStoreError("there is a task with this id already")
         return None if outcome == b"created" else outcome.decode()
@@ -159,10 +158,21 @@ class ScriptedRedisStore:
         data, result = self._open().run("HMGET", LAYOUT.record_key(key), "record", "result")
         return None if data is None else join_record(data, result)
 
-    async def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> bool:
+    async def change(
+        self,
+        key: TaskKey,
+        serial: int,
+        record: TaskRecord | None,
+        /,
+        *,
+        limits: TaskQuota | None = None,
+    ) -> bool:
         if record is None:
             return bool(self._call(LAYOUT.remove(key, serial)))
-        return bool(self._call(LAYOUT.change(key, serial, record, NOW)))
+        outcome = self._call(LAYOUT.change(key, serial, record, NOW, limits=limits))
+        if isinstance(outcome, bytes):
+            raise TaskQuotaExceeded(outcome.decode())  # type: ignore[arg-type]
+        return bool(outcome)
 
     async def page(self, owner: str, after: str, size: int, /) -> list[TaskRecord]:
         ids = self._call(LAYOUT.page(owner, after, size))
@@ -277,9 +287,9 @@ def test_redis_removes_an_expired_record_later(redis: RedisClient) -> None:
     redis.run("PEXPIRE", key, "0")
     assert redis.run("EXISTS", key) == 0
     # Its places in the sets count until a worker removes them.
-    assert redis.call(LAYOUT.create(record, now, per_owner=1, total=9)) == b"per_owner"
+    assert redis.call(LAYOUT.create(record, now, limits=quota(1, 9))) == b"per_key"
     assert redis.call(LAYOUT.remove(record.key, 1)) == 0
-    assert redis.call(LAYOUT.create(record, now, per_owner=1, total=9)) == b"created"
+    assert redis.call(LAYOUT.create(record, now, limits=quota(1, 9))) == b"created"
 
 
 @pytest.mark.interop

@@ -23,7 +23,7 @@ from mcp_core.tasks import (
     decode_record,
     encode_record,
 )
-from mcp_core.tasks._record import new_task_id
+from mcp_core.tasks._record import new_task_id, quota_key
 from mcp_trio.testing.strategies._values import encoded, example, json_objects, structs, texts
 from tests.levels import fewer_examples
 
@@ -318,3 +318,45 @@ def test_record_type_has_no_member_for_secrets() -> None:
     names |= {field.name for field in msgspec.structs.fields(TaskCall)}
     assert names.isdisjoint({"token", "headers", "session", "grant", "authorization"})
     assert replace(new_record(), owner="x").key.owner == "x"
+
+
+def test_client_share_above_one_is_refused() -> None:
+    assert TaskLimits(client_share=1.0).client_share == 1
+    with pytest.raises(ValueError, match=r"TaskLimits\.client_share has to be at most 1"):
+        TaskLimits(client_share=1.1)
+
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("key", "tasks", "memory", "file"),
+    [
+        (quota_key("", None), 100, 64, 256),  # the one user of a pipe
+        (quota_key("ada", None), 100, 16, 64),
+        (quota_key("ada", "address 203.0.113.5"), 100, 16, 64),
+        (quota_key("", "address 203.0.113.5"), 2_500, 16, 64),
+        (quota_key("", ""), 10_000, 64, 256),  # nothing tells it from others
+    ],
+)
+def test_quota_of_a_key(key: str, tasks: int, memory: int, file: int) -> None:
+    for durable, size in ((False, memory), (True, file)):
+        quota = TaskLimits().quota(key, durable=durable)
+        assert (quota.per_key, quota.total) == (tasks, 10_000)
+        assert quota.key_bytes == size * MIB
+        assert quota.total_bytes == (256 if durable else 64) * MIB
+
+
+def test_quota_keys_differ_and_name_nobody() -> None:
+    clients = [("ada", None), ("bob", None), ("", "ada"), ("", "bob"), ("", ""), ("", None)]
+    keys = [quota_key(*client) for client in clients]
+    assert len(set(keys)) == 6
+    assert not any("ada" in key or "bob" in key for key in keys)
+    assert quota_key("ada", "address 203.0.113.5") == quota_key("ada", None)
+
+
+def test_quota_without_shares_is_everything() -> None:
+    quota = TaskLimits(client_share=1.0).quota(quota_key("", "there"), durable=False)
+    assert (quota.per_key, quota.key_bytes) == (10_000, 64 * MIB)
+    smallest = TaskLimits(total=1).quota(quota_key("", "there"), durable=False)
+    assert smallest.per_key == 1

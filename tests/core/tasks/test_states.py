@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from fuzz.task_model import CREATED, REQUESTS, TaskModel, new_record, play, steps
 from mcp_core import LocalProtocolError
+from mcp_core.jsonrpc._codec import encode
 from mcp_core.tasks import (
     FINAL_STATUSES,
     TRANSITIONS,
@@ -192,7 +193,9 @@ def test_result_over_limit_fails_the_task() -> None:
     failed = after(Complete(RESULT, is_error=True, message="long"), limits=TaskLimits(result=13))
     assert failed.status == "failed"
     assert failed.error == ErrorData(
-        INTERNAL_ERROR, "the result of the task has 14 bytes, the limit is 13"
+        INTERNAL_ERROR,
+        "the result of the task has 14 bytes, the limit is 13: the handler has run, and what it"
+        " changed stays",
     )
     assert failed.message == failed.error.message
     assert failed.result is UNSET
@@ -205,7 +208,9 @@ def test_error_over_limit_is_replaced() -> None:
     assert after(Fail(error), limits=TaskLimits(result=size)).error == error
     failed = after(Fail(error), limits=TaskLimits(result=size - 1))
     assert failed.error == ErrorData(
-        INTERNAL_ERROR, f"the error of the task has {size} bytes, the limit is {size - 1}"
+        INTERNAL_ERROR,
+        f"the error of the task has {size} bytes, the limit is {size - 1}: the handler has run,"
+        " and what it changed stays",
     )
 
 
@@ -357,3 +362,37 @@ def test_naive_model_detects_a_wrong_record() -> None:
     ):
         with pytest.raises(AssertionError):
             model.check(replace(new_record(), **wrong))
+
+
+def test_size_counts_what_the_record_has_until_it_ends() -> None:
+    """The arguments are those of the creation; the input requests and responses follow."""
+    question = ElicitRequest(ElicitParams(message="Which?", requested_schema={}))
+    asked = len(encode(("k", question)))
+    record = new_record(size=1_000)
+    for action, size in (
+        (SetMessage("half"), 1_000),
+        (RequestInput("k", question), 1_000 + asked),
+        (RequestInput("k", question), 1_000 + asked),  # the same again
+        (RequestInput("m", question), 1_000 + 2 * asked),
+        (ReceiveResponse("k", Raw(b'{"action":"cancel"}')), 1_000 + asked + 19),
+        (TaskLease("w2", CREATED + 90), 1_000 + asked + 19),
+    ):
+        record = transition(record, action, CREATED, DEFAULTS)
+        assert record.size == size
+    error = ErrorData(-32000, "no", {"rows": [1]})
+    for end, size in (
+        (Complete(RESULT), len(bytes(RESULT))),
+        (Fail(error), len(encode(error))),
+        (Cancel("enough"), 0),
+    ):
+        ended = transition(record, end, CREATED, DEFAULTS)
+        assert (ended.size, ended.responses, ended.open_requests) == (size, {}, {})
+    too_large = transition(record, Complete(RESULT), CREATED, TaskLimits(result=1))
+    assert too_large.size == len(encode(too_large.error))
+
+
+def test_size_of_a_record_of_an_earlier_version_is_never_negative() -> None:
+    question = ElicitRequest(ElicitParams(message="Which?", requested_schema={}))
+    record = new_record(status="input_required", open_requests={"k": question})
+    after = transition(record, ReceiveResponse("k", Raw(b"{}")), CREATED, DEFAULTS)
+    assert after.size == 2

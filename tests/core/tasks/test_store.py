@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +14,15 @@ from tests.core.tasks.runtimes import run_trio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core.tasks import TaskLimitName, TaskRecord
+    from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
 
 
 class _LyingStore(MemoryTaskStore):
     """Returns True without writing."""
 
-    async def change(self, key: TaskKey, serial: int, record: TaskRecord | None, /) -> bool:
+    async def change(
+        self, key: TaskKey, serial: int, record: TaskRecord | None, /, **_: Any
+    ) -> bool:
         known = await self.get(key)
         return known is not None and known.serial == serial
 
@@ -33,13 +35,20 @@ class _SharingStore(MemoryTaskStore):
         return next(found, None)
 
 
+class _GrowingStore(MemoryTaskStore):
+    """Lets a record grow as it likes."""
+
+    async def change(
+        self, key: TaskKey, serial: int, record: TaskRecord | None, /, **_: Any
+    ) -> bool:
+        return await super().change(key, serial, record)
+
+
 class _BoundlessStore(MemoryTaskStore):
     """Forgets the limits."""
 
-    async def create(
-        self, record: TaskRecord, /, *, per_owner: int, total: int
-    ) -> TaskLimitName | None:
-        return await super().create(record, per_owner=1_000, total=1_000)
+    async def create(self, record: TaskRecord, /, *, limits: TaskQuota) -> TaskLimitName | None:
+        return await super().create(record, limits=contract.quota())
 
 
 @pytest.mark.parametrize(
@@ -52,8 +61,11 @@ class _BoundlessStore(MemoryTaskStore):
         (_LyingStore, contract.racing_changes_have_distinct_serials),
         (_SharingStore, contract.unknown_key_is_not_found),
         (_SharingStore, contract.same_id_of_two_owners_is_two_records),
-        (_BoundlessStore, contract.limit_of_an_owner_is_kept),
+        (_BoundlessStore, contract.limit_of_a_quota_key_is_kept),
         (_BoundlessStore, contract.limit_of_all_is_kept),
+        (_BoundlessStore, contract.bytes_of_a_quota_key_are_kept),
+        (_BoundlessStore, contract.bytes_of_all_are_kept),
+        (_GrowingStore, contract.change_that_does_not_fit_has_no_effect),
         (_BoundlessStore, contract.limits_hold_for_creates_at_once),
     ],
 )
@@ -62,5 +74,5 @@ def test_contract_with_broken_store_fails(
     check: Callable[[contract.Stores], Awaitable[object]],
 ) -> None:
     store = broken()
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
         run_trio(lambda runtime: contract.run_check(check, lambda: store, runtime))

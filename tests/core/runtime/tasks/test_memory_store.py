@@ -19,6 +19,7 @@ from tests.core.tasks.store_contract import (
     Step,
     check_steps,
     new_record,
+    quota,
     run_check,
     steps,
 )
@@ -111,7 +112,7 @@ def test_watcher_far_behind_gets_a_gap() -> None:
         keys = [TaskKey("ada", str(number)) for number in range(1_500)]
         async with store.watch() as watch:
             for key in keys:
-                await store.create(new_record(key.id), per_owner=9_999, total=9_999)
+                await store.create(new_record(key.id), limits=quota(9_999, 9_999))
                 cancelled = transition(new_record(key.id), Cancel(), NOW, LIMITS)
                 assert await store.change(key, 1, cancelled)
             assert await anext(watch) is None
