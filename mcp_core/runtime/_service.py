@@ -106,8 +106,8 @@ class TaskServiceLike(Protocol):
     ) -> ConversationJob | None:
         """Return the job for a call that may become a task, None if it is one already."""
 
-    def cancel_owner(self, owner: str, /) -> None:
-        """Cancel the tasks of an owner that does not exist any more."""
+    def remove_owner(self, owner: str, /) -> None:
+        """Remove the tasks of an owner that does not exist any more."""
 
 
 class TaskNotifierLike(Protocol):
@@ -362,7 +362,7 @@ class Service:
             if self.task_notifier is not None:
                 self.task_notifier.close()
             if self._session_owner and self.tasks is not None:
-                self.tasks.cancel_owner(self._session_owner)
+                self.tasks.remove_owner(self._session_owner)
 
     def task_owner(self, request: RequestReceived) -> str:
         """Return the owner of the tasks of `request`: see `Tasks.owner`."""

@@ -333,6 +333,7 @@ class AsgiClient(HttpClient):
     def __init__(self, version: str, group: TaskGroup, host: Host) -> None:
         super().__init__(version, group)
         self._host = host
+        self.address = ""  # of this client, "" if the server does not know it
 
     def begin(self, method: str, message: Message) -> Call:
         """Start an HTTP request, and return it as the application sees it."""
@@ -341,13 +342,20 @@ class AsgiClient(HttpClient):
         if method == "GET":
             headers["accept"] = "text/event-stream"
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        return self._host.begin(method, raw, body)
+        more: Any = {"client": (self.address, 49_152)} if self.address else {}
+        return self._host.begin(method, raw, body, **more)
 
     async def post(self, message: Message) -> None:
         await self._follow(self.begin("POST", message))
 
     async def get(self) -> None:
         await self._follow(self.begin("GET", {}))
+
+    def disconnect(self) -> None:
+        """Disconnect the standalone stream of the session."""
+        for call in self._host.calls:
+            if call.scope["method"] == "GET":
+                call.disconnect()
 
     async def delete(self) -> None:
         """End the session."""

@@ -30,7 +30,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
         owner: called with a request and the default owner of its tasks, to return another one. A
             task is visible to requests of its owner only. By default the owner is the authorized
             user with their client; without authorization it is one session of 2025-11-25 over
-            HTTP, whose end cancels its tasks, and else a single owner, "": then the task's id,
+            HTTP, whose end removes its tasks, and else a single owner, "": then the task's id,
             which cannot be guessed, is what gives access to it.
     """
 

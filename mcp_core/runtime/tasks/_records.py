@@ -142,10 +142,12 @@ class TaskRecords:
         text = f"{done}{what}: {whose} may have {limit} bytes together, and it takes {record.size}"
         return ErrorData(INTERNAL_ERROR, text)
 
-    async def remove(self, record: TaskRecord) -> None:
-        """Remove a record that is over its time to live, unless it has changed."""
-        if await self.store.change(record.key, record.serial, None):
+    async def remove(self, record: TaskRecord) -> bool:
+        """Remove a record, unless it has changed. Return True if it is removed."""
+        removed = await self.store.change(record.key, record.serial, None)
+        if removed:
             self.changed(record.key)
+        return removed
 
     @contextmanager
     def watched(self, key: TaskKey, on_change: Callable[[], object]) -> Iterator[None]:

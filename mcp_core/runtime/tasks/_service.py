@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError
 from mcp_core.tasks._record import TaskKey, TaskLimits
-from mcp_core.tasks._states import INTERNAL_ERROR, Cancel, Fail, TaskLease, transition
+from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskLease, transition
 from mcp_core.tasks._store import TaskStoreError
 from mcp_core.types import ErrorData
 
@@ -45,6 +45,10 @@ __all__ = ["TaskService"]
 _UPKEEP_INTERVAL: Final = 10.0
 _WORKER_SIZE: Final = 8  # bytes of the name of a worker: many start in the life of one task
 _STALE_AT_ONCE: Final = 100  # records
+_REMOVED_AT_ONCE: Final = 100  # records of an owner
+_REMOVE_AGAIN: Final = 10.0  # seconds, after a store has failed
+# Pages of an owner's tasks in a row of which none could be removed, because others changed them.
+_MOST_IN_VAIN: Final = 10
 
 
 class TaskService:
@@ -70,6 +74,8 @@ class TaskService:
         self._running: dict[TaskKey, RunningTask] = {}
         # Those that a client is asked now, by task and key.
         self._questions: dict[tuple[TaskKey, str], TaskQuestion] = {}
+        # Owners that do not exist any more, and whose tasks are being removed.
+        self._ended_owners: dict[str, None] = {}
         self.closing = runtime.new_event()
         self._closed = False
         self._keeps_up = False
@@ -102,6 +108,12 @@ class TaskService:
                 await self.runtime.shielded(partial(self._shut_down, grace))
 
     async def _shut_down(self, grace: float) -> None:
+        for owner in list(self._ended_owners):
+            # Nobody could ever find them, nor remove them before their time to live.
+            try:
+                await self._remove_all(owner)
+            except Exception as exc:  # noqa: BLE001 - a store may raise anything; end all the same
+                self.runtime.report_hook("the store of tasks", exc)
         if self._store.durable and self._running:
             ended = self.runtime.new_event()
             self._on_idle = ended.set
@@ -252,16 +264,39 @@ class TaskService:
         if task is not None:
             task.stop()
 
-    def cancel_owner(self, owner: str) -> None:
-        """Cancel the tasks of `owner`, which does not exist any more."""
-        keys = [key for key in self._running if key.owner == owner]
-        if keys:
-            self.runtime.start_soon(partial(self._cancel_all, keys))
+    def remove_owner(self, owner: str) -> None:
+        """Remove the tasks of `owner`, which does not exist any more, and cancel those that run."""
+        for task in [task for key, task in self._running.items() if key.owner == owner]:
+            task.stop()
+        self._ended_owners[owner] = None
+        self.runtime.start_soon(partial(self._remove_until_done, owner))
 
-    async def _cancel_all(self, keys: list[TaskKey]) -> None:
-        for key in keys:
-            await self.records.apply(key, Cancel("The session has ended."))
-            self.stop(key)
+    async def _remove_until_done(self, owner: str) -> None:
+        """Remove the tasks of `owner`. A store that fails is tried again."""
+        while owner in self._ended_owners:
+            try:
+                await self._remove_all(owner)
+            except Exception as exc:  # noqa: BLE001 - a store may raise anything; it is tried again
+                self.runtime.report_hook("the store of tasks", exc)
+                if await self.runtime.wait(self.closing, _REMOVE_AGAIN):
+                    return
+
+    async def _remove_all(self, owner: str) -> None:
+        in_vain = 0
+        # At shutdown two tasks may do this: the one that is done first ends the other.
+        while owner in self._ended_owners:
+            page = await self._store.page(owner, "", _REMOVED_AT_ONCE)
+            if not page:
+                self._ended_owners.pop(owner, None)
+                return
+            removed = False
+            for record in page:
+                if owner in self._ended_owners:
+                    removed |= await self.records.remove(record)
+            in_vain = 0 if removed else in_vain + 1
+            if in_vain > _MOST_IN_VAIN:
+                raise TaskStoreError("the tasks of a session that has ended cannot be removed")
+            await self.runtime.checkpoint()
 
     # -- Upkeep ------------------------------------------------------------------------------------
 
