@@ -240,7 +240,7 @@ class _AsgiDriver(ConnectionDriver):
                 conversation.conn,
                 runtime,
                 principal=conversation.principal,
-                client=conversation.client,
+                conversation=conversation,
             )
         job = handle_event(event, service)
         if job is not None:

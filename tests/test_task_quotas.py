@@ -265,7 +265,7 @@ def test_handler_that_goes_on_after_its_task_was_cancelled_is_counted(play: Play
 
 @pytest.mark.parametrize("store", STORES)
 def test_only_user_has_all_bytes(store: str, tmp_path: Path) -> None:
-    """Over a pipe there is nobody to share with."""
+    """Over a pipe there is no other client."""
     tmp_path.chmod(0o700)
 
     async def main() -> None:

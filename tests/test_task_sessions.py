@@ -124,7 +124,7 @@ def test_tasks_of_a_chosen_owner_stay_when_the_session_ends(play: Play) -> None:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_file_has_no_task_of_a_session_after_the_shutdown(driver: str, tmp_path: Path) -> None:
-    """Nobody could find it: the next server has other sessions."""
+    """No client could find it: the next server has other sessions."""
 
     async def scene(stage: Stage) -> None:
         client = await stage.connect(D)

@@ -54,7 +54,7 @@ from ._middleware import (
 from ._runtime import LAST_GRACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from mcp_core.connection._connection import Connection
     from mcp_core.messages._events import Event, Peer
@@ -93,6 +93,34 @@ class ConversationJob(Job):
     __slots__ = ("input_collector",)
 
     input_collector: InputCollector
+
+
+class DenialLike(Protocol):
+    """Why a request is denied, as `mcp_core.http.ErrorResponse` is."""
+
+    @property
+    def message(self) -> str:
+        """Cause and cure."""
+
+    @property
+    def fault(self) -> Fault:
+        """Decides the code of the error."""
+
+
+class ConversationLike(Protocol):
+    """The part of `mcp_core.http.Conversation` that a `Service` needs."""
+
+    @property
+    def client(self) -> str:
+        """The client that it counts for in quotas, "" for none."""
+
+    def authorize_calls(
+        self, request: RequestReceived, tools: Collection[str], /
+    ) -> DenialLike | None:
+        """Return None if the token of `request` covers calls of `tools`, or why it does not."""
+
+    def may_call(self, request: RequestReceived, tool: str, /) -> bool:
+        """Return True if the token of `request`, if it has one, covers a call of `tool`."""
 
 
 class TaskServiceLike(Protocol):
@@ -270,8 +298,7 @@ class Service:
         lifespan: the value of the server's lifespan.
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
-        client: under which a client without a user counts in quotas, "" if nothing tells it from
-            others.
+        conversation: what an HTTP server knows of the client, None on other transports.
         tasks: the tasks of the server, None if it runs no tools as tasks.
 
     Attributes:
@@ -286,7 +313,7 @@ class Service:
         lifespan: Any = None,
         *,
         principal: str = "",
-        client: str = "",
+        conversation: ConversationLike | None = None,
         tasks: TaskServiceLike | None = None,
     ) -> None:
         self.server = server
@@ -294,7 +321,7 @@ class Service:
         self.runtime = runtime
         self.lifespan = lifespan
         self.principal = principal
-        self._client = client
+        self._conversation = conversation
         self.session_state: dict[str, Any] = {}
         self.tasks = tasks
         self.task_notifier: TaskNotifierLike | None = None  # created on first use
@@ -386,7 +413,25 @@ class Service:
     @property
     def task_quota_key(self) -> str:
         """The key under which the tasks of this connection count: see `quota_key`."""
-        return quota_key(self.principal, None if self.runtime.single_peer else self._client)
+        conversation = self._conversation
+        if self.runtime.single_peer:
+            return quota_key(self.principal, None)
+        return quota_key(self.principal, "" if conversation is None else conversation.client)
+
+    def authorize_calls(
+        self, request: RequestReceived, tools: Collection[str]
+    ) -> DenialLike | None:
+        """Return None if the token of `request` covers calls of `tools`, or why it does not.
+
+        If `request` then gets an error, its HTTP response says which scopes are needed.
+        """
+        conversation = self._conversation
+        return None if conversation is None else conversation.authorize_calls(request, tools)
+
+    def may_call(self, request: RequestReceived, tool: str) -> bool:
+        """Return True if the token of `request`, if it has one, covers a call of `tool`."""
+        conversation = self._conversation
+        return conversation is None or conversation.may_call(request, tool)
 
     def stop(self) -> None:
         """Cancel all jobs. Each of them is still finished, by `dropped` or otherwise."""
@@ -567,12 +612,17 @@ class ServedServer(NamedTuple):
     tasks: TaskServiceLike | None = None
 
     def service(
-        self, conn: Connection, runtime: Runtime, *, principal: str = "", client: str = ""
+        self,
+        conn: Connection,
+        runtime: Runtime,
+        *,
+        principal: str = "",
+        conversation: ConversationLike | None = None,
     ) -> Service:
         """Return the service of the connection `conn`, which has the runtime `runtime`.
 
-        `principal` is its authenticated user, "" without one. `client` is under which it counts in
-        quotas, "" if nothing tells it from others.
+        `principal` is its authenticated user, "" without one. `conversation` is what an HTTP server
+        knows of the client, None on other transports.
         """
         return Service(
             self.server,
@@ -580,6 +630,6 @@ class ServedServer(NamedTuple):
             runtime,
             self.lifespan,
             principal=principal,
-            client=client,
+            conversation=conversation,
             tasks=self.tasks,
         )

@@ -47,7 +47,7 @@ _ADDRESS: Final = "address:"
 
 
 class TaskQuota(Struct, frozen=True, kw_only=True):
-    """What a store checks: the limits for the tasks of one quota key, and for all. Sizes in bytes.
+    """The limits that a store checks: for the tasks of one quota key, and for all. Sizes in bytes.
 
     Attributes:
         per_key: tasks with the quota key of the record, ended ones included.

@@ -199,8 +199,8 @@ def _apply(
 
 
 def _end(record: TaskRecord, status: TaskStatus, message: str | None) -> TaskRecord:
-    # The earlier message is about progress: "page 3 of 9" is no reason and no summary. Nobody reads
-    # the responses again, and what the call has taken is free for others.
+    # The earlier message is about progress: "page 3 of 9" is no reason and no summary. The
+    # responses are not read again, and what the call has taken is free for others.
     return replace(
         record,
         status=status,

@@ -203,7 +203,7 @@ class HttpServerDriver:
             conversation.conn,
             runtime,
             principal=conversation.principal,
-            client=conversation.client,
+            conversation=conversation,
         )
         conversation.service = runtime.service = service
         self._services.add(service)

@@ -882,8 +882,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TSK-24",),
         "mcp_core/runtime/tasks/_requests.py::TaskRequestJob._list",
-        "if not owner and not self._service.runtime.single_peer: ...",
-        "if owner and not self._service.runtime.single_peer: ...",
+        "if not owner and not service.runtime.single_peer: ...",
+        "if owner and not service.runtime.single_peer: ...",
     ),
     Mutation(
         ("TSK-25",),

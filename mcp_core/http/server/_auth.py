@@ -21,6 +21,7 @@ from msgspec import UNSET, Struct
 from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.jsonrpc._codec import BadMessage
 from mcp_core.revisions._methods import Role
+from mcp_core.types import CallToolParams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -44,6 +45,7 @@ __all__ = [
 # The response to any other method is the same for every client, so it needs no token.
 AUTHORIZED_VERBS: Final = frozenset((b"GET", b"POST", b"DELETE"))
 _INFO, _WARNING, _ERROR = 20, 30, 40  # as in `logging`
+_CALL_TOOL: Final = "tools/call"
 _WARNING_INTERVAL: Final = 10.0  # seconds; as long as between two fetches of keys that fail
 _CHECK_FAILED: Final = ErrorResponse(
     500, "the authorization check failed: see the log of the server"
@@ -201,6 +203,38 @@ class EndpointAuth(Struct):
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may run
             return self.failure_response(b"POST", exc)
         return frozenset(needed)
+
+    def authorize_calls(
+        self, grant: GrantLike, tools: Iterable[str], method: str
+    ) -> ErrorResponse | frozenset[str]:
+        """Return the scopes that calls of `tools` need, or an error response if `grant` lacks one.
+
+        This is for a request of `method`, about what such calls have returned. The challenge names
+        the scopes of all of them, so that the client requests them together.
+        """
+        try:
+            scopes = self._scopes_for_calls(tools)
+            denial = self.resource_server.check_scopes(grant, scopes)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may run
+            return self.failure_response(b"POST", exc)
+        if denial is not None:
+            return self.denial_response(b"POST", denial, method)
+        return frozenset(scopes)
+
+    def may_call(self, grant: GrantLike, tool: str) -> bool:
+        """Return True if `grant` has the scopes that a call of `tool` needs."""
+        try:
+            return self.resource_server.check_scopes(grant, self._scopes_for_calls([tool])) is None
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - as above
+            self.failure_response(b"POST", exc)
+            return False
+
+    def _scopes_for_calls(self, tools: Iterable[str]) -> list[str]:
+        scopes: dict[str, None] = {}
+        for tool in tools:
+            params = CallToolParams(name=tool)
+            scopes.update(dict.fromkeys(self.resource_server.scopes_for(_CALL_TOOL, params)))
+        return list(scopes)
 
     def authorize_resume(self, grant: GrantLike, needed: Iterable[str]) -> ErrorResponse | None:
         """Return an error response unless `grant` has the scopes that the requests had `needed`.

@@ -113,7 +113,7 @@ class Endpoint:
         self.options = options
         self.token = token
         self.auth = auth
-        self.state = EndpointState(limits, token)
+        self.state = EndpointState(limits, token, auth)
         self.events = self.state.events
         self.dirty = self.state.dirty
         self.ready = self.state.ready

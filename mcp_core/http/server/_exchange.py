@@ -355,7 +355,9 @@ class Exchange:
             status = 200
             if len(stream.messages) == 1 and not stream.batch:
                 code = stream.messages[0][2]
-                if code:
+                if code and stream.rejection is not None:
+                    status = stream.rejection.status
+                elif code:
                     status = self.rules.statuses.get(code, 200)
             if stream.messages and (status != 200 or self.reply_format != "sse"):
                 self._send_json(stream, status)
@@ -370,6 +372,8 @@ class Exchange:
         else:
             body = stream.messages[0][1]
         headers = [CONTENT_TYPE_JSON]
+        if status != 200 and stream.rejection is not None:
+            headers += stream.rejection.headers
         if self.begins_session and self.session is not None:
             headers.append((SESSION_ID, self.session.id))
         self.cursor = stream.last_taken = stream.last

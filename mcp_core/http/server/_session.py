@@ -25,6 +25,7 @@ from mcp_core import types as t
 from mcp_core._errors import Fault
 from mcp_core.connection._pump import HIGH_WATER
 from mcp_core.connection._state import State
+from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
 from mcp_core.messages._events import (
     NEED_DATA,
@@ -51,14 +52,16 @@ from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from mcp_core.connection._connection import Connection
-    from mcp_core.http.wire._messages import ErrorResponse
     from mcp_core.jsonrpc._body import ParsedBody
-    from mcp_core.messages._events import Event
+    from mcp_core.messages._events import Event, RequestReceived
     from mcp_core.messages._outbox import Outgoing
     from mcp_core.revisions._dialects import HttpRules
     from mcp_core.types import RequestId
 
+    from ._auth import EndpointAuth
     from ._exchange import Exchange
     from ._options import HttpLimits
 
@@ -104,11 +107,12 @@ class EndpointState:
     - `queued_limit`: bytes that may wait on one stream before it is closed.
     - `now`: the time of the call that is under way.
     - `token`: the endpoint's, for the driver.
+    - `auth`: authorizes the endpoint's requests, None without authorization.
     """
 
-    __slots__ = ("dirty", "events", "log", "now", "queued_limit", "ready", "token")
+    __slots__ = ("auth", "dirty", "events", "log", "now", "queued_limit", "ready", "token")
 
-    def __init__(self, limits: HttpLimits, token: Any) -> None:
+    def __init__(self, limits: HttpLimits, token: Any, auth: EndpointAuth | None = None) -> None:
         self.events: deque[tuple[Conversation, Event]] = deque()
         self.dirty: dict[Conversation, None] = {}
         self.ready: dict[Exchange, None] = {}
@@ -116,6 +120,7 @@ class EndpointState:
         self.queued_limit = limits.queued
         self.now = 0.0
         self.token = token
+        self.auth = auth
 
 
 class Conversation:
@@ -208,6 +213,33 @@ class Conversation:
         is not possible: then nothing happens (2025-11-25, basic/transports).
         """
         return False
+
+    def authorize_calls(
+        self, request: RequestReceived, tools: Collection[str]
+    ) -> ErrorResponse | None:
+        """Return None if the token of `request` covers calls of `tools`, or why it does not.
+
+        `request` is about what such calls have returned. If its response is an error, it gets the
+        status and the challenge of the denial. Otherwise a token that resumes its stream needs the
+        scopes too.
+        """
+        auth = self.shared.auth
+        if auth is None or request.grant is None:
+            return None
+        verdict = auth.authorize_calls(request.grant, tools, request.method.name)
+        stream = self.stream_for(request.id)
+        if isinstance(verdict, ErrorResponse):
+            if stream is not None:
+                stream.rejection = verdict
+            return verdict
+        if stream is not None and not verdict <= stream.needed_scopes:
+            stream.needed_scopes |= verdict
+        return None
+
+    def may_call(self, request: RequestReceived, tool: str) -> bool:
+        """Return True if the token of `request`, if it has one, covers a call of `tool`."""
+        auth = self.shared.auth
+        return auth is None or request.grant is None or auth.may_call(request.grant, tool)
 
     def stream_for(self, id: RequestId | None) -> EventStream | None:
         """Return the stream for messages on behalf of request `id`, or None."""

@@ -28,6 +28,7 @@ from ._timeouts import TimeoutQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from mcp_core.http.wire._messages import ErrorResponse
     from mcp_core.types import RequestId
 
     from ._exchange import Exchange
@@ -61,6 +62,7 @@ class EventStream:
 
     - `name`: unique in its session.
     - `needed_scopes`: the scopes that a token needs to read it, beside those of every request.
+    - `rejection`: the status and headers of its response if that is an error, None for the usual.
     - `pending`: requests whose responses are still to come on it.
     - `long_lived`: True for a standalone stream. It has no requests and ends with its session.
     - `batch`: its responses answer one batch, and leave together.
@@ -91,6 +93,7 @@ class EventStream:
         "over",
         "owner",
         "pending",
+        "rejection",
         "unsent",
     )
 
@@ -106,6 +109,7 @@ class EventStream:
         self.name = name
         self.owner = owner
         self.needed_scopes: frozenset[str] = _NO_SCOPES
+        self.rejection: ErrorResponse | None = None
         self.pending = set(pending)
         self.long_lived = long_lived
         self.batch = batch

@@ -37,7 +37,7 @@ _MIN_SUPERFLUOUS: Final = 64
 
 
 class _Usage:
-    """What the tasks of one quota key use: their number, and bytes."""
+    """The number of tasks of one quota key, and their bytes."""
 
     __slots__ = ("size", "tasks")
 

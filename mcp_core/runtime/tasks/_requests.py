@@ -1,7 +1,8 @@
 """Responses to the requests about tasks: `tasks/get`, `tasks/cancel`, `subscriptions/listen`.
 
 1. A task of another owner, or of another revision, does not exist: the error is that of an unknown
-   id (-32602).
+   id (-32602). A task of one's own needs the scopes of its tool, which are computed for each
+   request: a token without them gets the challenge of a call.
 2. In 2025-11-25 `tasks/result` waits until the task has ended. Meanwhile the task's input requests
    are sent to the client as requests of their own, related to it.
 
@@ -33,7 +34,7 @@ from ._notifier import notifier_of
 from ._wakeup import Wakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
     from msgspec import Struct
 
@@ -87,7 +88,15 @@ class TaskRequestJob(RequestJob):
     def _existing(self, record: TaskRecord | None) -> TaskRecord:
         if record is None or not _is_of(record, self.request.peer.dialect):
             raise self._error(Fault.INVALID_PARAMS, "there is no such task")
+        self._check_scopes([record.tool])
         return record
+
+    def _check_scopes(self, tools: Collection[str]) -> None:
+        """Raise an error unless the token of this request covers calls of `tools`."""
+        assert self._service is not None
+        denial = self._service.authorize_calls(self.request, tools)
+        if denial is not None:
+            raise self._error(denial.fault, denial.message)
 
     def _error(self, fault: Fault, text: str) -> McpError:
         return McpError(self.request.peer.dialect.codes[fault], text)
@@ -131,23 +140,25 @@ class TaskRequestJob(RequestJob):
         records = self._tasks.records
         owner = service.task_owner(self.request)
         wanted: t.SubscriptionFilter = self.request.params.notifications
-        keys: list[TaskKey] = []
+        found: dict[TaskKey, str] = {}  # the tool of each
         for task_id in dict.fromkeys(wanted.task_ids or ()):
             key = TaskKey(owner, task_id)
             record = await records.get(key)
             if record is not None and _is_of(record, dialect):
-                keys.append(key)
-        honoured = replace(wanted, task_ids=[key.id for key in keys] or None)
+                found[key] = record.tool
+        self._check_scopes(list(dict.fromkeys(found.values())))
+        honoured = replace(wanted, task_ids=[key.id for key in found] or None)
         self._finished = True
-        if service.accept_listen(self.request, honoured) and keys:
-            notifier_of(service, records).listen(keys)
+        if service.accept_listen(self.request, honoured) and found:
+            notifier_of(service, records).listen(list(found))
 
     async def _list(self) -> t.Result:
-        assert self._service is not None
+        service = self._service
+        assert service is not None
         tasks = self._tasks
         dialect = self.request.peer.dialect
-        owner = self._service.task_owner(self.request)
-        if not owner and not self._service.runtime.single_peer:
+        owner = service.task_owner(self.request)
+        if not owner and not service.runtime.single_peer:
             # It would list the tasks of all clients, whose ids are secrets.
             text = "tasks/list needs a session or an authorized client"
             raise self._error(Fault.METHOD_NOT_FOUND, text)
@@ -159,11 +170,14 @@ class TaskRequestJob(RequestJob):
         except KeyError:
             raise self._error(Fault.INVALID_PARAMS, "Unknown cursor") from None
         shown = page[:_PAGE_SIZE]
+        allowed = {
+            tool: service.may_call(self.request, tool) for tool in {each.tool for each in shown}
+        }
         return t.ListTasksResult(
             tasks=[
                 listed_task(record, dialect, now, tasks.records.limits)
                 for record in shown
-                if _is_of(record, dialect) and record.expires > now
+                if _is_of(record, dialect) and record.expires > now and allowed[record.tool]
             ],
             next_cursor=shown[-1].id if len(page) > len(shown) else None,
         )

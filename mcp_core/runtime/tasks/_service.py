@@ -109,7 +109,7 @@ class TaskService:
 
     async def _shut_down(self, grace: float) -> None:
         for owner in list(self._ended_owners):
-            # Nobody could ever find them, nor remove them before their time to live.
+            # No client could find them any more, nor remove them before their time to live.
             try:
                 await self._remove_all(owner)
             except Exception as exc:  # noqa: BLE001 - a store may raise anything; end all the same
@@ -229,7 +229,7 @@ class TaskService:
         )
 
     def undo(self, record: TaskRecord) -> None:
-        """Remove a record that `create` may have stored, and whose handler does not run."""
+        """Remove `record`, which `create` may have stored, and whose handler does not run."""
         self._held.release(record.key)
         self.runtime.start_soon(partial(self.records.remove, record))
 

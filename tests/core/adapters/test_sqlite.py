@@ -117,7 +117,7 @@ def usage(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_file_of_version_1_gets_what_it_lacks_once(path: Path) -> None:
-    """What is known of its tasks is their size: they count for all, and for no user."""
+    """Only the size of its tasks is known: they count for all, and for no user."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_1)
         (size,) = connection.execute("SELECT length(record) + length(result) FROM tasks").fetchone()

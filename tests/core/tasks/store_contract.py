@@ -252,7 +252,7 @@ async def large_result_is_kept(stores: Stores) -> None:
 
 
 async def limit_of_a_quota_key_is_kept(stores: Stores) -> None:
-    """Whoever owns the tasks: the clients of a user are owners of their own."""
+    """For all owners with that key: the clients of a user are owners of their own."""
     for id in "abc":
         record = new_record(id, owner=f"client {id}", quota_key="ada")
         assert await stores.one.create(record, limits=quota(3, 10)) is None
@@ -330,7 +330,7 @@ async def change_that_does_not_fit_has_no_effect(stores: Stores) -> None:
     fits = replace(completed(a), size=90)
     assert await stores.two.change(a.key, 1, fits, limits=limits)
     assert same(await stores.one.get(a.key), fits)
-    # Without limits it is stored all the same, as the failure that tells of it.
+    # Without limits it is stored all the same, as a failure would be.
     assert await stores.two.change(b.key, 1, replace(completed(b), size=101))
 
 

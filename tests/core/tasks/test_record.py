@@ -347,7 +347,7 @@ def test_quota_of_a_key(key: str, tasks: int, memory: int, file: int) -> None:
         assert quota.total_bytes == (256 if durable else 64) * MIB
 
 
-def test_quota_keys_differ_and_name_nobody() -> None:
+def test_quota_keys_differ_and_have_no_names() -> None:
     clients = [("ada", None), ("bob", None), ("", "ada"), ("", "bob"), ("", ""), ("", None)]
     keys = [quota_key(*client) for client in clients]
     assert len(set(keys)) == 6
