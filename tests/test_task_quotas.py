@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -16,7 +17,7 @@ from mcp_core.tasks._record import quota_key
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.tasks.runtimes import run_trio
 from tests.core.tasks.store_contract import new_record
-from tests.task_play.stage import DRIVERS, STORES, Stage, player
+from tests.task_play.stage import DRIVERS, STORES, Stage, player, run_on_virtual_time
 from tests.task_play.wires import WIRES, D, E, RpcError
 from tests.waiting import PATIENCE
 
@@ -174,6 +175,29 @@ def test_creations_in_a_loop_leave_room_for_others(count: int, addresses: int) -
             assert friend == ("total" if made == limits.total else None)
 
     run_trio(main)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_tasks_of_a_second_and_of_a_day_give_back_their_places_by_themselves(
+    driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, jump = time.time, [0.0]
+    monkeypatch.setattr("time.time", lambda: now() + jump[0])
+
+    async def scene(stage: Stage) -> None:
+        client = await stage.connect(D, address=HERE)
+        for number in range(8):
+            await client.create("hold", task={"ttl": 1_000 if number % 2 else 86_400_000})
+        await refused(client, "you have 8 tasks already")
+        jump[0] = 2.0
+        await anyio.sleep(2)  # of a virtual clock: the upkeep has run
+        assert len(await fill(client)) == 4
+        jump[0] = 86_402.0
+        await anyio.sleep(2)
+        assert len(await fill(client)) == 8
+
+    run = run_on_virtual_time if driver == "trio" else None
+    player(driver, "memory", tmp_path, run)(scene, total=32, lease=3.0)
 
 
 # -- Bytes -----------------------------------------------------------------------------------------
