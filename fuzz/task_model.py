@@ -233,6 +233,8 @@ class TaskModel:
 
     def _too_large(self, what: str, size: int, limit: int) -> None:
         text = f"the {what} of the task has {size} bytes, the limit is {limit}"
+        if what != "input":
+            text += ": the handler has run, and what it changed stays"
         self._finish(("failed", text, UNSET), text)
 
     def _finish(self, end: tuple[Any, ...], message: str | None) -> None:
@@ -241,6 +243,7 @@ class TaskModel:
             message.encode()
         self.end = end
         self.message = message
+        self.received = {}
         self.worker = ""
         self.lease_until = 0.0
 
