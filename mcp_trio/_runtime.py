@@ -176,10 +176,15 @@ async def _run(
             job.done(await job.run())
     except BaseException as exc:  # noqa: BLE001 - the job decides what becomes of it
         cancelled, rest = _split_cancelled(exc)
-        if rest is not None:
-            job.failed(rest)
-        if cancelled is not None:
-            raise cancelled from None
+        try:
+            if rest is not None:
+                job.failed(rest)
+            if cancelled is not None:
+                raise cancelled from None
+        finally:
+            # Their tracebacks refer to this frame. In such a cycle all that the handler has held
+            # would wait for the garbage collector.
+            del cancelled, rest
     finally:
         job.dropped()
         finish = on_ended()

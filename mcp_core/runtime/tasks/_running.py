@@ -303,7 +303,7 @@ class TaskJob(RequestJob):
     None if the call is a task from the beginning.
     """
 
-    __slots__ = ("_detaching", "_tasks", "answered", "options", "task")
+    __slots__ = ("_detaching", "_over", "_tasks", "answered", "options", "task")
 
     def __init__(
         self,
@@ -317,6 +317,7 @@ class TaskJob(RequestJob):
         self.options = None if invocation is None else invocation.task
         self.task: RunningTask | None = None
         self._detaching: EventLike | None = None
+        self._over = False
         super().__init__(service, input_collector, invocation)
 
     @classmethod
@@ -493,6 +494,12 @@ class TaskJob(RequestJob):
 
         Then store the outcome.
         """
+        try:
+            return await self._run()
+        finally:
+            self._over = True
+
+    async def _run(self) -> Any:
         while True:
             try:
                 result = await super().run()
@@ -545,8 +552,21 @@ class TaskJob(RequestJob):
         if self.task is None:
             super().dropped()
             self._answered()
+            if self._over:  # otherwise its conversation has ended, and the handler soon will
+                self.release()
         else:
             self._tasks.discard(self.task)
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the request, when the job is over. Idempotent.
+
+        The job is a part of cycles, which the garbage collector may leave for hundreds of further
+        calls. Arguments are long.
+        """
+        self.request = replace(self.request, params=None, raw=b"")
+        self._call = None  # type: ignore[assignment] # the job is over
+        self.input_collector = None  # type: ignore[assignment]
 
     def _answered(self) -> None:
         service, self._service = self._service, None

@@ -162,6 +162,7 @@ class TaskService:
             run_now(job.detach())
         except Exception as exc:  # noqa: BLE001 - the job decides what the client gets
             job.failed(exc)
+            job.release()
         else:
             self.runtime.start_job(job)
         return None
