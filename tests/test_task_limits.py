@@ -219,7 +219,7 @@ def test_outcome_is_stored_half_a_minute_after_the_store_works_again(
 
 
 def test_listed_tasks_come_in_pages_of_a_hundred(play: Play) -> None:
-    server = Server("many", tasks=Tasks(limits=TaskLimits(per_owner=101)))
+    server = Server("many", tasks=Tasks(limits=TaskLimits(per_principal=101)))
 
     @server.tool(task="optional")
     async def work() -> None:
