@@ -66,7 +66,6 @@ def records(count: int) -> list[TaskRecord]:
             tool="research",
             revision="2026-07-28",
             worker="0123456789abcdef",
-            lease_until=NOW + 30,
         )
         for number in range(count)
     ]

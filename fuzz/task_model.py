@@ -24,7 +24,6 @@ from mcp_core.tasks import (
     SetMessage,
     TaskAction,
     TaskExpired,
-    TaskLease,
     TaskLimits,
     TaskRecord,
     transition,
@@ -103,8 +102,6 @@ def action_of(step: Step) -> TaskAction:
             return Fail(t.ErrorData(-32000, message, *data))
         case ("cancel", message):
             return Cancel(message)
-        case ("lease", worker, until):
-            return TaskLease(worker, until)
     raise ValueError(step)
 
 
@@ -132,8 +129,6 @@ class TaskModel:
         self.received: dict[str, bytes] = {}
         # "completed" with the result and isError, "failed" with the error, "cancelled"
         self.end: tuple[Any, ...] = ()
-        self.worker = ""
-        self.lease_until = 0.0
 
     @property
     def waiting(self) -> list[str]:
@@ -151,17 +146,13 @@ class TaskModel:
             return "expired"
         if self.end:
             return "same"
-        if step[0] == "lease":
-            if not self._lease(step[1], step[2], now):
-                return "same"
-        else:
-            try:
-                happened = getattr(self, f"_{step[0]}")(*step[1:])
-            except UnicodeEncodeError:
-                return "refused"
-            if happened in ("refused", "same"):
-                return happened  # type: ignore[no-any-return]
-            self.updated = max(self.updated, now)
+        try:
+            happened = getattr(self, f"_{step[0]}")(*step[1:])
+        except UnicodeEncodeError:
+            return "refused"
+        if happened in ("refused", "same"):
+            return happened  # type: ignore[no-any-return]
+        self.updated = max(self.updated, now)
         self.changes += 1
         return "changed"
 
@@ -173,7 +164,6 @@ class TaskModel:
         assert record.message == self.message
         assert record.serial == 1 + self.changes
         assert record.updated == self.updated
-        assert (record.worker, record.lease_until) == (self.worker, self.lease_until)
         result = record.result if record.result is UNSET else bytes(record.result)
         if self.status == "completed":
             assert (result, record.is_error) == self.end[1:]
@@ -244,17 +234,6 @@ class TaskModel:
         self.end = end
         self.message = message
         self.received = {}
-        self.worker = ""
-        self.lease_until = 0.0
-
-    def _lease(self, worker: str, until: float, now: float) -> bool:
-        held = self.worker and now < self.lease_until
-        if held and worker not in ("", self.worker):
-            return False
-        before = (self.worker, self.lease_until)
-        self.worker = worker
-        self.lease_until = until
-        return before != (worker, until)
 
 
 # -- Random steps ----------------------------------------------------------------------------------
@@ -281,11 +260,6 @@ def steps() -> SearchStrategy[tuple[float, Step]]:
     """Return one step of a walk, and the seconds before it."""
     requests = st.tuples(st.just("request"), _KEYS, st.integers(0, 3))
     responses = st.tuples(st.just("respond"), _KEYS, _RESPONSES)
-    leases = st.tuples(
-        st.just("lease"),
-        st.sampled_from(("", "w1", "w2")),
-        st.sampled_from((0.0, CREATED + 1, CREATED + 50)),
-    )
     messages = st.tuples(st.just("message"), _TEXTS)
     ends = st.one_of(
         st.tuples(st.just("complete"), _RESULTS, st.booleans(), st.none() | _TEXTS),
@@ -294,5 +268,5 @@ def steps() -> SearchStrategy[tuple[float, Step]]:
         st.tuples(st.just("fail"), st.text(max_size=30), st.lists(texts(), max_size=3)),
         st.tuples(st.just("cancel"), st.none() | _TEXTS),
     )
-    step = weighted((5, requests), (5, responses), (3, leases), (3, messages), (2, ends))
+    step = weighted((5, requests), (5, responses), (3, messages), (2, ends))
     return st.tuples(_PAUSES, step)

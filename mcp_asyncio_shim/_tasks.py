@@ -39,6 +39,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         # Handlers in threads share the executor of the loop, and may occupy all of it.
         self._store_threads = ThreadPoolExecutor(_STORE_THREADS, "mcp-tasks")
 
+    def monotonic(self) -> float:
+        return self._loop.time()  # the clock of `wait`
+
     async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -1,8 +1,9 @@
 """Files that earlier versions have stored are opened by this one.
 
 `tests/stored/` has files as the version of 2026-11-28 (before approvals knew what they replace)
-wrote them: a task that was completed, an approval with a rule, a login, a trace, and reports of
-`check` and `fuzz`. A change of a form comes with a file of the form before it.
+wrote them: a task that was completed, tasks with leases of their own, an approval with a rule, a
+login, a trace, and reports of `check` and `fuzz`. A change of a form comes with a file of the form
+before it.
 """
 
 from __future__ import annotations
@@ -11,17 +12,24 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 import mcp_trio
 from mcp_core.auth.client._tokens import decode_tokens
 from mcp_core.host import ServerLaunch, approval_state, decode_approvals, make_launch, read_config
-from mcp_core.registry import Server, Tasks
+from mcp_core.registry import Server, TaskOptions, Tasks
 from mcp_trio import SqliteTaskStore
+from mcp_trio._tasks import TrioTaskRuntime
 from mcp_trio.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 STORED: Final = Path(__file__).parent / "stored"
 FILE: Final = "/project/.mcp.json"
@@ -48,6 +56,42 @@ def test_task_of_a_stored_file_has_its_result(tmp_path: Path) -> None:
             return (await (await client.task(reference)).result()).text
 
     assert trio.run(main) == "A copy of Emma"
+
+
+def test_task_of_a_stored_file_whose_lease_was_its_own_runs_again(tmp_path: Path) -> None:
+    """Its worker is believed to be alive for as long as a lease lasts, and is lost then."""
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as database:
+        database.executescript((STORED / "tasks_of_workers.sql").read_text("utf-8"))
+    (tmp_path / "tasks.db").chmod(0o600)
+    store = SqliteTaskStore(tmp_path / "tasks.db")
+    server = Server("library", tasks=Tasks(store=store))
+    copies: list[float] = []
+    done = trio.Event()
+
+    @server.tool(task=TaskOptions(rerun=True))
+    async def copy(name: str) -> str:
+        """Copy a book."""
+        copies.append(trio.current_time())
+        if len(copies) == 2:
+            done.set()
+        return f"A copy of {name}"
+
+    async def main() -> None:
+        start = trio.current_time()
+        async with mcp_trio.connect(server):
+            await done.wait()
+        at_once, later = (seconds - start for seconds in copies)
+        assert at_once < 1.0  # it was given back
+        assert 29.0 < later < 41.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrioTaskRuntime, "in_store_thread", run_here)
+        trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+async def run_here(self: object, function: Callable[[], T]) -> T:
+    """Run a function of a store in the thread of the event loop: the mock clock waits for it."""
+    return function()
 
 
 def launch() -> ServerLaunch:

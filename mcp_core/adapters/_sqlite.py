@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core.runtime.tasks._memory_store import NOT_OPEN
+from mcp_core.runtime.tasks._reports import StoreReports
 from mcp_core.runtime.tasks._watch import TaskWatch
 from mcp_core.tasks import TaskStoreError
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime.tasks._runtime import TaskRuntime
     from mcp_core.tasks import TaskKey, TaskLimitName, TaskQuota, TaskRecord
 
-    from ._sqlite_file import Operation
+    from ._sqlite_file import DamagedRow, Operation
 
 __all__ = ["SqliteTaskStore"]
 
@@ -91,6 +92,8 @@ class SqliteTaskStore:
         self._queued: deque[_Write] = deque()
         self._written: deque[_Write] = deque()
         self._writing = False  # there is a task in `_write_queued`
+        self._vacuuming = False
+        self._reports: StoreReports | None = None
         self._write_lock = threading.Lock()
         self._seen = 0  # the last transaction whose changes the watches have
         self._last_look = 0.0
@@ -108,6 +111,8 @@ class SqliteTaskStore:
         if self._file is None:
             # Blocks the event loop. A server that is not open yet has nothing else to do.
             self._file = TaskFile(self.path)
+            self._reports = None
+            self._vacuuming = False
         self._runtimes.append(runtime)
         try:
             yield self
@@ -145,8 +150,23 @@ class SqliteTaskStore:
     async def page(self, owner: str, after: str, size: int, /) -> list[TaskRecord]:
         return await self._read(partial(self._open_file().page, owner, after, size))
 
-    async def stale(self, now: float, size: int, /) -> list[TaskRecord]:
-        return await self._read(partial(self._open_file().stale, now, size))
+    async def remove_expired(self, now: float, size: int, /) -> list[TaskKey]:
+        file = self._open_file()
+        keys = await self._read(partial(file.expired, now, size))
+        if keys:
+            await self._write(file.remove_expired(now, size), durable=False)
+            await self._write(file.forget_removed(), durable=False)
+        elif not self._vacuuming and await self._read(file.wants_vacuum):
+            self._vacuuming = True
+            self._runtimes[-1].start_soon(self._vacuum)
+        return keys
+
+    async def renew_lease(self, worker: str, seconds: float, /) -> None:
+        await self._write(self._open_file().renew_lease(worker, seconds), durable=False)
+
+    async def lost(self, size: int, /) -> list[TaskRecord]:
+        now = self._runtimes[-1].monotonic() if self._runtimes else 0.0
+        return await self._read(partial(self._open_file().lost, now, size))
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[TaskKey | None]]:
@@ -172,11 +192,35 @@ class SqliteTaskStore:
 
     async def _read(self, read: Callable[..., T]) -> T:
         try:
-            return read()
+            result = read()
         except FileIsBusy:
             # Rare: another program has the file for itself. The writer waits until it has not.
-            result: T = await self._write(lambda sequence: read(wait=True), durable=False)
-            return result
+            result = await self._write(lambda sequence: read(wait=True), durable=False)
+        file = self._file
+        if file is not None and file.damaged:
+            rows, file.damaged = file.damaged, []
+            text = f"the task file {self.path} has records that are no tasks, which are removed"
+            runtime = self._runtimes[-1]
+            if self._reports is None:
+                self._reports = StoreReports(runtime)
+            self._reports.warn(f"{text}: {rows[0].reason}")
+            runtime.start_soon(partial(self._remove_damaged, rows))
+        return result
+
+    async def _remove_damaged(self, rows: list[DamagedRow]) -> None:
+        # A file that cannot be written keeps them: who reads them next tries again.
+        with suppress(TaskStoreError, RuntimeError):
+            await self._write(self._open_file().remove_damaged(rows), durable=False)
+
+    async def _vacuum(self) -> None:
+        """Give free pages back, a few at a time: writes of tasks come between."""
+        try:
+            with suppress(TaskStoreError, RuntimeError):
+                while await self._read(self._open_file().wants_vacuum):
+                    if not await self._write(self._open_file().vacuum(), durable=False):
+                        return
+        finally:
+            self._vacuuming = False
 
     async def _write(
         self, operation: Operation, *, durable: bool, changed: TaskKey | None = None

@@ -16,22 +16,23 @@ import stat
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core.jsonrpc._codec import InvalidPayload
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
 from mcp_core.tasks._layout import join_record, split_record
+from mcp_core.tasks._leases import LeaseObserver, WorkerLease
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
 
     # What one write does in a transaction of the given number.
     Operation = Callable[[int], Any]
 
-__all__ = ["FileIsBusy", "TaskFile"]
+__all__ = ["DamagedRow", "FileIsBusy", "TaskFile"]
 
 # Seconds to wait for another process that writes. A transaction takes milliseconds.
 _BUSY_TIMEOUT: Final = 5.0
@@ -40,14 +41,15 @@ _RETRY_INTERVAL: Final = 0.01
 # Identifies the files of this store. The version is that of the tables in them.
 _APPLICATION_ID: Final = int.from_bytes(b"mcpt")
 _SCHEMA_VERSION: Final = 2
-_OLDEST_VERSION: Final = 1
+_OLDEST_VERSION: Final = 1  # `_add_missing` adds what it lacks
 _SCHEMA: Final = (
     # `sequence` is the number of the transaction that wrote the row last, `writer` the connection.
     # The large columns come last: SQLite reads no further than to the last column of a query.
+    # `stale_at` is the expiry. `worker` is NULL for a task that has ended.
     """
     CREATE TABLE tasks (
         owner TEXT NOT NULL, id TEXT NOT NULL, serial INTEGER NOT NULL, created REAL NOT NULL,
-        stale_at REAL NOT NULL, sequence INTEGER NOT NULL, writer TEXT NOT NULL,
+        stale_at REAL NOT NULL, sequence INTEGER NOT NULL, writer TEXT NOT NULL, worker TEXT,
         quota_key TEXT NOT NULL DEFAULT '', size INTEGER NOT NULL DEFAULT 0,
         record BLOB NOT NULL, result BLOB,
         PRIMARY KEY (owner, id)
@@ -107,6 +109,35 @@ _SIZES: Final = (
     "ALTER TABLE tasks ADD COLUMN size INTEGER NOT NULL DEFAULT 0",
     "UPDATE tasks SET size = length(record) + coalesce(length(result), 0)",
 )
+# What a file of version 1 lacks, besides the column `worker`.
+_LEASES: Final = (
+    "CREATE INDEX IF NOT EXISTS tasks_worker ON tasks (worker) WHERE worker IS NOT NULL",
+    # `renewal` is the number of the transaction that renewed the lease last.
+    """
+    CREATE TABLE IF NOT EXISTS workers (
+        name TEXT PRIMARY KEY, renewal INTEGER NOT NULL, seconds REAL NOT NULL
+    )
+    """,
+)
+# Each worker of a task that has not ended, by one step in the index for each, and its lease.
+_SELECT_LEASES: Final = """
+    WITH RECURSIVE held (name) AS (
+        SELECT min(worker) FROM tasks WHERE worker IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(worker) FROM tasks WHERE worker > name) FROM held WHERE name IS NOT NULL
+    )
+    SELECT held.name, CAST(renewal AS INTEGER), CAST(seconds AS REAL)
+    FROM held LEFT JOIN workers ON workers.name = held.name WHERE held.name IS NOT NULL
+"""
+# The lease of a worker that has none: of a file from before leases were those of workers.
+_DEFAULT_LEASE: Final = 30.0
+# Free pages are used again, and given back to the file system above this part of the file, in steps
+# that take some milliseconds. A smaller file is not worth the work.
+_MOST_FREE: Final = 0.25
+_MIN_FREE_PAGES: Final = 256
+_PAGES_AT_ONCE: Final = 200
+# Bytes that the write-ahead log keeps after it was merged into the file.
+_KEPT_LOG: Final = 4 * 1024 * 1024
 # Transactions after which a removed row is forgotten. Other processes look four times a second.
 _REMEMBERED: Final = 10_000
 
@@ -141,6 +172,14 @@ class FileIsBusy(Exception):
     """A read would have to wait for another process."""
 
 
+class DamagedRow(NamedTuple):
+    """A row whose record cannot be decoded, and why. `data` is what it has for one."""
+
+    row: int
+    data: bytes
+    reason: str
+
+
 class TaskFile:
     """An open SQLite file with the records of tasks.
 
@@ -160,6 +199,10 @@ class TaskFile:
         self._connections: list[sqlite3.Connection] = []
         self._durable = True
         self._last_counter = -1
+        self._leases = LeaseObserver()
+        self._lease = _DEFAULT_LEASE
+        # Rows that were read and are to be removed: a read cannot.
+        self.damaged: list[DamagedRow] = []
         try:
             self._writer = self._connect(_BUSY_TIMEOUT)
             self._create_tables()
@@ -183,7 +226,11 @@ class TaskFile:
 
     def get(self, key: TaskKey, *, wait: bool = False) -> TaskRecord | None:
         """Return the record, or None if the file has no such task."""
-        query = "SELECT record, result FROM tasks WHERE owner = ? AND id = ?"
+        # A value of another type is damage, which `_decode` finds.
+        query = """
+            SELECT rowid, owner, id, serial, CAST(record AS BLOB), CAST(result AS BLOB)
+            FROM tasks WHERE owner = ? AND id = ?
+        """
         rows = self._select(query, key, wait=wait)
         return self._decode(*rows[0]) if rows else None
 
@@ -197,21 +244,54 @@ class TaskFile:
                 raise KeyError(after)
             start = (rows[0][0], after)
         query = """
-            SELECT record FROM tasks WHERE owner = ? AND (created, id) > (?, ?)
-            ORDER BY created, id LIMIT ?
+            SELECT created, rowid, owner, id, serial, CAST(record AS BLOB)
+            FROM tasks WHERE owner = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?
         """
-        rows = self._select(query, (owner, *start, size), wait=wait)
-        return [self._decode(data, None) for (data,) in rows]
+        records: list[TaskRecord] = []
+        while True:
+            wanted = size - len(records)
+            rows = self._select(query, (owner, *start, wanted), wait=wait)
+            records += self._decode_all(row[1:] for row in rows)
+            # A damaged row must not make the page look like the last one.
+            if len(rows) < wanted or len(records) == size:
+                return records
+            start = (rows[-1][0], rows[-1][3])
 
-    def stale(self, now: float, size: int, *, wait: bool = False) -> list[TaskRecord]:
-        """Return what `TaskStore.stale` returns."""
-        query = "SELECT record FROM tasks WHERE stale_at <= ? ORDER BY stale_at LIMIT ?"
-        rows = self._select(query, (now, size), wait=wait)
-        return [self._decode(data, None) for (data,) in rows]
+    def expired(self, now: float, size: int, *, wait: bool = False) -> list[TaskKey]:
+        """Return the keys of up to `size` records that are over their time to live."""
+        query = "SELECT owner, id FROM tasks WHERE stale_at <= ? ORDER BY stale_at LIMIT ?"
+        return [TaskKey(*row) for row in self._select(query, (now, size), wait=wait)]
+
+    def lost(self, now: float, size: int, *, wait: bool = False) -> list[TaskRecord]:
+        """Return what `TaskStore.lost` returns. `now` is the monotonic time."""
+        unknown = self._lease  # of a worker that was never seen to renew its lease
+        leases = [
+            WorkerLease(name, renewal, seconds if seconds is not None else unknown if name else 0.0)
+            for name, renewal, seconds in self._select(_SELECT_LEASES, (), wait=wait)
+        ]
+        records: list[TaskRecord] = []
+        for worker in self._leases.lost_workers(leases, now):
+            query = """
+                SELECT rowid, owner, id, serial, CAST(record AS BLOB)
+                FROM tasks WHERE worker = ? LIMIT ?
+            """
+            rows = self._select(query, (worker, size - len(records)), wait=wait)
+            records += self._decode_all(rows)
+            if len(records) >= size:
+                break
+        return records
+
+    def wants_vacuum(self, *, wait: bool = False) -> bool:
+        """Return True if a large part of the file is free."""
+        (free,) = self._select("PRAGMA freelist_count", (), wait=wait)[0]
+        if free < _MIN_FREE_PAGES:
+            return False
+        (pages,) = self._select("PRAGMA page_count", (), wait=wait)[0]
+        return bool(free > pages * _MOST_FREE)
 
     def sequence(self) -> int:
         """Return the number of the last transaction."""
-        sequence: int = self._select("SELECT sequence FROM last", ())[0][0]
+        sequence: int = self._select("SELECT CAST(sequence AS INTEGER) FROM last", ())[0][0]
         return sequence
 
     def changed_by_others(self, seen: int) -> tuple[int, list[TaskKey | None]]:
@@ -253,16 +333,17 @@ class TaskFile:
                 return limit
             self._writer.execute(
                 """
-                INSERT INTO tasks (owner, id, serial, created, stale_at, sequence, writer,
-                quota_key, size, record, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO tasks (owner, id, serial, created, stale_at, sequence, writer, worker,
+                quota_key, size, record, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 (
                     *key,
                     record.serial,
                     record.created,
-                    record.stale_at,
+                    record.expires,
                     sequence,
                     self._name,
+                    None if record.ended else record.worker,
                     record.quota_key,
                     record.size,
                     data,
@@ -312,14 +393,15 @@ class TaskFile:
                     raise TaskQuotaExceeded(limit)
             cursor = self._writer.execute(
                 """
-                UPDATE tasks SET serial = ?, stale_at = ?, sequence = ?, writer = ?, size = ?,
-                record = ?, result = ? WHERE owner = ? AND id = ? AND serial = ?
+                UPDATE tasks SET serial = ?, stale_at = ?, sequence = ?, writer = ?, worker = ?,
+                size = ?, record = ?, result = ? WHERE owner = ? AND id = ? AND serial = ?
                 """,
                 (
                     record.serial,
-                    record.stale_at,
+                    record.expires,
                     sequence,
                     self._name,
+                    None if record.ended else record.worker,
                     record.size,
                     data,
                     result,
@@ -342,6 +424,76 @@ class TaskFile:
             execute("DELETE FROM removed WHERE sequence <= ?", (sequence - _REMEMBERED,))
             execute("INSERT INTO removed VALUES (?, ?, ?, ?)", (sequence, self._name, *key))
             return True
+
+        return run
+
+    def forget_removed(self) -> Operation:
+        """Return the operation that forgets the rows that were removed long ago."""
+
+        def run(sequence: int) -> None:
+            query = "DELETE FROM removed WHERE sequence <= ?"
+            self._writer.execute(query, (sequence - _REMEMBERED,))
+
+        return run
+
+    def remove_expired(self, now: float, size: int) -> Operation:
+        """Return the operation that removes up to `size` expired records."""
+
+        def run(sequence: int) -> None:
+            execute = self._writer.execute
+            # Without a writer: the watches of this process have yet to see them, too.
+            query = """
+                INSERT INTO removed SELECT ?, '', owner, id FROM tasks
+                WHERE stale_at <= ? ORDER BY stale_at LIMIT ?
+            """
+            execute(query, (sequence, now, size))
+            query = """
+                DELETE FROM tasks WHERE rowid IN
+                (SELECT rowid FROM tasks WHERE stale_at <= ? ORDER BY stale_at LIMIT ?)
+            """
+            execute(query, (now, size))
+
+        return run
+
+    def renew_lease(self, worker: str, seconds: float) -> Operation:
+        """Return the operation that does what `TaskStore.renew_lease` does."""
+        if seconds > 0:
+            self._lease = seconds
+
+        def run(sequence: int) -> None:
+            execute = self._writer.execute
+            execute("INSERT OR REPLACE INTO workers VALUES (?, ?, ?)", (worker, sequence, seconds))
+            # A worker without tasks has nothing to lose: it is here again at its next renewal.
+            execute(
+                """
+                DELETE FROM workers WHERE name <> ?
+                AND NOT EXISTS (SELECT 1 FROM tasks WHERE worker = name)
+                """,
+                (worker,),
+            )
+
+        return run
+
+    def remove_damaged(self, rows: Sequence[DamagedRow]) -> Operation:
+        """Return the operation that removes rows, unless they have changed meanwhile."""
+
+        def run(sequence: int) -> None:
+            self._writer.executemany(
+                "DELETE FROM tasks WHERE rowid = ? AND CAST(record AS BLOB) = ?",
+                [row[:2] for row in rows],
+            )
+
+        return run
+
+    def vacuum(self) -> Operation:
+        """Return the operation that gives some free pages back, and returns whether it has."""
+
+        def run(sequence: int) -> bool:
+            before = self._one(self._writer, "PRAGMA freelist_count")
+            for _ in range(_PAGES_AT_ONCE):
+                # One at a time: `sqlite3` ends a statement without columns after its first step.
+                self._writer.execute("PRAGMA incremental_vacuum(1)")
+            return self._one(self._writer, "PRAGMA freelist_count") < before
 
         return run
 
@@ -373,7 +525,8 @@ class TaskFile:
             self._durable = durable
         with self._transaction("BEGIN IMMEDIATE"):
             execute("UPDATE last SET sequence = sequence + 1")
-            sequence: int = self._one(self._writer, "SELECT sequence FROM last")[0]
+            query = "SELECT CAST(sequence AS INTEGER) FROM last"
+            sequence: int = self._one(self._writer, query)[0]
             results = []
             for operation in operations:
                 try:
@@ -387,19 +540,27 @@ class TaskFile:
             self.path, timeout=timeout, isolation_level=None, check_same_thread=False
         )
         self._connections.append(connection)
+        # A damaged text must not fail the query that finds it.
+        connection.text_factory = _to_text
         return connection
 
     def _create_tables(self) -> None:
         """Create the tables in a new file. Do not touch a file that is not ours."""
+        execute = self._writer.execute
         with self._transaction("BEGIN"):
-            self._find_tables()
+            found = self._find_tables()
+        if not found:
+            execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is a table
         self._use_write_ahead_log()
-        self._writer.execute("PRAGMA synchronous = FULL")
+        execute("PRAGMA synchronous = FULL")
+        execute(f"PRAGMA journal_size_limit = {_KEPT_LOG}")
         with self._transaction("BEGIN IMMEDIATE"):
             if not self._find_tables():  # another process may have been faster
                 for statement in _SCHEMA:
-                    self._writer.execute(statement)
+                    execute(statement)
             self._add_missing()
+        if found:
+            self._allow_vacuum()
 
     def _add_missing(self) -> None:
         """Add what a new file lacks, or one of an earlier version. Idempotent."""
@@ -412,8 +573,32 @@ class TaskFile:
         if "usage" not in tables:
             for statement in _USAGE:
                 execute(statement)
+        if "worker" not in columns:
+            execute("ALTER TABLE tasks ADD COLUMN worker TEXT")
+            # Each task had a lease of its own. Its worker has none now: it is believed to be alive
+            # for as long as any other that was never seen to renew its lease.
+            query = "SELECT rowid, owner, id, serial, CAST(record AS BLOB) FROM tasks"
+            for row in execute(query).fetchall():
+                record = self._decode(*row)
+                if record is not None:
+                    execute(
+                        "UPDATE tasks SET stale_at = ?, worker = ? WHERE rowid = ?",
+                        (record.expires, None if record.ended else record.worker, row[0]),
+                    )
+        for statement in _LEASES:
+            execute(statement)
         if self._one(self._writer, "PRAGMA user_version")[0] != _SCHEMA_VERSION:
             execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+    def _allow_vacuum(self) -> None:
+        """Let a file that was made without it give free pages back. Else it only grows."""
+        execute = self._writer.execute
+        try:
+            if self._one(self._writer, "PRAGMA auto_vacuum")[0] == 0:
+                execute("PRAGMA auto_vacuum = INCREMENTAL")
+                execute("VACUUM")
+        except self._sqlite.Error:
+            pass  # another process uses it, or the disk is full: the next start tries again
 
     def _use_write_ahead_log(self) -> None:
         deadline = time.monotonic() + _BUSY_TIMEOUT
@@ -483,13 +668,24 @@ class TaskFile:
         row: tuple[Any, ...] = connection.execute(query, values).fetchone()
         return row
 
-    def _decode(self, data: bytes, result: bytes | None) -> TaskRecord:
+    def _decode_all(self, rows: Iterable[Sequence[Any]]) -> list[TaskRecord]:
+        records = (self._decode(*row) for row in rows)
+        return [record for record in records if record is not None]
+
+    def _decode(
+        self, row: int, owner: str, id: str, serial: int, data: bytes, result: bytes | None = None
+    ) -> TaskRecord | None:
+        """Return the record of a row, or None if it cannot be decoded. Then note it."""
         try:
-            return join_record(data, result)
+            record = join_record(data, result)
+            # With another key or number than its row it could never be changed.
+            if (*record.key, record.serial) == (owner, id, serial):
+                return record
+            reason = "it is not the record of its row"
         except InvalidPayload as exc:
-            raise self._error(
-                f"it has a record that is no task ({exc})", _NOT_READABLE[1]
-            ) from None
+            reason = str(exc)
+        self.damaged.append(DamagedRow(row, data, reason))
+        return None
 
     def _check_identity(self) -> None:
         """Check that the open file is still that of the path: what is written to it is not lost."""
@@ -509,6 +705,10 @@ class TaskFile:
     def _explained(self, exc: sqlite3.Error) -> TaskStoreError:
         cause, cure = _CAUSES.get(_result_code(exc), ("SQLite failed", "see the cause"))
         return self._error(f"{cause} ({exc})", cure)
+
+
+def _to_text(data: bytes) -> str:
+    return str(data, "utf-8", "replace")
 
 
 def _result_code(exc: sqlite3.Error) -> int:

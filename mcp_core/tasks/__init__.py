@@ -22,7 +22,6 @@ from ._states import RequestInput as RequestInput
 from ._states import SetMessage as SetMessage
 from ._states import TaskAction as TaskAction
 from ._states import TaskExpired as TaskExpired
-from ._states import TaskLease as TaskLease
 from ._states import transition as transition
 from ._store import TaskLimitName as TaskLimitName
 from ._store import TaskQuotaExceeded as TaskQuotaExceeded
@@ -42,7 +41,6 @@ __all__ = [
     "TaskCall",
     "TaskExpired",
     "TaskKey",
-    "TaskLease",
     "TaskLimitName",
     "TaskLimits",
     "TaskQuota",

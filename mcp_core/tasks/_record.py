@@ -204,7 +204,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         status: as in the specification, but "completed" also for a tool result with `isError`.
         message: the status message, for people, or None.
         created: when the task was created.
-        updated: when it was changed last, apart from its lease.
+        updated: when it was changed last, apart from its worker.
         ttl: how long the task is kept after it was created.
         tool: the name of the tool.
         revision: the revision of the request that created the task.
@@ -214,8 +214,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         result: the result of the call, as JSON of `revision`; UNSET unless `status` is "completed".
         is_error: True if the result is a tool result with `isError`.
         error: the error of the call, if `status` is "failed".
-        worker: the worker that runs the handler, "" if none does.
-        lease_until: until when `worker` is believed to be alive.
+        worker: the worker that runs the handler, "" if none does. It has a lease in the store.
         call: the call to run again after the worker was lost; None not to run it again.
         quota_key: whose quota it counts for: see `quota_key`. "" for the one user of the server.
         size: the bytes that it counts for: the arguments until it has ended, the input requests and
@@ -238,7 +237,6 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     is_error: bool = False
     error: ErrorData | None = None
     worker: str = ""
-    lease_until: float = 0.0
     call: TaskCall | None = None
     quota_key: str = ""
     size: int = 0
@@ -261,15 +259,6 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     def ended(self) -> bool:
         """True if the status is final."""
         return self.status in FINAL_STATUSES
-
-    @property
-    def stale_at(self) -> float:
-        """When `TaskStore.stale` finds the record.
-
-        A task that has not ended is stale without a worker that is believed to be alive, also if
-        its last worker has given it back.
-        """
-        return self.expires if self.ended else min(self.expires, self.lease_until)
 
 
 _read: Final[Callable[[Raw | bytes], Any]] = reader(TaskRecord)

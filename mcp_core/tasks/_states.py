@@ -44,7 +44,6 @@ __all__ = [
     "SetMessage",
     "TaskAction",
     "TaskExpired",
-    "TaskLease",
     "transition",
 ]
 
@@ -98,21 +97,8 @@ class Cancel(Struct, frozen=True):
     message: str | None = None
 
 
-class TaskLease(Struct, frozen=True):
-    """Set the `worker` that runs the handler, and believe it to be alive until `lease_until`.
-
-    The worker "" gives the lease back. Does nothing while another worker has the lease: a worker
-    whose lease was lost reads the other's name in the record.
-    """
-
-    worker: str
-    lease_until: float
-
-
 # What can happen to a task.
-TaskAction: TypeAlias = (
-    SetMessage | RequestInput | ReceiveResponse | Complete | Fail | Cancel | TaskLease
-)
+TaskAction: TypeAlias = SetMessage | RequestInput | ReceiveResponse | Complete | Fail | Cancel
 
 _OPEN: Final[Mapping[type[TaskAction], TaskStatus]] = {
     RequestInput: "input_required",
@@ -122,10 +108,9 @@ _OPEN: Final[Mapping[type[TaskAction], TaskStatus]] = {
 }
 # The next status of a task, by its status and the kind of an action. A missing one changes nothing.
 TRANSITIONS: Final[Mapping[TaskStatus, Mapping[type[TaskAction], TaskStatus]]] = {
-    "working": {SetMessage: "working", TaskLease: "working", **_OPEN},
+    "working": {SetMessage: "working", **_OPEN},
     "input_required": {
         SetMessage: "input_required",
-        TaskLease: "input_required",
         ReceiveResponse: "working",
         **_OPEN,
     },
@@ -160,16 +145,10 @@ def transition(
     status = TRANSITIONS[record.status].get(type(action))
     if status is None:
         return record
-    if isinstance(action, TaskLease):
-        changed = _set_lease(record, action, now)
-        # Not an update for clients: the state that they see is the same.
-        updated = record.updated
-    else:
-        changed = _apply(record, action, status, limits)
-        updated = max(record.updated, now)
+    changed = _apply(record, action, status, limits)
     if changed is record:
         return record
-    return replace(changed, serial=record.serial + 1, updated=updated)
+    return replace(changed, serial=record.serial + 1, updated=max(record.updated, now))
 
 
 def _apply(
@@ -209,7 +188,6 @@ def _end(record: TaskRecord, status: TaskStatus, message: str | None) -> TaskRec
         responses={},
         size=0,
         worker="",
-        lease_until=0.0,
         call=None,
     )
 
@@ -224,14 +202,6 @@ def _too_large(what: str, size: int, limit: int) -> ErrorData:
     if what != "input":
         text += ": the handler has run, and what it changed stays"
     return ErrorData(INTERNAL_ERROR, text)
-
-
-def _set_lease(record: TaskRecord, action: TaskLease, now: float) -> TaskRecord:
-    if record.worker == action.worker and record.lease_until == action.lease_until:
-        return record
-    if action.worker and record.worker not in ("", action.worker) and now < record.lease_until:
-        return record
-    return replace(record, worker=action.worker, lease_until=action.lease_until)
 
 
 def _message(text: str | None, limits: TaskLimits) -> str | None:

@@ -86,11 +86,23 @@ class TaskStore(Protocol):
         `KeyError`.
         """
 
-    def stale(self, now: float, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
-        """Return up to `size` records that are expired at `now`, or without a living worker.
+    def remove_expired(self, now: float, size: int, /) -> Awaitable[Sequence[TaskKey]]:
+        """Remove up to `size` records with `expires <= now`, and return their keys.
 
-        Those are the records with `stale_at <= now`. `result` is UNSET in all of them. A store with
-        a clock of its own uses that clock for leases, so believe it rather than compare times.
+        None is left if it returns fewer. A store with a clock of its own uses that clock.
+        """
+
+    def renew_lease(self, worker: str, seconds: float, /) -> Awaitable[None]:
+        """Believe `worker` to be alive for `seconds` from now on. 0.0 ends its lease at once.
+
+        One lease is for all tasks of a worker. It is renewed before the worker creates a task.
+        """
+
+    def lost(self, size: int, /) -> Awaitable[Sequence[TaskRecord]]:
+        """Return up to `size` records of tasks that have not ended, and whose worker is lost.
+
+        A worker is lost when its lease is over, and at once if it has ended its lease or is "".
+        Time is measured by a clock that is never set: a wall clock that jumps loses no worker.
         """
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[TaskKey | None]]:

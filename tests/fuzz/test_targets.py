@@ -309,7 +309,6 @@ MUTANTS: list[tuple[str, object, str, Any]] = [
         {**_states.TRANSITIONS, "cancelled": {Complete: "completed"}},
     ),
     ("tasks", _states, "_receive_response", _forget_response),
-    ("tasks", _states, "_set_lease", lambda record, action, now: record),
     ("tasks", _record, "_find_error", lambda record: ""),
     ("tasks", _views, "shown_status", lambda record, dialect: record.status),
     ("tasks", _views, "_iso", lambda seconds: f"{seconds}"),

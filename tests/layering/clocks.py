@@ -39,6 +39,7 @@ VIRTUAL: Final = {
     "tests.virtual_time": {"run"},
     "tests.asyncio_shim.loop": {"run"},
     "tests.core.runtime.client_tasks.playing": {"PLAYS", "Play", "play_trio", "play_asyncio"},
+    "tests.test_task_stores": {"KINDS"},
     "tests.trio_.cancelling": {"play_at_every_step"},
 }
 REAL: Final = frozenset({"trio.run", "anyio.run"})

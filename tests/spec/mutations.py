@@ -863,7 +863,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("TSK-21",),
-        "mcp_core/runtime/tasks/_requests.py::TaskRequestJob._cancel",
+        "mcp_core/runtime/tasks/_requests.py::TaskRequestJob._not_cancelled",
         'if self.request.peer.dialect.tasks == "requested": ...',
         'if self.request.peer.dialect.tasks == "none": ...',
     ),

@@ -65,9 +65,17 @@ class FaultyStore(MemoryTaskStore):
         await self._play("page")
         return await super().page(owner, after, size)
 
-    async def stale(self, now: float, size: int, /) -> list[Any]:
-        await self._play("stale")
-        return await super().stale(now, size)
+    async def remove_expired(self, now: float, size: int, /) -> list[Any]:
+        await self._play("remove_expired")
+        return await super().remove_expired(now, size)
+
+    async def renew_lease(self, worker: str, seconds: float, /) -> None:
+        await self._play("renew_lease")
+        await super().renew_lease(worker, seconds)
+
+    async def lost(self, size: int, /) -> list[Any]:
+        await self._play("lost")
+        return await super().lost(size)
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[Any]]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from contextlib import asynccontextmanager
 from heapq import heapify, heappop, heappush
+from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
+from mcp_core.tasks._leases import LeaseObserver, WorkerLease
 
 from ._watch import TaskWatch
 
@@ -61,9 +63,13 @@ class MemoryTaskStore:
         self._created: dict[str, list[tuple[float, str]]] = {}
         self._used: dict[str, _Usage] = {}  # by quota key
         self._size = 0  # bytes of all records
-        # A heap with at least one entry for each record, at the record's `stale_at` or earlier. An
-        # entry that is too early is moved when its time has come: renewing a lease costs nothing.
-        self._stale_queue: list[tuple[float, TaskKey]] = []
+        # A heap with the expiry of each record, and of some that are removed already.
+        self._expiry_queue: list[tuple[float, TaskKey]] = []
+        # By worker: the tasks that have not ended, in order, and its lease.
+        self._held: dict[str, dict[TaskKey, None]] = {}
+        self._leases: dict[str, WorkerLease] = {}
+        self._observer = LeaseObserver()
+        self._renewals = count(1)
         self._watches: list[TaskWatch] = []
         self._runtimes: list[TaskRuntime] = []
 
@@ -97,7 +103,8 @@ class MemoryTaskStore:
         used.size += record.size
         self._size += record.size
         insort(self._created.setdefault(key.owner, []), (record.created, record.id))
-        heappush(self._stale_queue, (record.stale_at, key))
+        self._hold(record)
+        heappush(self._expiry_queue, (record.expires, key))
         return None
 
     def _find_excess(self, used: _Usage, more: int, limits: TaskQuota) -> TaskLimitName | None:
@@ -134,11 +141,9 @@ class MemoryTaskStore:
             used.size += more
             self._size += more
             self._records[old.key] = record
-            if record.stale_at < old.stale_at:
-                heappush(self._stale_queue, (record.stale_at, key))
-        if len(self._stale_queue) > 2 * len(self._records) + _MIN_SUPERFLUOUS:
-            self._stale_queue = [(kept.stale_at, key) for key, kept in self._records.items()]
-            heapify(self._stale_queue)
+            if record.worker != old.worker or record.ended:
+                self._release(old)
+                self._hold(record)
         for watch in self._watches:
             watch.add(key)
         return True
@@ -153,22 +158,38 @@ class MemoryTaskStore:
         page = created[start : start + size]
         return [_without_result(self._records[TaskKey(owner, id)]) for _, id in page]
 
-    async def stale(self, now: float, size: int, /) -> list[TaskRecord]:
+    async def remove_expired(self, now: float, size: int, /) -> list[TaskKey]:
         self._check_open()
-        queue = self._stale_queue
-        found: dict[TaskKey, TaskRecord] = {}
-        while queue and queue[0][0] <= now and len(found) < size:
-            key = heappop(queue)[1]
+        queue = self._expiry_queue
+        removed: list[TaskKey] = []
+        while queue and queue[0][0] <= now and len(removed) < size:
+            expires, key = heappop(queue)
             record = self._records.get(key)
-            if record is None:
-                continue  # removed
-            if record.stale_at <= now:
-                found[key] = record
-            else:
-                heappush(queue, (record.stale_at, key))
-        for key, record in found.items():  # they are stale until they are changed
-            heappush(queue, (record.stale_at, key))
-        return [_without_result(record) for record in found.values()]
+            # Otherwise it was removed before, and the id may have been used again.
+            if record is not None and record.expires == expires:
+                self._remove(record)
+                removed.append(key)
+                for watch in self._watches:
+                    watch.add(key)
+        return removed
+
+    async def renew_lease(self, worker: str, seconds: float, /) -> None:
+        self._check_open()
+        if seconds > 0:
+            self._leases[worker] = WorkerLease(worker, next(self._renewals), seconds)
+        else:
+            self._leases.pop(worker, None)
+
+    async def lost(self, size: int, /) -> list[TaskRecord]:
+        self._check_open()
+        leases = [
+            self._leases.get(worker) or WorkerLease(worker, None, 0.0) for worker in self._held
+        ]
+        found: list[TaskRecord] = []
+        for worker in self._observer.lost_workers(leases, self._runtimes[-1].monotonic()):
+            keys = islice(self._held[worker], size - len(found))
+            found += [self._records[key] for key in keys]
+        return found
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[TaskKey | None]]:
@@ -196,6 +217,21 @@ class MemoryTaskStore:
         del created[bisect_left(created, (record.created, record.id))]
         if not created:
             del self._created[record.owner]
+        self._release(record)
+        if len(self._expiry_queue) > 2 * len(self._records) + _MIN_SUPERFLUOUS:
+            self._expiry_queue = [(kept.expires, key) for key, kept in self._records.items()]
+            heapify(self._expiry_queue)
+
+    def _hold(self, record: TaskRecord) -> None:
+        if not record.ended:
+            self._held.setdefault(record.worker, {})[record.key] = None
+
+    def _release(self, record: TaskRecord) -> None:
+        held = self._held.get(record.worker)
+        if held is not None:
+            held.pop(record.key, None)
+            if not held:
+                del self._held[record.worker]
 
 
 def _without_result(record: TaskRecord) -> TaskRecord:

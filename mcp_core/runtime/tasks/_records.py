@@ -10,8 +10,10 @@ from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskExpired, transition
 from mcp_core.tasks._store import TaskQuotaExceeded, TaskStoreError
 from mcp_core.types import ErrorData
 
+from ._reports import StoreReports
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from mcp_core.tasks._record import TaskKey, TaskLimits, TaskQuota, TaskRecord
     from mcp_core.tasks._states import TaskAction
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
     from ._runtime import TaskRuntime
 
-__all__ = ["RecordObserver", "TaskRecords", "run_now"]
+__all__ = ["STORE", "RecordObserver", "TaskRecords", "run_now"]
+
+STORE: Final = "the store of tasks"  # its name in the log
 
 # Called with each state of a record, and with None when the record is gone. A state may come twice,
 # or after a later one: compare the serial numbers. An observer must not wait.
@@ -66,6 +70,7 @@ class TaskRecords:
         self._watchers: dict[TaskKey, list[Callable[[], object]]] = {}
         self._observers: dict[TaskKey, list[RecordObserver]] = {}
         self._reading: set[TaskKey] = set()  # observed records that are about to be read
+        self.reports = StoreReports(runtime)
 
     def __repr__(self) -> str:
         return (
@@ -85,7 +90,7 @@ class TaskRecords:
         """Return the record, or None if the task is unknown or its time to live is over."""
         record = await self.store.get(key)
         if record is not None and self._runtime.wall_time() >= record.expires:
-            await self.remove(record)
+            await self._run_reported(partial(self.remove, record))
             return None
         return record
 
@@ -193,7 +198,17 @@ class TaskRecords:
             self._publish(key, record)
         elif key not in self._reading:
             self._reading.add(key)
-            self._runtime.start_soon(partial(self._read_observed, key))
+            self.start_soon(partial(self._read_observed, key))
+
+    def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
+        """Run `function`, which uses the store, in a background task. Log why the store failed."""
+        self._runtime.start_soon(partial(self._run_reported, function))
+
+    async def _run_reported(self, function: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await function()
+        except TaskStoreError as exc:
+            self.reports.failed(STORE, exc)
 
     async def _read_observed(self, key: TaskKey) -> None:
         self._reading.discard(key)  # what changes from now on is read again
@@ -215,7 +230,7 @@ class TaskRecords:
                         else:
                             self.changed(key)
             except TaskStoreError as exc:
-                self._runtime.report_hook("the store of tasks", exc)
+                self.reports.failed(STORE, exc)
             await self._runtime.wait(self._runtime.new_event(), _WATCH_AGAIN)
             self._all_changed()  # something may have been missed
 

@@ -28,9 +28,11 @@ from mcp_core.runtime._service import RequestJob
 from mcp_core.subscriptions._server import LISTEN
 from mcp_core.tasks._record import TaskKey
 from mcp_core.tasks._states import Cancel, ReceiveResponse
+from mcp_core.tasks._store import TaskStoreError
 from mcp_core.tasks._views import cancel_task_result, get_task_result, listed_task, task_outcome
 
 from ._notifier import notifier_of
+from ._records import STORE
 from ._wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskRecord
 
+    from ._running import RunningTask
     from ._service import TaskService
 
 __all__ = ["TASK_METHODS", "TaskQuestion", "TaskRequestJob"]
@@ -51,6 +54,7 @@ _RESULT: Final = "tasks/result"
 # Seconds between two attempts to ask what the client is asked already, by a response that it may
 # read no more.
 _CLAIM_INTERVAL: Final = 5.0
+_CANCELLED: Final = "The task was cancelled by request."
 _PAGE_SIZE: Final = 100  # entries of a page of `tasks/list`: those of one owner, by default
 
 
@@ -70,7 +74,11 @@ class TaskRequestJob(RequestJob):
 
     async def run(self) -> Any:
         """Return the result, or raise the error to send."""
-        return await TASK_METHODS[self.request.method.name](self)
+        try:
+            return await TASK_METHODS[self.request.method.name](self)
+        except TaskStoreError as exc:
+            self._tasks.records.reports.failed(STORE, exc)
+            raise self._error(Fault.INTERNAL, "the store of tasks fails now; try again") from None
 
     def done(self, result: Any) -> None:
         """Send the result, unless the request is a subscription now."""
@@ -110,15 +118,37 @@ class TaskRequestJob(RequestJob):
         return view(record, self.request.peer.dialect, now, tasks.records.limits)
 
     async def _cancel(self) -> t.Result:
+        task = self._tasks.running(self._key)
+        if task is not None and DIALECTS.get(task.revision) is self.request.peer.dialect:
+            self._check_scopes([task.tool])
+            return await self._cancel_running(task)
         record = await self._find()
         if not record.ended:
-            applied = await self._tasks.records.apply(
-                self._key, Cancel("The task was cancelled by request.")
-            )
-            before, record = applied if applied is not None else (record, self._existing(None))
-            if not before.ended:
-                self._tasks.stop(self._key)
-                return self._view(cancel_task_result, record)
+            applied = await self._tasks.records.apply(self._key, Cancel(_CANCELLED))
+            return self._cancelled(applied)
+        return self._not_cancelled(record)
+
+    async def _cancel_running(self, task: RunningTask) -> t.Result:
+        """Cancel a task that runs here. Its handler stops also if the store fails."""
+        try:
+            return self._cancelled(await task.cancel(_CANCELLED))
+        except TaskStoreError as exc:
+            # In 2025-11-25 the status has to be "cancelled" before the response. The extension
+            # acknowledges the request, and the status may follow later.
+            if self.request.peer.dialect.tasks == "requested":
+                raise
+            self._tasks.records.reports.failed(STORE, exc)
+            return t.CancelTaskResult()
+
+    def _cancelled(self, applied: tuple[TaskRecord, TaskRecord] | None) -> t.Result:
+        record = self._existing(None if applied is None else applied[1])
+        assert applied is not None
+        if applied[0].ended:
+            return self._not_cancelled(record)
+        return self._view(cancel_task_result, record)
+
+    def _not_cancelled(self, record: TaskRecord) -> t.Result:
+        """Return the response to cancelling a task that has ended before."""
         if self.request.peer.dialect.tasks == "requested":
             raise self._error(Fault.INVALID_PARAMS, f"the task has ended: it is {record.status}")
         return self._view(cancel_task_result, record)
@@ -198,7 +228,7 @@ class TaskRequestJob(RequestJob):
                     question = TaskQuestion(self.input_collector, record.key, key, request)
                     if tasks.claim_question(question):
                         asked.add(key)
-                        tasks.runtime.start_soon(partial(self._ask, question))
+                        tasks.records.start_soon(partial(self._ask, question))
                     else:
                         seconds = min(seconds, _CLAIM_INTERVAL)
                 await changed.wait(seconds)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from mcp_core._errors import LocalProtocolError, McpError, single
+from mcp_core._errors import LocalProtocolError, McpError, ToolError, single
 from mcp_core.jsonrpc._body import estimate_memory
 from mcp_core.jsonrpc._codec import InvalidPayload, check_object, encode
 from mcp_core.messages._events import Peer, RequestReceived
@@ -29,17 +29,25 @@ from mcp_core.revisions._methods import Role
 from mcp_core.runtime._middleware import HandlerCall, internal_error
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
-from mcp_core.tasks._states import Complete, Fail, ReceiveResponse, RequestInput, SetMessage
+from mcp_core.tasks._states import (
+    Cancel,
+    Complete,
+    Fail,
+    ReceiveResponse,
+    RequestInput,
+    SetMessage,
+)
 from mcp_core.tasks._store import TaskStoreError
 from mcp_core.tasks._views import create_task_result
 from mcp_core.types import CallToolResult, ErrorData, InputRequiredResult, Result, TextContent
 
 from ._channel import TaskChannel
 from ._notifier import notifier_of
+from ._records import STORE
 from ._wakeup import Wakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcp_core.registry._server import Server
     from mcp_core.registry.entries._invocation import Invocation
@@ -91,8 +99,9 @@ class RunningTask:
         job: runs the handler.
         record: the record, as it was created.
 
-    `runs_again` is True if another worker may run the handler again. `channel` is where its client
-    gets messages while the handler runs, None if it gets none.
+    `runs_again` is True if another worker may run the handler again. `revision` and `tool` are those
+    of the request that created the task. `channel` is where its client gets messages while the
+    handler runs, None if it gets none.
     """
 
     def __init__(self, service: TaskService, job: TaskJob, record: TaskRecord) -> None:
@@ -100,6 +109,8 @@ class RunningTask:
         self.key: TaskKey = record.key
         self.cancelled = False
         self.runs_again = record.call is not None
+        self.revision = record.revision
+        self.tool = record.tool
         self._job = job
         self._service = service
         self._records = service.records
@@ -107,7 +118,7 @@ class RunningTask:
         self._next_message_at = 0.0  # monotonic time from which a message is stored at once
         self._storing_later = False
         if service.records.store.durable:  # another process can cancel it, or take it over
-            service.records.observe(self.key, self._on_record)
+            service.records.observe(self.key, self.on_record)
 
     def __repr__(self) -> str:
         return f"<RunningTask of {self._job!r}>"
@@ -121,9 +132,24 @@ class RunningTask:
         self.cancelled = True
         self._job.stop()
 
-    def _on_record(self, record: TaskRecord | None) -> None:
+    def on_record(self, record: TaskRecord | None) -> None:
+        """Cancel the handler if the task has ended, or another worker runs it now."""
         if record is None or record.ended or record.worker != self._service.worker:
             self.stop()
+
+    async def cancel(self, text: str) -> tuple[TaskRecord, TaskRecord] | None:
+        """Cancel the handler, and then the task. Return the record before and after it, if any.
+
+        Raises:
+            TaskStoreError: the store failed. It is tried again, until the server shuts down.
+        """
+        self.stop()
+        apply = partial(self._records.apply, self.key, Cancel(text))
+        try:
+            return await apply()
+        except TaskStoreError:
+            self._service.runtime.start_soon(partial(self._store_end, apply))
+            raise
 
     async def message(self, text: str) -> None:
         self._pending_message = text
@@ -162,7 +188,7 @@ class RunningTask:
         try:
             await self._apply(SetMessage(text))
         except TaskStoreError as exc:  # the work is worth more than a message about it
-            self._service.runtime.report_hook("the store of tasks", exc)
+            self._records.reports.failed(STORE, exc)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Set the status message from what a handler has reported as its progress.
@@ -214,6 +240,7 @@ class RunningTask:
 
         Raises:
             LocalProtocolError: there are too many input requests.
+            ToolError: the store of tasks failed.
         """
         records = self._records
         runtime = self._service.runtime
@@ -229,11 +256,14 @@ class RunningTask:
                     await changed.wait()
                     # Cancelled, the store may be closed already.
                     record = None if self.cancelled else await records.get(self.key)
-        except BaseException:
+        except BaseException as exc:
             # Cancelled, for example by a timeout of the handler's own.
             withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]
-            runtime.start_soon(partial(self._apply, *withdrawn))
-            raise
+            records.start_soon(partial(self._apply, *withdrawn))
+            if not isinstance(exc, TaskStoreError):
+                raise
+            records.reports.failed(STORE, exc)
+            raise ToolError("the question cannot be stored now") from None
         # Cancelled by its client, or over its time to live: so is the handler, in this wait.
         self.stop()
         await runtime.wait(runtime.new_event())
@@ -244,16 +274,20 @@ class RunningTask:
 
         A store that fails is tried again, until the server shuts down.
         """
-        runtime = self._service.runtime
         self._pending_message = None  # it was about the time before
         self.stop_observing()
-        action = _final_action(outcome, request, runtime)
+        action = _final_action(outcome, request, self._service.runtime)
+        await self._store_end(partial(self._apply, action))
+
+    async def _store_end(self, apply: Callable[[], Awaitable[object]]) -> None:
+        """Store the end of the task by `apply`, again if the store fails."""
+        runtime = self._service.runtime
         seconds = _FIRST_RETRY
         while True:
             try:
-                await self._apply(action)
+                await apply()
             except TaskStoreError as exc:
-                runtime.report_hook("the store of tasks", exc)
+                self._records.reports.failed(STORE, exc)
             else:
                 return
             if await runtime.wait(self._service.closing, seconds):
@@ -262,7 +296,7 @@ class RunningTask:
 
     def stop_observing(self) -> None:
         """Do not stop the handler any more when the task has ended. Idempotent."""
-        self._records.stop_observing(self.key, self._on_record)
+        self._records.stop_observing(self.key, self.on_record)
 
     async def _apply(self, *actions: TaskAction) -> tuple[TaskRecord, TaskRecord] | None:
         """Change the record, unless the task has ended or another worker has taken it over."""
@@ -409,7 +443,7 @@ class TaskJob(RequestJob):
             record = self._new_record()
             await self._tasks.create(record, self.request.peer)
             if self._is_answered():  # the client has cancelled the request meanwhile
-                self._tasks.undo(record)
+                self._tasks.discard_record(record)
                 return False
             self._become_task(record)
         finally:

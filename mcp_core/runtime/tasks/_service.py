@@ -1,32 +1,34 @@
 """The tasks of one served `Server`: their creation, upkeep and end.
 
-1. A worker renews the lease of the tasks whose handlers it runs. A task whose lease is over has
-   lost its worker: it is run again if its tool wants that, and fails otherwise.
-2. Nothing here decides what a task may do next: `mcp_core.tasks` does.
+1. A worker has one lease for all its tasks, and renews it before it looks for those of others. A
+   task whose worker is lost is run again if its tool wants that, and fails otherwise.
+2. A task that runs here is never lost here: neither a store that fails nor a clock says otherwise.
+3. Nothing here decides what a task may do next: `mcp_core.tasks` does.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError
 from mcp_core.tasks._record import TaskKey, TaskLimits
-from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskLease, transition
+from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskExpired, transition
 from mcp_core.tasks._store import TaskStoreError
 from mcp_core.types import ErrorData
 
 from ._held import HeldCalls
 from ._memory_store import MemoryTaskStore
-from ._records import TaskRecords, run_now
+from ._records import STORE, TaskRecords, run_now
 from ._requests import TaskQuestion, TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from mcp_core.messages._events import Peer
     from mcp_core.registry._input_requests import InputCollector
@@ -43,12 +45,17 @@ __all__ = ["TaskService"]
 # Seconds between two searches for expired tasks. A record that is over its time to live is never
 # shown, so this is about memory only.
 _UPKEEP_INTERVAL: Final = 10.0
+# Seconds before a lease is renewed again that could not be: other workers count the silence.
+_RETRY_INTERVAL: Final = 1.0
 _WORKER_SIZE: Final = 8  # bytes of the name of a worker: many start in the life of one task
-_STALE_AT_ONCE: Final = 100  # records
 _REMOVED_AT_ONCE: Final = 100  # records of an owner
 _REMOVE_AGAIN: Final = 10.0  # seconds, after a store has failed
 # Pages of an owner's tasks in a row of which none could be removed, because others changed them.
 _MOST_IN_VAIN: Final = 10
+# Records that one step of the upkeep touches at most: some milliseconds, between which calls run.
+_AT_ONCE: Final = 100
+# Records to remove that are remembered while the store fails. Others are there until they expire.
+_MAX_UNWANTED: Final = 1_000
 
 
 class TaskService:
@@ -78,7 +85,14 @@ class TaskService:
         self._ended_owners: dict[str, None] = {}
         self.closing = runtime.new_event()
         self._closed = False
+        self._has_ended = False  # and with it the lease
+        self._is_shut_down = False  # the store may be closed
+        self._interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
         self._keeps_up = False
+        # When the lease was renewed last, by the monotonic clock; None if it was not yet.
+        self._renewed_at: float | None = None
+        # Records that the store may have although their creation failed, until they are removed.
+        self._unwanted: dict[TaskKey, TaskRecord] = {}
         self._on_idle: Callable[[], object] | None = None
 
     def __repr__(self) -> str:
@@ -110,26 +124,41 @@ class TaskService:
     async def _shut_down(self, grace: float) -> None:
         for owner in list(self._ended_owners):
             # No client could find them any more, nor remove them before their time to live.
-            try:
-                await self._remove_all(owner)
-            except Exception as exc:  # noqa: BLE001 - a store may raise anything; end all the same
-                self.runtime.report_hook("the store of tasks", exc)
+            await self._try(partial(self._remove_all, owner))
         if self._store.durable and self._running:
-            ended = self.runtime.new_event()
-            self._on_idle = ended.set
-            await self.runtime.wait(ended, grace)
+            await self._wait_until_idle(grace)
+        self._has_ended = True
+        failed = Fail(ErrorData(INTERNAL_ERROR, "the server was shut down"))
         for task in list(self._running.values()):
-            action = (
-                TaskLease("", 0.0)
-                if task.runs_again and self._store.durable
-                else Fail(ErrorData(INTERNAL_ERROR, "the server was shut down"))
-            )
-            try:
-                await self.records.apply(task.key, action)
-            except Exception as exc:  # noqa: BLE001 - a store may raise anything; stop the others
-                self.runtime.report_hook("the store of tasks", exc)
+            if not (task.runs_again and self._store.durable):
+                await self._try(partial(self.records.apply, task.key, failed))
             task.stop()
+        if self._renewed_at is not None:
+            # What is left may be run again by another worker at once.
+            await self._try(partial(self._store.renew_lease, self.worker, 0.0))
         self.records.stop_observers()
+        self._is_shut_down = True
+
+    async def _wait_until_idle(self, grace: float) -> None:
+        """Wait until no task runs, for `grace` seconds at most. Keep the lease meanwhile."""
+        ended = self.runtime.new_event()
+        self._on_idle = ended.set
+        deadline = self.runtime.monotonic() + grace
+        while grace > 0:
+            if await self.runtime.wait(ended, min(grace, self._interval)):
+                return
+            await self._try(self._renew_lease)
+            grace = deadline - self.runtime.monotonic()
+
+    async def _try(self, function: Callable[[], Awaitable[object]]) -> bool:
+        """Await `function()`, which uses the store. Return False if it failed, and log that."""
+        try:
+            await function()
+        except Exception as exc:  # noqa: BLE001 - a store may raise anything; go on with the others
+            if not self._is_shut_down:  # since this began
+                self.records.reports.failed(STORE, exc)
+            return False
+        return True
 
     # -- Requests ----------------------------------------------------------------------------------
 
@@ -200,14 +229,19 @@ class TaskService:
         if limit is None:
             self._held.hold(record)  # before the store is asked: others may be created meanwhile
             try:
-                limit = await self.records.create(record)
+                await self._hold_lease()
+                while True:
+                    limit = await self.records.create(record)
+                    # What is expired counts no more, however long ago the last upkeep was.
+                    if limit is None or not await self.remove_expired():
+                        break
             except BaseException as exc:
                 # The caller was cancelled, or the store failed: it may have the record all the
                 # same.
-                self.undo(record)
+                self.discard_record(record)
                 if not isinstance(exc, TaskStoreError):
                     raise
-                self.runtime.report_hook("the store of tasks", exc)
+                self.records.reports.failed(STORE, exc)
                 raise McpError(codes[Fault.INTERNAL], "the task cannot be stored now") from None
             if limit is not None:
                 self._held.release(record.key)
@@ -229,18 +263,25 @@ class TaskService:
             " together: try again when others have ended, or send less"
         )
 
-    def undo(self, record: TaskRecord) -> None:
-        """Remove `record`, which `create` may have stored, and whose handler does not run."""
-        self._held.release(record.key)
-        self.runtime.start_soon(partial(self.records.remove, record))
-
     def with_worker(self, record: TaskRecord, call: TaskCall | None) -> TaskRecord:
         """Return a new `record` with the lease of this worker, and with `call` to run again."""
         if not self._store.durable:
-            # The record is lost together with this worker.
-            return replace(record, worker=self.worker, lease_until=record.expires)
-        until = self.runtime.wall_time() + self.records.limits.lease
-        return replace(record, worker=self.worker, lease_until=until, call=call)
+            call = None  # the record is lost together with this worker
+        return replace(record, worker=self.worker, call=call)
+
+    def discard_record(self, record: TaskRecord) -> None:
+        """Remove `record`, whose client knows of no task. A store that fails is tried again.
+
+        `create` may have stored it, and its handler does not run.
+        """
+        self._held.release(record.key)
+        if len(self._unwanted) < _MAX_UNWANTED:
+            self._unwanted[record.key] = record
+        self.records.start_soon(partial(self._discard_record, record))
+
+    async def _discard_record(self, record: TaskRecord) -> None:
+        await self.records.remove(record)
+        self._unwanted.pop(record.key, None)
 
     def add(self, task: RunningTask) -> None:
         """Remember `task`, whose handler runs here."""
@@ -259,6 +300,10 @@ class TaskService:
         if not self._running and self._on_idle is not None:
             self._on_idle()
 
+    def running(self, key: TaskKey) -> RunningTask | None:
+        """Return the task of `key`, if its handler runs here."""
+        return self._running.get(key)
+
     def stop(self, key: TaskKey) -> None:
         """Cancel the handler of the task `key`, if it runs here."""
         task = self._running.get(key)
@@ -275,12 +320,9 @@ class TaskService:
     async def _remove_until_done(self, owner: str) -> None:
         """Remove the tasks of `owner`. A store that fails is tried again."""
         while owner in self._ended_owners:
-            try:
-                await self._remove_all(owner)
-            except Exception as exc:  # noqa: BLE001 - a store may raise anything; it is tried again
-                self.runtime.report_hook("the store of tasks", exc)
-                if await self.runtime.wait(self.closing, _REMOVE_AGAIN):
-                    return
+            removed = await self._try(partial(self._remove_all, owner))
+            if not removed and await self.runtime.wait(self.closing, _REMOVE_AGAIN):
+                return
 
     async def _remove_all(self, owner: str) -> None:
         in_vain = 0
@@ -307,58 +349,130 @@ class TaskService:
             self.runtime.start_soon(self._keep_up)
 
     async def _keep_up(self) -> None:
-        interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
-        while True:
+        while not self._closed:
             # At first too: what the last process left at its shutdown need not wait.
-            try:
-                await self._renew_leases()
-                await self._process_stale()
-            except Exception as exc:  # noqa: BLE001 - a store may raise anything; it is tried again
-                self.runtime.report_hook("the upkeep of tasks", exc)
-            if await self.runtime.wait(self.closing, interval):
+            renewed = await self._try(self._renew_lease)
+            steps: list[Callable[[], Awaitable[object]]]
+            steps = [self._remove_unwanted, self.remove_expired]
+            if renewed and self._store.durable:
+                # Never before: what looks like the silence of others may be the store's.
+                steps.append(self._recover_lost)
+            for step in steps:
+                if self._is_shut_down:
+                    return
+                await self._try(step)
+            seconds = self._interval if renewed else min(self._interval, _RETRY_INTERVAL)
+            if await self.runtime.wait(self.closing, seconds):
                 return
 
-    async def _renew_leases(self) -> None:
-        """Renew the leases of the tasks that run here, and stop those that do so no longer."""
-        if not self._store.durable:
+    async def _hold_lease(self) -> None:
+        """Renew the lease before a task is created or taken over, unless that was done lately."""
+        elapsed = inf
+        if self._renewed_at is not None:
+            elapsed = self.runtime.monotonic() - self._renewed_at if self._store.durable else 0.0
+        if elapsed >= self.records.limits.lease / 2:
+            await self._renew_lease()
+
+    async def _renew_lease(self) -> None:
+        if self._has_ended:
             return
-        until = self.runtime.wall_time() + self.records.limits.lease
-        for task in list(self._running.values()):
-            # Side by side: a store may write them all at once.
-            self.runtime.start_soon(partial(self._renew_lease, task, until))
+        now = self.runtime.monotonic()
+        before = self._renewed_at
+        lease = self.records.limits.lease
+        # A record that is not durable is lost together with this worker, and never before.
+        await self._store.renew_lease(self.worker, lease if self._store.durable else inf)
+        self._renewed_at = now
+        if before is not None and self._store.durable and now - before > lease:
+            # Another worker may have run them again meanwhile.
+            await self._check_running()
 
-    async def _renew_lease(self, task: RunningTask, until: float) -> None:
-        record = await self.records.get(task.key)
-        if record is None or record.ended or record.worker != self.worker:
-            task.stop()  # cancelled elsewhere, expired, or run by another worker
-        else:
-            await self.records.apply(task.key, TaskLease(self.worker, until), worker=self.worker)
+    async def _check_running(self) -> None:
+        """Stop the handlers of tasks that run elsewhere, or have ended."""
+        for number, task in enumerate(list(self._running.values()), 1):
+            task.on_record(await self.records.get(task.key))
+            if number % _AT_ONCE == 0:
+                await self.runtime.checkpoint()
 
-    async def _process_stale(self) -> None:
-        now = self.runtime.wall_time()
-        for record in await self._store.stale(now, _STALE_AT_ONCE):
-            if now >= record.expires:
-                await self.records.remove(record)
-                self.stop(record.key)
-            elif not record.ended:
-                await self._recover(record)
+    async def _remove_unwanted(self) -> None:
+        for record in list(self._unwanted.values()):
+            await self._discard_record(record)
 
-    async def _recover(self, record: TaskRecord) -> None:
-        """Run a task again whose worker was lost, or let it fail."""
+    async def remove_expired(self) -> bool:
+        """Remove records that are over their time to live, until none is left. True if any were.
+
+        Other tasks run in between, unless the store is immediate.
+        """
+        removed = False
+        while True:
+            keys = await self._store.remove_expired(self.runtime.wall_time(), _AT_ONCE)
+            for key in keys:
+                removed = True
+                self.stop(key)
+                self.records.changed(key)
+            if len(keys) < _AT_ONCE:
+                return removed
+            if not self._store.immediate:
+                await self.runtime.checkpoint()
+
+    async def _recover_lost(self) -> None:
+        """Run tasks again whose worker was lost, or let them fail, until none is left."""
+        while not self._closed:
+            records = await self._store.lost(_AT_ONCE)
+            if not records or not await self._recover_all(records):
+                return
+            await self.runtime.checkpoint()
+            # It takes a while if there are many.
+            await self._hold_lease()
+
+    async def _recover_all(self, records: Sequence[TaskRecord]) -> bool:
+        """Recover tasks side by side: a store may write them at once. Return False for none."""
+        recovered = 0
+        left = len(records)
+        ended = self.runtime.new_event()
+
+        async def recover(record: TaskRecord) -> None:
+            nonlocal recovered, left
+            try:
+                recovered += await self._recover(record)
+            except Exception as exc:  # noqa: BLE001 - one record must not stop the others
+                if not self._is_shut_down:
+                    self.records.reports.failed(STORE, exc)
+            finally:
+                left -= 1
+                if not left:
+                    ended.set()
+
+        for record in records:
+            self.runtime.start_soon(partial(recover, record))
+        await self.runtime.wait(ended)
+        return recovered > 0
+
+    async def _recover(self, record: TaskRecord) -> bool:
+        """Run one task again, or let it fail. Return False if it was not lost any more."""
+        key = record.key
+        if key in self._running:
+            return False
         if record.call is None:
             text = "the process that ran this task is gone"
             error = Fail(ErrorData(INTERNAL_ERROR, text))
-            # Of this very record: a slow worker may have renewed its lease meanwhile.
-            failed = transition(record, error, self.runtime.wall_time(), self.records.limits)
-            if await self._store.change(record.key, record.serial, failed):
-                self.records.changed(record.key)
-            return
-        until = self.runtime.wall_time() + self.records.limits.lease
-        leased = replace(record, serial=record.serial + 1, worker=self.worker, lease_until=until)
-        if await self._store.change(record.key, record.serial, leased):
-            job = TaskJob.for_lost(self, leased)
-            if job is None:
-                text = "this server cannot run the task again: the tool or its arguments changed"
-                await self.records.apply(record.key, Fail(ErrorData(INTERNAL_ERROR, text)))
-            else:
-                self.runtime.start_job(job)
+            # Of this very record: a slow worker may have changed it meanwhile.
+            try:
+                failed = transition(record, error, self.runtime.wall_time(), self.records.limits)
+            except TaskExpired:
+                return False
+            changed = await self._store.change(key, record.serial, failed)
+            if changed:
+                self.records.changed(key)
+            return changed
+        taken = replace(record, serial=record.serial + 1, worker=self.worker)
+        if not await self._store.change(key, record.serial, taken):
+            return False
+        if self._closed:
+            return True  # the next worker finds it, because this one has ended its lease
+        job = TaskJob.for_lost(self, taken)
+        if job is None:
+            text = "this server cannot run the task again: the tool or its arguments changed"
+            await self.records.apply(key, Fail(ErrorData(INTERNAL_ERROR, text)))
+        else:
+            self.runtime.start_job(job)
+        return True

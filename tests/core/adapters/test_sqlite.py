@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 import stat
 import tempfile
 import threading
-from contextlib import closing
+from contextlib import AsyncExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 import trio
 import trio.lowlevel
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace as with_members
 
 from mcp_core.adapters import SqliteTaskStore, _sqlite, _sqlite_file
-from mcp_core.tasks import Cancel, SetMessage, TaskKey, TaskStoreError, transition
+from mcp_core.tasks import (
+    Cancel,
+    SetMessage,
+    TaskKey,
+    TaskStoreError,
+    encode_record,
+    transition,
+)
 from tests.core.adapters.opened_store import with_store
 from tests.core.tasks.runtimes import (
     RUNS,
@@ -43,6 +53,7 @@ from tests.core.tasks.store_contract import (
     same,
     steps,
 )
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,6 +61,8 @@ if TYPE_CHECKING:
     from mcp_core.tasks import TaskRecord
     from tests.core.tasks.runtimes import StoreRuntime
     from tests.core.tasks.store_contract import Stores
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -329,7 +342,9 @@ def test_file_removed_in_use_fails_each_method(path: Path) -> None:
             await fails(store.change(record.key, 1, None), "removed or replaced")
             await fails(store.get(record.key), "removed or replaced")
             await fails(store.page("ada", "", 1), "removed or replaced")
-            await fails(store.stale(NOW, 1), "removed or replaced")
+            await fails(store.remove_expired(NOW, 1), "removed or replaced")
+            await fails(store.renew_lease("w1", 1.0), "removed or replaced")
+            await fails(store.lost(1), "removed or replaced")
             if replace:
                 os.close(os.open(path, os.O_CREAT))
         move(moved, path.name)
@@ -373,13 +388,261 @@ def test_damaged_file_fails_with_the_cure(path: Path) -> None:
     with_store(path, main)
 
 
-def test_record_of_another_form_fails_with_the_cure(path: Path) -> None:
+DAMAGES = {
+    "no task": "record = x'7b7d'",
+    "no JSON": "record = x'7b'",
+    "not UTF-8": "record = CAST(x'7b22ff' AS TEXT)",
+    "a number": "record = 5",
+    "another id": 'record = replace(CAST(record AS TEXT), \'"id":"b"\', \'"id":"c"\')',
+    "another serial": "serial = 7",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("found_by", ["get", "page", "lost"])
+def test_damaged_record_is_removed_and_others_are_found(
+    path: Path, damage: str, found_by: str
+) -> None:
+    fill(path, *(new_record(id, worker="") for id in "abc"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE tasks SET {damage} WHERE id = 'b'")
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        if found_by == "get":
+            assert await store.get(TaskKey("ada", "b")) is None
+        elif found_by == "page":
+            # Neither is the page the last one because of it.
+            assert [record.id for record in await store.page("ada", "", 2)] == ["a", "c"]
+        else:
+            assert {record.id for record in await store.lost(10)} == {"a", "c"}
+        await until_settled(store)
+        (warning,) = runtime.warnings
+        assert "records that are no tasks, which are removed" in warning
+        assert await store.create(new_record("b"), limits=quota(3, 3)) is None
+
+    with_store(path, main)
+
+
+@pytest.mark.parametrize("result", ["x'7b'", "x'7b7d7d'", "x'7b22ff223a317d'", "'[]'", "1"])
+def test_damaged_result_is_never_returned(path: Path, result: str) -> None:
+    fill(path, completed(new_record(serial=0)))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE tasks SET result = {result}")
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert await store.get(TaskKey("ada", "a")) is None
+        await until_settled(store)
+        assert await store.page("ada", "", 1) == []
+        assert "the result is not a JSON object" in runtime.warnings[0]
+
+    with_store(path, main)
+
+
+async def until_settled(store: SqliteTaskStore) -> None:
+    """Wait until background tasks have written what they want to."""
+    with trio.fail_after(PATIENCE):
+        await trio.testing.wait_all_tasks_blocked()
+        while store._writing or store._vacuuming:  # noqa: ASYNC110 - in a thread
+            await trio.sleep(0.001)
+
+
+def check_damaged_file(damage: list[tuple[int, int]]) -> None:
+    """Assert that a file with other bytes at some places fails with our error, or works."""
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        for id in "abc":
+            with suppress(TaskStoreError):
+                record = await store.get(TaskKey("ada", id))
+                if record is not None and record.ended:
+                    assert isinstance(record.result, Raw)
+                    json.loads(bytes(record.result))
+        for call in (
+            lambda: store.page("ada", "", 10),
+            lambda: store.renew_lease("w2", 30.0),
+            lambda: store.lost(10),
+            lambda: store.create(new_record("d"), **MANY),
+            lambda: store.change(TaskKey("ada", "a"), 1, None),
+            lambda: store.remove_expired(NOW + 10_000, 10),
+        ):
+            with suppress(TaskStoreError):
+                await call()
+        async with AsyncExitStack() as stack:
+            with suppress(TaskStoreError):
+                await stack.enter_async_context(store.watch())
+                store._look()
+        with trio.fail_after(PATIENCE):
+            await until_settled(store)
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "tasks.db")
+        records = [
+            new_record("a"),
+            completed(new_record("b", serial=0)),
+            new_record("c", worker=""),
+        ]
+        fill(path, *records)
+        data = bytearray(path.read_bytes())
+        for place, byte in damage:
+            data[place % len(data)] = byte
+        path.write_bytes(data)
+        with suppress(TaskStoreError):
+            with_store(path, main)
+
+
+DAMAGE = st.lists(
+    # Most of a file is empty: the first page has the tables, and records end their pages.
+    st.tuples(
+        st.integers(0, 110) | st.integers(0, 2**16) | st.integers(-600, -1), st.integers(0, 255)
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(DAMAGE)
+@hypothesis_settings(max_examples=15, deadline=None)
+def test_file_damaged_anywhere_fails_with_the_error_of_stores(
+    damage: list[tuple[int, int]],
+) -> None:
+    check_damaged_file(damage)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@given(DAMAGE)
+@hypothesis_settings(max_examples=1_500, deadline=None)
+def test_file_damaged_anywhere_fails_with_the_error_of_stores_long(
+    damage: list[tuple[int, int]],
+) -> None:
+    check_damaged_file(damage)
+
+
+def test_damaged_record_that_cannot_be_removed_is_one_line(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(path, new_record())
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE tasks SET record = x'7b7d'")
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
-        await fails(store.get(TaskKey("ada", "a")), "a record that is no task")
+        assert store._file is not None
+
+        def fail(*args: object, **options: object) -> None:
+            raise TaskStoreError("the file is read-only")
+
+        monkeypatch.setattr(store._file, "write", fail)
+        for _ in range(50):
+            assert await store.get(TaskKey("ada", "a")) is None
+            await until_settled(store)
+        assert len(runtime.warnings) == 1
+        runtime.ahead += 60
+        assert await store.get(TaskKey("ada", "a")) is None
+        await until_settled(store)
+        assert "(49 times more since the last line)" in runtime.warnings[1]
+
+    with_store(path, main)
+
+
+# Older files.
+
+
+V1 = Path(__file__).parents[2] / "stored" / "tasks_of_workers.sql"
+
+
+def test_file_of_an_older_version_keeps_its_tasks(path: Path) -> None:
+    """Leases of tasks become those of workers, who are believed to be alive for a while."""
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert {record.id for record in await store.lost(10)} == {"given"}
+        records = {record.id: record for record in await store.page("", "", 10)}
+        assert {id: record.status for id, record in records.items()} == {
+            "ended": "completed",
+            "given": "working",
+            "held": "input_required",
+        }
+        runtime.ahead += 15
+        assert {record.id for record in await store.lost(10)} == {"given"}
+        runtime.ahead += 15
+        assert {record.id for record in await store.lost(10)} == {"given", "held"}
+        assert [key.id for key in await store.remove_expired(3e9, 1)] == ["held"]
+        await until_settled(store)
+
+    for _ in range(2):  # a file that was migrated is not migrated again
+        with closing(sqlite3.connect(path)) as database:
+            database.executescript(V1.read_text("utf-8"))
+        path.chmod(0o600)
+        with_store(path, main)
+        with closing(sqlite3.connect(path)) as database:
+            assert database.execute("PRAGMA user_version").fetchone() == (2,)
+            assert database.execute("PRAGMA auto_vacuum").fetchone() == (2,)  # incremental
+            assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        path.unlink()
+
+
+def test_record_that_cannot_be_migrated_is_removed(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(V1.read_text("utf-8"))
+        with database:
+            database.execute("UPDATE tasks SET record = x'00' WHERE id = 'held'")
+    path.chmod(0o600)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert len(await store.page("", "", 10)) == 2
+        await until_settled(store)
+        assert await store.create(new_record("x"), limits=quota(3, 3)) is None
+
+    with_store(path, main)
+
+
+def test_half_migrated_file_is_migrated_on(path: Path) -> None:
+    """As another branch of this project, or a later version, may have left it."""
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(V1.read_text("utf-8"))
+        database.execute("CREATE TABLE workers (name TEXT PRIMARY KEY, renewal, seconds)")
+        database.execute("ALTER TABLE tasks ADD COLUMN other INTEGER NOT NULL DEFAULT 0")
+    path.chmod(0o600)
+    fill(path, new_record("x"))
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert len(await store.page("", "", 10)) == 3
+        await store.renew_lease("w1", 30.0)
+        assert {record.id for record in await store.lost(10)} == {"given"}
+
+    with_store(path, main)
+
+
+# Vacuum.
+
+
+def test_file_shrinks_when_tasks_expire(path: Path) -> None:
+    result = b'{"a":"%b"}' % (b"x" * 50_000)
+    count = 100
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        for number in range(count):
+            record = new_record(str(number))
+            await store.create(record, **MANY)
+            assert await store.change(record.key, 1, completed(record, result))
+        while await store.remove_expired(NOW + 9_999, 10):
+            pass
+        statements = spy_on_statements(store)
+        await store.remove_expired(NOW + 9_999, 10)
+        await until_settled(store)
+        assert statements.count("COMMIT") > 3  # in steps, between which tasks are written
+        assert await store.create(new_record(), **MANY) is None
+
+    with_store(path, main)
+    assert path.stat().st_size < 5_000_000 / 4
+
+
+def test_small_file_is_not_vacuumed(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        await store.create(new_record(ttl=1.0), **MANY)
+        statements = spy_on_statements(store)
+        while await store.remove_expired(NOW + 9, 10):
+            pass
+        await until_settled(store)
+        assert not [text for text in statements if "vacuum" in text]
 
     with_store(path, main)
 
@@ -439,7 +702,8 @@ def test_read_of_busy_file_waits_in_the_thread(path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(file, "_select", busy)
         assert same(await store.get(record.key), record)
         assert [found.id for found in await store.page("ada", "", 10)] == ["a"]
-        assert [found.id for found in await store.stale(NOW + 99, 10)] == ["a"]
+        assert [found.id for found in await store.lost(10)] == []
+        assert await store.remove_expired(NOW, 10) == []
         with pytest.raises(KeyError):
             await store.page("ada", "x", 1)
         async with store.watch():
@@ -568,14 +832,52 @@ def test_transaction_has_an_upper_bound(path: Path, monkeypatch: pytest.MonkeyPa
     with_store(path, main)
 
 
-def test_results_are_not_read_by_page_and_stale(path: Path) -> None:
+def test_results_are_not_read_by_page(path: Path) -> None:
     fill(path, completed(new_record(serial=0)))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE tasks SET result = 'no blob and no JSON'")
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         assert len(await store.page("ada", "", 1)) == 1
-        assert len(await store.stale(NOW + 9_999, 1)) == 1
+
+    with_store(path, main)
+
+
+def test_no_step_of_the_upkeep_of_ten_thousand_tasks_is_long(path: Path) -> None:
+    """At most two statements, beside those that number a transaction, and 200 records."""
+    fill(path)
+    count = 10_000
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executemany(
+            "INSERT INTO tasks (owner, id, serial, created, stale_at, sequence, writer, worker,"
+            " record) VALUES (?, ?, 1, ?, ?, 1, '', ?, ?)",
+            (
+                (*record.key, record.created, record.expires, "w1", encode_record(record))
+                for record in (new_record(str(number)) for number in range(count))
+            ),
+        )
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        statements: list[str] = []
+        file = store._file
+        assert file is not None
+        for connection in file._connections:
+            connection.set_trace_callback(statements.append)
+
+        async def step(call: Awaitable[T]) -> T:
+            del statements[:]
+            found = await call
+            numbering = ("BEGIN", "COMMIT", "UPDATE last", "SELECT CAST(sequence", "PRAGMA sync")
+            own = [text for text in statements if not text.startswith(numbering)]
+            assert len(own) <= 2, own
+            return found
+
+        await step(store.renew_lease("w1", 30.0))
+        assert await step(store.lost(100)) == []
+        assert await step(store.remove_expired(NOW, 100)) == []
+        # What is lost or expired is taken in steps, too.
+        await step(store.renew_lease("w1", 0.0))
+        assert len(await step(store.lost(100))) == 100
 
     with_store(path, main)
 
@@ -590,18 +892,27 @@ def test_queries_use_an_index(path: Path) -> None:
         await store.create(new_record("b"), **MANY)
         await store.get(TaskKey("ada", "a"))
         await store.page("ada", "a", 10)
-        await store.stale(NOW, 10)
+        await store.renew_lease("w2", 30.0)
+        await store.lost(10)
+        await store.renew_lease("w1", 0.0)
+        await store.lost(10)
+        await store.create(new_record("c", ttl=1.0), **MANY)
+        await store.remove_expired(NOW + 9, 10)
         store._file.changed_by_others(0)
         await store.change(TaskKey("ada", "a"), 1, None)
         plans = [
             row[3]
             for statement in statements
-            if statement.split()[0] in ("SELECT", "INSERT", "DELETE", "UPDATE")
+            if statement.split()[0] in ("SELECT", "INSERT", "DELETE", "UPDATE", "WITH")
             for row in store._file._writer.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
         ]
         assert len(plans) > 8
         scans = [plan for plan in plans if plan.startswith("SCAN") and "INDEX" not in plan]
-        assert {plan for plan in scans if "CONSTANT" not in plan} <= {"SCAN last"}
+        assert {plan for plan in scans if "CONSTANT" not in plan} <= {
+            "SCAN last",
+            "SCAN held",
+            "SCAN workers",
+        }
         assert not [plan for plan in plans if "TEMP B-TREE FOR ORDER BY" in plan]
 
     with_store(path, main)

@@ -24,12 +24,19 @@ T = TypeVar("T")
 
 
 class StoreRuntime(TaskRuntime):
-    """The common part of both. `warnings` are the texts of `warn`."""
+    """The common part of both.
 
-    monotonic = staticmethod(time.perf_counter)
+    Attributes:
+        warnings: the texts of `warn`.
+        ahead: seconds that the monotonic clock is ahead: leases end without waiting.
+    """
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.perf_counter() + self.ahead
 
     def report(self, request: object, reference: str, exc: BaseException) -> None:
         raise AssertionError("a store has no requests")

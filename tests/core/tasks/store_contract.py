@@ -25,7 +25,6 @@ from mcp_core.tasks import (
     SetMessage,
     TaskCall,
     TaskKey,
-    TaskLease,
     TaskLimits,
     TaskQuota,
     TaskQuotaExceeded,
@@ -95,7 +94,7 @@ async def run_check(
 
 
 def new_record(id: str = "a", owner: str = "ada", **fields: Any) -> TaskRecord:
-    """Return a new record whose task runs until `NOW + 30` at least."""
+    """Return a new record of a task that the worker w1 runs."""
     known: dict[str, Any] = {
         "created": NOW,
         "updated": NOW,
@@ -103,7 +102,6 @@ def new_record(id: str = "a", owner: str = "ada", **fields: Any) -> TaskRecord:
         "tool": "research",
         "revision": "2026-07-28",
         "worker": "w1",
-        "lease_until": NOW + 30,
     }
     return TaskRecord(id=id, owner=owner, **{**known, **fields})
 
@@ -195,7 +193,6 @@ async def change_replaces_all_fields(stores: Stores) -> None:
     for action in (
         ReceiveResponse("second", Raw(b"{}")),
         SetMessage("Writing"),
-        TaskLease("w2", NOW + 60),
         Complete(Raw(b'{"content":[{"type":"text","text":"\\u2603"}]}'), is_error=True),
     ):
         before = await stores.one.get(record.key)
@@ -238,7 +235,8 @@ async def removed_record_is_gone(stores: Stores) -> None:
         assert await store.get(record.key) is None
         assert not await store.change(record.key, 1, completed(record))
         assert list(await store.page("ada", "", 10)) == []
-        assert list(await store.stale(NOW + 10_000, 10)) == []
+        assert list(await store.remove_expired(NOW + 10_000, 10)) == []
+        assert list(await store.lost(10)) == []
     assert await stores.one.create(record, **MANY) is None
 
 
@@ -365,59 +363,96 @@ async def page_after_unknown_id_raises(stores: Stores) -> None:
             await stores.one.page("ada", after, 10)
 
 
-async def page_and_stale_leave_results_out(stores: Stores) -> None:
+async def page_leaves_results_out(stores: Stores) -> None:
     record = new_record()
     await stores.one.create(record, **MANY)
     after = completed(record)
     await stores.one.change(record.key, 1, after)
-    for found in (
-        await stores.two.page("ada", "", 10),
-        await stores.two.stale(after.expires, 10),
-    ):
-        assert same(found[0], replace(after, result=UNSET))
+    found = await stores.two.page("ada", "", 10)
+    assert same(found[0], replace(after, result=UNSET))
     assert same(await stores.one.get(record.key), after)
 
 
-async def expired_and_orphaned_records_are_stale(stores: Stores) -> None:
-    records = {
-        "short": new_record("short", ttl=10.0),
-        "leased": new_record("leased"),
-        "given": new_record("given", worker="", lease_until=0.0),
-        "ended": completed(new_record("ended", serial=0, ttl=60.0)),
-    }
-    for record in records.values():
+async def expired_records_are_removed(stores: Stores) -> None:
+    records = [new_record(str(number), ttl=10.0 + number) for number in range(5)]
+    records.append(completed(new_record("ended", serial=0, ttl=13.0)))
+    records.append(new_record("kept", "bob"))
+    for record in records:
         await stores.one.create(record, **MANY)
 
-    async def stale(now: float, size: int = 10) -> set[str]:
-        return {record.id for record in await stores.two.stale(now, size)}
+    async def removed(now: float, size: int = 10) -> list[str]:
+        return [key.id for key in await stores.two.remove_expired(now, size)]
 
-    assert await stale(NOW) == {"given"}
-    assert await stale(NOW) == {"given"}  # asking changes nothing
-    assert await stale(NOW + 9.9) == {"given"}
-    assert await stale(NOW + 10) == {"given", "short"}
-    assert await stale(NOW + 30) == {"given", "short", "leased"}
-    assert await stale(NOW + 60) == set(records)
-    assert len(await stale(NOW + 60, 3)) == 3
+    assert await removed(NOW + 9.9) == []
+    assert await removed(NOW + 10) == ["0"]
+    assert await removed(NOW + 10) == []
+    assert await removed(NOW + 13, 2) == ["1", "2"]
+    assert sorted(await removed(NOW + 13, 2)) == ["3", "ended"]
+    assert await removed(NOW + 13, 2) == []
+    assert [record.id for record in await stores.one.page("ada", "", 10)] == ["4"]
+    for record in records[:4]:
+        assert await stores.one.get(record.key) is None
+    assert len(await removed(NOW + 3600)) == 2
+    assert await stores.one.create(new_record("kept", "bob"), limits=quota(1, 1)) is None
 
 
-async def renewed_lease_is_not_stale(stores: Stores) -> None:
-    record = new_record()
+async def expired_records_wake_watchers(stores: Stores) -> None:
+    record = new_record(ttl=10.0)
     await stores.one.create(record, **MANY)
-    now = NOW
-    for _ in range(5):
-        now += 20
-        after = transition(record, TaskLease("w1", now + 30), now, LIMITS)
-        assert await stores.one.change(record.key, record.serial, after)
-        assert list(await stores.two.stale(now + 29, 10)) == []
-        record = after
-    assert [found.id for found in await stores.two.stale(now + 30, 10)] == ["a"]
-    after = transition(record, TaskLease("", 0.0), now, LIMITS)  # given back, so stale at once
-    assert await stores.one.change(record.key, record.serial, after)
-    assert [found.serial for found in await stores.two.stale(now, 10)] == [after.serial]
-    ended = completed(after)
-    assert await stores.one.change(record.key, after.serial, ended)
-    assert list(await stores.two.stale(now + 31, 10)) == []
-    assert [found.id for found in await stores.two.stale(ended.expires, 10)] == ["a"]
+    async with stores.one.watch() as mine, stores.two.watch() as other:
+        await stores.one.remove_expired(NOW + 10, 10)
+        for watch in (mine, other):
+            await _until_seen(watch, record.key, stores.runtime)
+
+
+async def lost_ids(stores: Stores, seconds: float = 0.0, size: int = 10) -> set[str]:
+    """Return the ids of lost tasks after some seconds, during which the stores look for them."""
+    for _ in range(4):
+        stores.runtime.ahead += seconds / 4
+        await stores.two.lost(size)
+    return {record.id for record in await stores.two.lost(size)}
+
+
+async def tasks_of_lost_workers_are_found(stores: Stores) -> None:
+    records = {
+        "first": new_record("first"),
+        "other": new_record("other", worker="w2"),
+        "free": new_record("free", worker=""),
+        "ended": completed(new_record("ended", serial=0)),
+    }
+    await stores.one.renew_lease("w1", 30.0)
+    await stores.one.renew_lease("w2", 30.0)
+    for record in records.values():
+        await stores.one.create(record, **MANY)
+    assert await lost_ids(stores) == {"free"}
+    assert await lost_ids(stores, 20) == {"free"}
+    await stores.one.renew_lease("w2", 30.0)
+    assert await lost_ids(stores, 20) == {"free", "first"}
+    assert await lost_ids(stores) == {"free", "first"}  # asking changes nothing
+    assert len(await stores.two.lost(1)) == 1
+    await stores.one.renew_lease("w1", 30.0)  # it was only slow
+    assert await lost_ids(stores, 5) == {"free"}
+    await stores.one.renew_lease("w1", 0.0)  # it gives its tasks back
+    await stores.one.renew_lease("w2", 30.0)
+    assert await lost_ids(stores) == {"free", "first"}
+    taken = replace(records["first"], worker="w2", serial=2)
+    assert await stores.two.change(taken.key, 1, taken)
+    assert await lost_ids(stores) == {"free"}
+    assert await stores.two.change(taken.key, 2, completed(taken))
+    assert await lost_ids(stores, 60) == {"free", "other"}
+    (found,) = (record for record in await stores.one.lost(10) if record.id == "free")
+    assert same(found, records["free"])
+
+
+async def renewed_lease_is_never_lost(stores: Stores) -> None:
+    """Neither by time, nor if wall clocks jump, since they play no part."""
+    await stores.one.renew_lease("w1", 30.0)
+    await stores.one.create(new_record(), **MANY)
+    for _ in range(8):
+        assert await lost_ids(stores, 20) == set()
+        await stores.one.renew_lease("w1", 30.0)
+        await stores.one.renew_lease("w3", 30.0)
+    assert await lost_ids(stores, 40) == {"a"}
 
 
 async def changes_wake_watchers(stores: Stores) -> None:
@@ -503,7 +538,9 @@ async def unopened_store_names_the_cure(stores: Stores) -> None:
         lambda: stores.one.get(record.key),
         lambda: stores.one.change(record.key, 1, None),
         lambda: stores.one.page("ada", "", 1),
-        lambda: stores.one.stale(NOW, 1),
+        lambda: stores.one.remove_expired(NOW, 1),
+        lambda: stores.one.renew_lease("w1", 1.0),
+        lambda: stores.one.lost(1),
     ):
         with pytest.raises(RuntimeError, match="opened"):
             await call()
@@ -535,7 +572,8 @@ async def durable_records_outlive_the_store(stores: Stores) -> None:
     for record in records.values():
         assert same(await stores.one.get(record.key), record)
     assert len(await stores.two.page("ada", "", 10)) == 2
-    assert {found.id for found in await stores.two.stale(NOW + 31, 10)} == {"a", "rerun"}
+    await stores.one.renew_lease("w1", 0.0)
+    assert await lost_ids(stores) == {"a", "rerun"}
     assert await stores.one.create(new_record("x"), limits=quota(2, 10)) == "per_key"
     assert await stores.one.create(new_record("x"), limits=quota(10, 3)) == "total"
 
@@ -558,9 +596,11 @@ CONTRACT: Final = [
     limits_hold_for_creates_at_once,
     page_is_sorted_by_time_and_id,
     page_after_unknown_id_raises,
-    page_and_stale_leave_results_out,
-    expired_and_orphaned_records_are_stale,
-    renewed_lease_is_not_stale,
+    page_leaves_results_out,
+    expired_records_are_removed,
+    expired_records_wake_watchers,
+    tasks_of_lost_workers_are_found,
+    renewed_lease_is_never_lost,
     changes_wake_watchers,
     watch_may_be_cancelled_and_read_again,
     racing_changes_have_distinct_serials,
@@ -589,7 +629,9 @@ steps = st.lists(
     st.builds(
         Step,
         connection=st.integers(0, 1),
-        operation=st.sampled_from(["create", "message", "complete", "remove", "lease", "read"]),
+        operation=st.sampled_from(
+            ["create", "message", "complete", "remove", "take", "expire", "read"]
+        ),
         id=st.sampled_from("ab"),
         owner=st.sampled_from(["", "ada"]),
         lag=st.sampled_from([0, 0, 0, 1, 2]),
@@ -601,6 +643,7 @@ steps = st.lists(
 
 async def check_steps(stores: Stores, script: list[Step]) -> None:
     """Do the steps one after the other, and compare each with a dict."""
+    await stores.one.renew_lease("w1", 1e6)
     model: dict[TaskKey, TaskRecord] = {}
     serials: dict[TaskKey, set[int]] = {}
     for number, step in enumerate(script):
@@ -611,6 +654,12 @@ async def check_steps(stores: Stores, script: list[Step]) -> None:
         known = model.get(key)
         if step.operation == "read":
             pass
+        elif step.operation == "expire":
+            now = NOW + 3600 + number / 2  # about half of them
+            gone = {record.key for record in model.values() if record.expires <= now}
+            assert set(await store.remove_expired(now, 10)) == gone
+            model = {key: record for key, record in model.items() if key not in gone}
+            known = model.get(key)
         elif step.operation == "create":
             record = new_record(step.id, step.owner, created=NOW + number)
             if known is not None:
@@ -640,9 +689,8 @@ async def check_steps(stores: Stores, script: list[Step]) -> None:
             found = await stores.two.page(owner, "", 10)
             assert [record.id for record in found] == [record.id for record in mine]
         assert same(await stores.one.get(key), model.get(key))
-        now = NOW + number
-        assert {record.key for record in await stores.one.stale(now, 10)} == {
-            record.key for record in model.values() if record.stale_at <= now
+        assert {record.key for record in await stores.one.lost(10)} == {
+            record.key for record in model.values() if not (record.ended or record.worker)
         }
 
 
@@ -651,6 +699,8 @@ def _changed(record: TaskRecord, operation: str, number: int) -> TaskRecord | No
         return None
     if operation == "message":
         return replace(record, message=str(number), serial=record.serial + 1)
-    if operation == "lease":
-        return replace(record, lease_until=NOW + (number * 7) % 40, serial=record.serial + 1)
-    return replace(record, status="completed", result=Raw(b"%d" % number), serial=record.serial + 1)
+    if operation == "take":
+        return replace(record, worker="w1" if number % 2 else "", serial=record.serial + 1)
+    return replace(
+        record, status="completed", result=Raw(b'{"n":%d}' % number), serial=record.serial + 1
+    )

@@ -55,7 +55,7 @@ def test_keys_of_owners_and_ids_never_collide() -> None:
 
 def test_owner_is_in_no_key() -> None:
     record = new_record(owner="ada@example.com")
-    assert "ada" not in "".join(LAYOUT.create(record, NOW, **MANY).keys)
+    assert "ada" not in "".join(LAYOUT.create(record, **MANY).keys)
 
 
 @pytest.mark.parametrize("name", ["", "a{b", "a}b"])
@@ -149,7 +149,7 @@ class ScriptedRedisStore:
                 self._client = None
 
     async def create(self, record: TaskRecord, /, *, limits: TaskQuota) -> TaskLimitName | None:
-        outcome = self._call(LAYOUT.create(record, NOW, limits=limits))
+        outcome = self._call(LAYOUT.create(record, limits=limits))
         if outcome == b"exists":
             raise TaskStoreError("there is a task with this id already")
         return None if outcome == b"created" else outcome.decode()
@@ -169,7 +169,7 @@ class ScriptedRedisStore:
     ) -> bool:
         if record is None:
             return bool(self._call(LAYOUT.remove(key, serial)))
-        outcome = self._call(LAYOUT.change(key, serial, record, NOW, limits=limits))
+        outcome = self._call(LAYOUT.change(key, serial, record, limits=limits))
         if isinstance(outcome, bytes):
             raise TaskQuotaExceeded(outcome.decode())  # type: ignore[arg-type]
         return bool(outcome)
@@ -181,8 +181,19 @@ class ScriptedRedisStore:
         keys = (LAYOUT.record_key(TaskKey(owner, id.decode())) for id in ids)
         return [join_record(self._open().run("HGET", key, "record"), None) for key in keys]
 
-    async def stale(self, now: float, size: int, /) -> list[TaskRecord]:
-        members = self._call(LAYOUT.stale(size), now)
+    async def remove_expired(self, now: float, size: int, /) -> list[TaskKey]:
+        found = self._records(self._call(LAYOUT.expired(size), now))
+        for record in found:
+            self._call(LAYOUT.remove(record.key, record.serial))
+        return [record.key for record in found]
+
+    async def renew_lease(self, worker: str, seconds: float, /) -> None:
+        self._call(LAYOUT.renew_lease(worker, seconds))
+
+    async def lost(self, size: int, /) -> list[TaskRecord]:
+        return self._records(self._call(LAYOUT.lost(size)))
+
+    def _records(self, members: list[bytes]) -> list[TaskRecord]:
         keys = (LAYOUT.member_key(member.decode()) for member in members)
         return [join_record(self._open().run("HGET", key, "record"), None) for key in keys]
 
@@ -206,10 +217,10 @@ class ScriptedRedisStore:
 
     def _call(self, call: RedisCall, now: float = NOW) -> Any:
         # The contract has a clock of its own.
+        client = self._open()
+        now += self._runtimes[-1].ahead
         seconds = f"{{{int(now)}, {round(now % 1 * 1_000_000)}}}"
-        return self._open().call(
-            call._replace(script=call.script.replace("redis.call('TIME')", seconds))
-        )
+        return client.call(call._replace(script=call.script.replace("redis.call('TIME')", seconds)))
 
 
 @pytest.fixture(scope="module")
@@ -257,20 +268,22 @@ def test_scripts_keep_the_contract(
 def test_lease_is_measured_by_the_clock_of_the_server(redis: RedisClient) -> None:
     """Two workers whose clocks differ by a day give leases that end at the same time."""
     for id, now in (("early", time.time() - 86_400), ("late", time.time() + 86_400)):
-        record = new_record(id, created=now, ttl=200_000.0, lease_until=now + 30)
-        assert redis.call(LAYOUT.create(record, now, **MANY)) == b"created"
-    assert redis.call(LAYOUT.stale(10)) == []
-    scores = redis.run("ZRANGE", "mcp:{lab}:tasks", "0", "-1", "WITHSCORES")[1::2]
+        redis.call(LAYOUT.renew_lease(id, 30.0))
+        record = new_record(id, created=now, ttl=200_000.0, worker=id)
+        assert redis.call(LAYOUT.create(record, **MANY)) == b"created"
+    assert redis.call(LAYOUT.lost(10)) == []
+    scores = redis.run("ZRANGE", "mcp:{lab}:leases", "0", "-1", "WITHSCORES")[1::2]
     assert [round((float(score) - time.time()) / 10) for score in scores] == [3, 3]
 
 
 @pytest.mark.interop
-def test_ended_record_is_stale_when_it_expires(redis: RedisClient) -> None:
+def test_ended_record_is_found_when_it_expires(redis: RedisClient) -> None:
     now = time.time()
     for id, ttl in (("over", 10.0), ("kept", 60.0)):
         record = new_record(id, created=now - 20, ttl=ttl, status="cancelled")
-        assert redis.call(LAYOUT.create(record, now, **MANY)) == b"created"
-    members = redis.call(LAYOUT.stale(10))
+        assert redis.call(LAYOUT.create(record, **MANY)) == b"created"
+    assert redis.call(LAYOUT.lost(10)) == []
+    members = redis.call(LAYOUT.expired(10))
     assert [member.split(b":")[1] for member in members] == [b"over"]
 
 
@@ -278,26 +291,29 @@ def test_ended_record_is_stale_when_it_expires(redis: RedisClient) -> None:
 def test_redis_removes_an_expired_record_later(redis: RedisClient) -> None:
     now = time.time()
     record = new_record(created=now, ttl=60.0)
-    redis.call(LAYOUT.create(record, now, **MANY))
+    redis.call(LAYOUT.create(record, **MANY))
     key = LAYOUT.record_key(record.key)
     assert int(redis.run("PEXPIRETIME", key)) == round((now + 60 + 3600) * 1000)
     longer = new_record(created=now, ttl=90.0)
-    assert redis.call(LAYOUT.change(record.key, 1, longer, now)) == 1
+    assert redis.call(LAYOUT.change(record.key, 1, longer)) == 1
     assert int(redis.run("PEXPIRETIME", key)) == round((now + 90 + 3600) * 1000)
     redis.run("PEXPIRE", key, "0")
     assert redis.run("EXISTS", key) == 0
     # Its places in the sets count until a worker removes them.
-    assert redis.call(LAYOUT.create(record, now, limits=quota(1, 9))) == b"per_key"
+    assert redis.call(LAYOUT.create(record, limits=quota(1, 9))) == b"per_key"
     assert redis.call(LAYOUT.remove(record.key, 1)) == 0
-    assert redis.call(LAYOUT.create(record, now, limits=quota(1, 9))) == b"created"
+    assert redis.call(LAYOUT.create(record, limits=quota(1, 9))) == b"created"
 
 
 @pytest.mark.interop
 def test_no_key_is_left_when_all_records_are_removed(redis: RedisClient) -> None:
     record = new_record()
-    redis.call(LAYOUT.create(record, NOW, **MANY))
+    redis.call(LAYOUT.create(record, **MANY))
     after = completed(record)
-    assert redis.call(LAYOUT.change(record.key, 1, after, NOW)) == 1
+    assert redis.call(LAYOUT.change(record.key, 1, after)) == 1
     assert redis.call(LAYOUT.remove(record.key, 1)) == 0
     assert redis.call(LAYOUT.remove(record.key, 2)) == 1
-    assert redis.run("KEYS", "*") == []
+    assert redis.run("KEYS", "*") == [b"mcp:{lab}:workers"]  # the last number
+    redis.call(LAYOUT.renew_lease("w1", 0.0))
+    assert redis.call(LAYOUT.lost(9)) == []
+    assert redis.run("HKEYS", "mcp:{lab}:workers") == [b""]

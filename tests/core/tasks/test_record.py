@@ -73,7 +73,6 @@ def records(draw: DrawFn) -> TaskRecord:
         revision=draw(texts()),
         responses=responses,
         worker=draw(texts()),
-        lease_until=draw(_TIMES),
         call=draw(st.none() | call),
         **members,
     )

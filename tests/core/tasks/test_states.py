@@ -25,7 +25,6 @@ from mcp_core.tasks import (
     TaskAction,
     TaskCall,
     TaskExpired,
-    TaskLease,
     TaskLimits,
     TaskRecord,
     decode_record,
@@ -67,7 +66,6 @@ ACTIONS: dict[type[TaskAction], TaskAction] = {
     Complete: Complete(RESULT),
     Fail: Fail(ErrorData(-32000, "no")),
     Cancel: Cancel("by the user"),
-    TaskLease: TaskLease("w1", NOW + 30),
 }
 
 
@@ -221,11 +219,10 @@ def test_end_removes_what_only_a_running_task_needs() -> None:
             RequestInput("a", REQUEST),
             end,
             worker="w1",
-            lease_until=NOW + 30,
             call=call,
         )
         assert record.open_requests == {}
-        assert (record.worker, record.lease_until, record.call) == ("", 0.0, None)
+        assert (record.worker, record.call) == ("", None)
 
 
 # -- Text and data that cannot be sent -------------------------------------------------------------
@@ -280,39 +277,6 @@ def test_updated_with_clock_set_back_does_not_fall() -> None:
     assert (record.serial, record.updated) == (3, CREATED + 10)
 
 
-# -- The lease -------------------------------------------------------------------------------------
-
-
-def test_lease_renewed_is_no_update() -> None:
-    record = after(worker="w1", lease_until=CREATED + 30)
-    renewed = transition(record, TaskLease("w1", CREATED + 40), CREATED + 10, DEFAULTS)
-    assert (renewed.lease_until, renewed.serial) == (CREATED + 40, 2)
-    # A client would see `lastUpdatedAt` change every few seconds.
-    assert renewed.updated == record.updated
-
-
-def test_lease_repeated_changes_nothing() -> None:
-    record = after(worker="w1", lease_until=CREATED + 30)
-    assert transition(record, TaskLease("w1", CREATED + 30), CREATED + 10, DEFAULTS) is record
-
-
-def test_lease_of_another_worker_is_taken_only_when_over() -> None:
-    record = after(worker="w1", lease_until=CREATED + 30)
-    lease = TaskLease("w2", CREATED + 60)
-    assert transition(record, lease, CREATED + 29.9, DEFAULTS) is record
-    taken = transition(record, lease, CREATED + 30, DEFAULTS)
-    assert taken.worker == "w2"
-    # The first worker was only slow. It sees that its lease is lost.
-    assert transition(taken, TaskLease("w1", CREATED + 61), CREATED + 31, DEFAULTS) is taken
-
-
-def test_lease_given_back_is_free_at_once() -> None:
-    record = after(worker="w1", lease_until=CREATED + 30)
-    free = transition(record, TaskLease("", 0.0), CREATED + 1, DEFAULTS)
-    assert (free.worker, free.lease_until) == ("", 0.0)
-    assert transition(free, TaskLease("w2", CREATED + 40), CREATED + 1, DEFAULTS).worker == "w2"
-
-
 # -- Random walks ----------------------------------------------------------------------------------
 
 
@@ -357,7 +321,6 @@ def test_naive_model_detects_a_wrong_record() -> None:
         {"message": "a"},
         {"serial": 2},
         {"updated": NOW},
-        {"worker": "w1"},
         {"status": "cancelled"},
     ):
         with pytest.raises(AssertionError):
@@ -375,7 +338,6 @@ def test_size_counts_what_the_record_has_until_it_ends() -> None:
         (RequestInput("k", question), 1_000 + asked),  # the same again
         (RequestInput("m", question), 1_000 + 2 * asked),
         (ReceiveResponse("k", Raw(b'{"action":"cancel"}')), 1_000 + asked + 19),
-        (TaskLease("w2", CREATED + 90), 1_000 + asked + 19),
     ):
         record = transition(record, action, CREATED, DEFAULTS)
         assert record.size == size

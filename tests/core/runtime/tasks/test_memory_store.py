@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from mcp_core.runtime.tasks import MemoryTaskStore
-from mcp_core.tasks import Cancel, TaskKey, TaskLease, transition
+from mcp_core.tasks import Cancel, SetMessage, TaskKey, transition
 from tests.core.tasks.runtimes import RUNS, run_trio
 from tests.core.tasks.store_contract import (
     CONTRACT,
@@ -80,25 +81,29 @@ def test_methods_never_let_other_tasks_run() -> None:
         assert at_once(store.create(record, **MANY)) is None
         assert at_once(store.get(record.key)) is record
         assert at_once(store.page("ada", "", 1)) == [record]
-        assert at_once(store.stale(NOW + 30, 1)) == [record]
+        assert at_once(store.lost(1)) == [record]
+        at_once(store.renew_lease("w1", 30.0))
+        assert at_once(store.lost(1)) == []
         assert at_once(store.change(record.key, 1, None))
+        assert at_once(store.remove_expired(NOW + 9_999, 1)) == []
 
     with_open_store(main)
 
 
-def test_renewed_leases_and_removed_records_leave_nothing() -> None:
+def test_changed_and_removed_records_leave_nothing() -> None:
     async def main(store: MemoryTaskStore) -> None:
         record = new_record()
         await store.create(record, **MANY)
         for number in range(1_000):  # up and down
-            after = transition(record, TaskLease("w", NOW + number % 7), NOW, LIMITS)
+            after = replace(record, worker=f"w{number}", serial=record.serial + 1)
             assert await store.change(record.key, record.serial, after)
             record = after
         for number in range(1_000):
-            other = new_record(str(number), f"owner {number}")
+            other = new_record(str(number), f"owner {number}", worker=f"v{number}")
             await store.create(other, **MANY)
             assert await store.change(other.key, 1, None)
-        assert len(store._stale_queue) < 100
+        assert len(store._expiry_queue) < 100
+        assert list(store._held) == ["w999"]
         assert list(store._created) == ["ada"]
         assert await store.change(record.key, record.serial, None)
         assert not store._records
@@ -128,7 +133,7 @@ def test_watcher_gets_a_key_once_until_it_has_read_it() -> None:
         await store.create(record, **MANY)
         async with store.watch() as watch:
             for number in range(3):
-                after = transition(record, TaskLease("w", NOW + number), NOW, LIMITS)
+                after = transition(record, SetMessage(str(number)), NOW, LIMITS)
                 assert await store.change(record.key, record.serial, after)
                 record = after
             assert await anext(watch) == record.key
