@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
-from tests.task_play.kills import KillLoop, ServerProcess, served_process
+from tests.task_play.kills import LIMITS, KillLoop, ServerProcess, served_process
 from tests.task_play.wires import D, E, RpcError
 
 if TYPE_CHECKING:
@@ -89,6 +90,39 @@ async def test_server_that_is_stopped_gives_its_tasks_back(path: str, driver: st
         assert state["error"] == {"code": -32603, "message": "the server was shut down"}
         second.answer = lambda request: {"action": "decline"}
         assert "decline and decline" in await second.text(again)
+
+
+@pytest.mark.parametrize("driver", ["trio", "asyncio"])
+@pytest.mark.parametrize("again", [True, False])
+async def test_server_that_was_stopped_longer_than_its_lease_does_not_double_a_task(
+    path: str, driver: str, again: bool
+) -> None:
+    """Meanwhile another one has taken its tasks over. It finds that out when it goes on."""
+    async with served_process(path, driver) as first, served_process(path, driver) as second:
+        task_id = await first.create("again" if again else "once", name="Bo")
+        mine = await second.create("wait")
+        before = await first.until(task_id, "input_required")
+        first.child.send_signal(signal.SIGSTOP)
+        if again:
+            await answer(second, before, "one")
+            before = await second.until(task_id, "input_required")
+        else:
+            before = await second.until(task_id, "failed")
+        first.child.send_signal(signal.SIGCONT)
+        assert await first.state(task_id) == before
+        if again:
+            await answer(first, before, "two")
+            done = await first.until(task_id, "completed")
+            text = done["result"]["content"][0]["text"]
+            assert text.startswith(f"Bo: one and two by {second.child.pid}-")
+            before = done
+        # It works again, and takes nothing from the other one, or from itself.
+        new = await first.create("wait")
+        await trio.sleep(5 * LIMITS.lease)
+        for server in (first, second):
+            assert await server.state(task_id) == before
+            assert (await server.state(mine))["status"] == "working"
+            assert (await server.state(new))["status"] == "working"
 
 
 @pytest.mark.parametrize("version", [D, E])
