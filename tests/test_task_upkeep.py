@@ -28,6 +28,7 @@ from mcp_core.types import ClientCapabilities
 from mcp_trio._tasks import TrioTaskRuntime
 from tests.asgi import serve_app
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.core.tasks.store_contract import quota
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import D, E
@@ -122,7 +123,7 @@ class Play:
         """Store records while a server is open."""
         if self._memory is not None:
             for record in records:
-                assert await self.store.create(record, per_owner=10**6, total=10**6) is None
+                assert await self.store.create(record, limits=quota(10**6, 10**6)) is None
             return
         with closing(sqlite3.connect(self.path)) as database, database:
             database.executemany(
@@ -309,7 +310,7 @@ def test_upkeep_of_many_running_tasks_is_three_calls(
     calls: list[str] = []
 
     async def scene(stack: AsyncExitStack) -> None:
-        client = await play.open(stack, per_owner=500)
+        client = await play.open(stack, per_principal=500)
         for _ in range(120):
             await client.create("wait")
         await anyio.sleep(1.0)
@@ -354,7 +355,7 @@ def test_expired_tasks_are_removed_by_the_next_upkeep(play: Play, version: str) 
 
 
 @versions
-@pytest.mark.parametrize("limit", ["per_owner", "total"])
+@pytest.mark.parametrize("limit", ["per_principal", "total"])
 def test_task_is_created_when_others_have_expired(play: Play, version: str, limit: str) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack, make_lab, **{limit: 10})

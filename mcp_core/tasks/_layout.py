@@ -120,7 +120,8 @@ return 'created'
 
 # KEYS: record, all, running, workers, usage, sizes. ARGV: the expected serial, member, serial,
 # record, result or '', expires, worker or '-', PEXPIREAT, channel, message, quota key, size, limits
-# or '': bytes per key, of all. Returns 1, 0 if the record has another serial or is gone, or a limit.
+# or '': bytes per key, of all. Returns 1, 0 if the record has another serial or is gone, or which
+# limit is in the way.
 _CHANGE: Final = (
     _HOLD
     + _USED

@@ -99,8 +99,8 @@ class RunningTask:
         job: runs the handler.
         record: the record, as it was created.
 
-    `runs_again` is True if another worker may run the handler again. `revision` and `tool` are those
-    of the request that created the task. `channel` is where its client gets messages while the
+    `runs_again` is True if another worker may run the handler again. The request that created the
+    task has `revision` and calls `tool`. `channel` is where its client gets messages while the
     handler runs, None if it gets none.
     """
 

@@ -49,6 +49,7 @@ from tests.core.tasks.store_contract import (
     check_steps,
     completed,
     new_record,
+    quota,
     run_check,
     same,
     steps,
