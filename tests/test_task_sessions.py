@@ -30,15 +30,10 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     return player(driver, store, tmp_path)
 
 
-async def stored(stage: Stage) -> int:
-    """Return how many records the store has: all expire within a day."""
-    return len(await stage.store.stale(4e9, 1_000))
-
-
 async def until_stored(stage: Stage, count: int) -> None:
     with anyio.fail_after(PATIENCE):
         while True:
-            if await stored(stage) == count:
+            if stage.count_stored() == count:
                 return
             await anyio.sleep(0.001)
 
@@ -57,7 +52,7 @@ def test_deleted_session_removes_its_tasks_and_no_others(
             await first.create("hold")
             await first.outcome(await first.create("give", size=10))
         kept = [await second.create("hold"), await second.create("give", size=10)]
-        assert await stored(stage) == 2 * count + 2
+        assert stage.count_stored() == 2 * count + 2
         await first.delete()
         await until_stored(stage, 2)
         for task_id in kept:
@@ -87,7 +82,7 @@ def test_expired_session_removes_its_tasks(driver: str, tmp_path: Path) -> None:
         await client.create("hold")
         await client.create("give", size=10)
         await anyio.sleep(8)
-        assert await stored(stage) == 2  # its standalone stream keeps it in use
+        assert stage.count_stored() == 2  # its standalone stream keeps it in use
         client.disconnect()
         await until_stored(stage, 0)
         await until_cancelled(stage, 1)
@@ -132,7 +127,7 @@ def test_file_has_no_task_of_a_session_after_the_shutdown(driver: str, tmp_path:
         await client.outcome(await client.create("give", size=10))
 
     async def look(stage: Stage) -> None:
-        assert await stored(stage) == 0
+        assert stage.count_stored() == 0
 
     player(driver, "file", tmp_path)(scene)
     player(driver, "file", tmp_path)(look)
@@ -187,7 +182,7 @@ def test_task_that_is_created_while_its_session_ends_is_removed(
         go.set()
         await until_stored(stage, 0)
         await anyio.wait_all_tasks_blocked()
-        assert await stored(stage) == 0
+        assert stage.count_stored() == 0
         assert stage.runs == []
 
     play(scene)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -65,6 +67,15 @@ class Stage:
         self.release = anyio.Event()
         self.connect: Callable[..., Awaitable[AsgiClient]]
         self._add_tools()
+
+    def count_stored(self) -> int:
+        """Return how many records the store has, of all owners."""
+        if isinstance(self.store, MemoryTaskStore):
+            return len(self.store._records)
+        assert isinstance(self.store, SqliteTaskStore)
+        with closing(sqlite3.connect(self.store.path)) as database:
+            count: int = database.execute("SELECT count(*) FROM tasks").fetchone()[0]
+            return count
 
     def _add_tools(self) -> None:
         @self.server.tool(task="optional")

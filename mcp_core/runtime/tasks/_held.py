@@ -33,7 +33,8 @@ class HeldCalls:
     def find_excess(self, record: TaskRecord) -> TaskLimitName | None:
         """Return the limit in the way of the call of a new record, None if there is none."""
         quota = self._limits.quota(record.quota_key, durable=False)
-        if len(self._calls) >= quota.total:
+        # As many again may be expired or cancelled, and not have ended yet.
+        if len(self._calls) >= 2 * quota.total:
             return "total"
         if self._sizes.get(record.quota_key, 0) + record.size > quota.key_bytes:
             return "key_bytes"
@@ -52,6 +53,8 @@ class HeldCalls:
         if size < 0:
             return
         self._size -= size
-        self._sizes[key] -= size
-        if not self._sizes[key]:
-            del self._sizes[key]
+        left = self._sizes.get(key, 0) - size
+        if left:
+            self._sizes[key] = left
+        else:
+            self._sizes.pop(key, None)  # others of the key may have no size: those of old files
