@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mcp_core import ConnectionClosed, http
@@ -19,7 +19,7 @@ from mcp_core.runtime import (
     shows_keywords,
 )
 
-from ._driver import ConnectionDriver, in_new_context
+from ._driver import ConnectionDriver, in_new_context, move_on_after
 from ._runtime import AsyncioRuntime, handle_event, logger, open_recorder
 from ._tasks import open_server
 
@@ -153,9 +153,8 @@ class _AsgiDriver(ConnectionDriver):
         check = exchange.auth_check
         if check is None:
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(AUTH_CHECK_TIMEOUT):
-                await run_auth_check(check, None, self.clock)
+        with move_on_after(AUTH_CHECK_TIMEOUT):
+            await run_auth_check(check, None, self.clock)
         check.time_out(self.clock())
         self.pump()
 
@@ -169,13 +168,8 @@ class _AsgiDriver(ConnectionDriver):
     @asynccontextmanager
     async def interruptible(self) -> AsyncIterator[Callable[[], object]]:
         """Give a function that ends the wait in the body of the context, and the body."""
-        scope = asyncio.timeout(None)
-        try:
-            async with scope:
-                yield lambda: scope.reschedule(self.clock())
-        except TimeoutError:
-            if not scope.expired():
-                raise
+        with move_on_after(None) as limit:
+            yield lambda: limit.reschedule(self.clock())
 
     @asynccontextmanager
     async def run_beside(

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from mcp_core.runtime import AbstractClient, PendingCall
 
+from ._driver import TimeLimit
 from ._runtime import logger
 
 if TYPE_CHECKING:
@@ -38,22 +38,20 @@ class _Call(PendingCall[T]):
     def __init__(self, client: Client, steps: CallSteps[T], options: CallOptions) -> None:
         super().__init__(client._send, client._clock, steps, options)
         self._awake = asyncio.Event()
-        self._scope: asyncio.Timeout | None = None
+        self._limit: TimeLimit | None = None
 
     def wake(self) -> None:
         self._awake.set()
 
     def deadline_changed(self) -> None:
-        scope = self._scope
-        if scope is not None and not scope.expired():
-            scope.reschedule(self.deadline)
+        if self._limit is not None:
+            self._limit.reschedule(self.deadline)
 
     async def wait(self, pump: Callable[[], None]) -> None:
         """Call `pump`, then wait until the call is over or its deadline has passed."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(self.deadline) as self._scope:
-                pump()
-                await (asyncio.sleep(0) if self.done else self._awake.wait())
+        with TimeLimit(self.deadline) as self._limit:
+            pump()
+            await (asyncio.sleep(0) if self.done else self._awake.wait())
 
 
 class Client(AbstractClient):

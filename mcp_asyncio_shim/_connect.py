@@ -30,6 +30,7 @@ from mcp_core.runtime import (
 )
 
 from ._client import Client
+from ._driver import move_on_after
 from ._link import Link
 from ._runtime import check_asyncio, open_recorder
 from ._server import serve_connection
@@ -272,10 +273,11 @@ async def open_http_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:
         ConnectFailed: the server cannot be reached within 10 s.
     """
     try:
-        async with asyncio.timeout(_CONNECT_TIMEOUT):
+        with move_on_after(_CONNECT_TIMEOUT):
             return await _open_streams(url, tls)
     except OSError as exc:
         raise _cannot_connect(url, exc) from exc
+    raise _cannot_connect(url, TimeoutError())
 
 
 async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None) -> Streams:
@@ -287,12 +289,13 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
     import h11
 
     try:
-        async with asyncio.timeout(_CONNECT_TIMEOUT):
+        with move_on_after(_CONNECT_TIMEOUT):
             streams = await _open_streams(upgrade.url, tls)
             await _upgrade(upgrade, *streams)
             return streams
     except (OSError, EOFError, asyncio.LimitOverrunError, h11.RemoteProtocolError) as exc:
         raise _cannot_connect(upgrade.url, exc) from exc
+    raise _cannot_connect(upgrade.url, TimeoutError())
 
 
 async def _open_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:

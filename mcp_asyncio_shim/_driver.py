@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from contextlib import suppress
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core.runtime import Job
 
-__all__ = ["ConnectionDriver", "JobTasks", "TimedMachine", "in_new_context", "run_job"]
+__all__ = [
+    "ConnectionDriver",
+    "JobTasks",
+    "TimeLimit",
+    "TimedMachine",
+    "in_new_context",
+    "move_on_after",
+    "run_job",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,10 +83,9 @@ class ConnectionDriver:
         The condition is tested after each `pump`, so only an event or a call that is followed by
         `pump` may change it.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                while not condition():
-                    await self._pumped.wait()
+        with move_on_after(timeout):
+            while not condition():
+                await self._pumped.wait()
 
     def start_job(self, job: Job, pump: Callable[[], None] | None = None) -> None:
         """Run `job` in a task, and call `pump` (by default our own) when it is over."""
@@ -152,6 +158,55 @@ def _canceller(task: asyncio.Task[None]) -> Callable[[], None]:
             task.cancel()
 
     return cancel
+
+
+class TimeLimit:
+    """A block that ends at `deadline`, by the clock of the loop, without an exception.
+
+    `asyncio.timeout` up to Python 3.11.2 takes its own end for a cancellation in a task that was
+    cancelled before, and such a task is what waits for the end of handlers and processes. None as
+    `deadline` is no limit.
+    """
+
+    __slots__ = ("_cancellations", "_deadline", "_loop", "_task", "_timer", "expired")
+
+    def __init__(self, deadline: float | None) -> None:
+        self.expired = False
+        self._deadline = deadline
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancellations = task.cancelling()
+        self.reschedule(self._deadline)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
+        self.reschedule(None)
+        if not self.expired:
+            return False
+        return self._task.uncancel() <= self._cancellations and kind is asyncio.CancelledError
+
+    def reschedule(self, deadline: float | None) -> None:
+        """Set another deadline. No effect once the limit has expired."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline is not None and not self.expired:
+            self._timer = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._task.cancel()
+
+
+def move_on_after(seconds: float | None) -> TimeLimit:
+    """Return the limit of a block that begins now; None is no limit."""
+    loop = asyncio.get_running_loop()
+    return TimeLimit(None if seconds is None else loop.time() + seconds)
 
 
 def in_new_context(function: Callable[P, T]) -> Callable[P, T]:

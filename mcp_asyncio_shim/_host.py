@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from mcp_core.registry import Server
@@ -13,7 +12,7 @@ from mcp_core.runtime import check_keywords, shows_keywords
 from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime, ServerSource
 
 from ._connect import connect
-from ._driver import JobTasks
+from ._driver import JobTasks, move_on_after
 from ._runtime import check_asyncio, logger
 
 if TYPE_CHECKING:
@@ -49,9 +48,8 @@ class _AsyncioHostRuntime(HostRuntime):
         await asyncio.sleep(seconds)
 
     async def wait(self, event: EventLike, seconds: float | None) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await event.wait()
+        with move_on_after(seconds):
+            await event.wait()
 
     def start_job(self, job: Job) -> None:
         self._tasks.start_job(job)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
 from mcp_core.runtime import LogEscaper, Runtime
 
+from ._driver import move_on_after
+
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
@@ -80,9 +82,8 @@ class LoopRuntime(Runtime):
 
     async def send_nested(self, requests: NestedRequests[T]) -> T:
         awake = asyncio.Event()
-        with requests.entered(awake.set), suppress(TimeoutError):
-            async with asyncio.timeout(requests.seconds):
-                await awake.wait()
+        with requests.entered(awake.set), move_on_after(requests.seconds):
+            await awake.wait()
         return requests.result()
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:

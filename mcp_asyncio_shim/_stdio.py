@@ -35,6 +35,7 @@ from mcp_core.runtime import (
     windows_command,
 )
 
+from ._driver import move_on_after
 from ._threads import open_thread_streams
 
 if TYPE_CHECKING:
@@ -345,15 +346,13 @@ class _Child:
         discarding = asyncio.create_task(_discard_output(reader))
         ended = False
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE):  # the end of its stdin should be enough
-                    await self._process.wait()
+            with move_on_after(_GRACE):  # the end of its stdin should be enough
+                await self._process.wait()
             for number in (_SIGTERM, _SIGKILL):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_GRACE):
-                        await self.end(number)
-                        ended = True
-                        break
+                with move_on_after(_GRACE):
+                    await self.end(number)
+                    ended = True
+                    break
         finally:
             if not ended:  # cancelled, or out of time
                 self.signal(_SIGKILL)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcp_core.runtime import ServedServer
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
-from ._driver import JobTasks
+from ._driver import JobTasks, move_on_after
 from ._runtime import LoopRuntime
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         return self._loop.time()  # the clock of `wait`
 
     async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await event.wait()
-                return True
+        with move_on_after(seconds):
+            await event.wait()
+            return True
         return False
 
     def in_store_thread(self, function: Callable[[], T]) -> asyncio.Future[T]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_asyncio_shim._driver import ConnectionDriver, JobTasks, in_new_context
+from mcp_asyncio_shim._driver import (
+    ConnectionDriver,
+    JobTasks,
+    TimeLimit,
+    in_new_context,
+    move_on_after,
+)
 from mcp_asyncio_shim._runtime import LoopRuntime
 from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
 from mcp_core.runtime import Job
@@ -315,5 +321,92 @@ def test_task_runtime_shield_delays_the_cancellation() -> None:
         await runtime.shielded(write)
         assert asyncio.get_running_loop().time() == 4
         await runtime.aclose()
+
+    run(main())
+
+
+# -- Time limits -----------------------------------------------------------------------------------
+
+
+async def clean_up(log: list[object], seconds: float | None = 2.0) -> None:
+    """Wait for ever, and when cancelled for `seconds`."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        with move_on_after(seconds) as limit:
+            await asyncio.Event().wait()
+        log += [limit.expired, asyncio.get_running_loop().time()]
+
+
+def test_time_limit_in_a_cancelled_task_ends_its_block_only() -> None:
+    """The timeout of asyncio in Python 3.11.2 ends the task."""
+    log: list[object] = []
+
+    async def main() -> None:
+        task = asyncio.create_task(clean_up(log))
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    run(main())
+    assert log == [True, 3.0]
+
+
+def test_time_limit_leaves_other_cancellations_alone() -> None:
+    log: list[object] = []
+
+    async def main() -> None:
+        task = asyncio.create_task(clean_up(log))
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert asyncio.get_running_loop().time() == 2
+
+    run(main())
+    assert log == []
+
+
+@pytest.mark.parametrize("both", ["cancelled first", "expired first"])
+def test_time_limit_that_expires_with_a_cancellation_leaves_it_alone(both: str) -> None:
+    async def main() -> None:
+        async def wait() -> None:
+            with TimeLimit(5.0) as limit:
+                if both == "expired first":
+                    limit._expire()
+                asyncio.current_task().cancel()  # type: ignore[union-attr]
+                if both == "cancelled first":
+                    limit._expire()
+                await asyncio.Event().wait()
+            raise AssertionError("the cancellation is lost")
+
+        task = asyncio.create_task(wait())
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    run(main())
+
+
+def test_time_limit_can_be_moved_until_it_expires() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        with TimeLimit(None) as limit:
+            limit.reschedule(10.0)
+            limit.reschedule(3.0)
+            await asyncio.Event().wait()
+        assert (limit.expired, loop.time()) == (True, 3.0)
+        limit.reschedule(4.0)
+        with TimeLimit(2.0) as passed:  # begins too late
+            await asyncio.Event().wait()
+        assert (passed.expired, loop.time()) == (True, 3.0)
+        with move_on_after(1) as unused:
+            await asyncio.sleep(0)
+        await asyncio.sleep(5)
+        assert not unused.expired
+        with move_on_after(1), pytest.raises(ZeroDivisionError):
+            raise ZeroDivisionError
 
     run(main())
